@@ -341,10 +341,10 @@ char *policy_limit_text(const Policy *policy, const PolicyField *field) {
                 return str_format("the preset %s; raise it with %s %s", policy->preset,
                                   field->option, field->option_arg);
         if (note->origin == ORIGIN_PROJECT)
-                return str_format("the workspace's %s; raise it there, since no option can",
+                return str_format("the workspace's %s; raise it there, because no option can",
                                   note->where);
         if (streq(note->where, field->option))
-                return str_format("%s; raise it there", note->where);
+                return strdup(note->where);
         return str_format("%s; raise it there, or with %s %s", note->where, field->option,
                           field->option_arg);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Global options, and the way to a verb, nothing else.
+/* Global options, and the table of verbs.
  *
  * The same sources make two programs. "holt" is linked without any library, so that a command
- * starts as fast as possible. For features that need a library (a policy file, most verbs), it
+ * starts as fast as it can. Most verbs, and policy files, need libraries: for these, "holt"
  * executes "holt-full". */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 typedef struct Verb {
         const char *name;
-        int (*run)(int argc, char **argv); /* NULL: only holt-full has it */
+        int (*run)(int argc, char **argv); /* NULL if only holt-full has the verb */
         const char *help;
 } Verb;
 
@@ -30,10 +30,10 @@ typedef struct Verb {
 #define FULL(name, help) { #name, NULL, help },
 #endif
 
-/* cli/verbs.h has the rows. */
+/* cli/verbs.h holds the rows. */
 static const Verb verbs[] = { VERBS(LIGHT, FULL) };
 
-/* Started by holt itself; in no list. */
+/* Verbs that only holt itself calls. The help does not list them. */
 #ifdef HOLT_FULL
 #include "keeper/connect.h"
 static const Verb hidden[] = { { "keeper", keeper_main, NULL } };
@@ -48,12 +48,10 @@ static int print_help(FILE *out) {
                 out);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 (void)fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].help);
-        (void)fprintf(out, "  %-12s %s\n", "help", "say what a verb takes: holt help VERB");
-        (void)fputs("\nOptions:\n"
-                    "  --help       print this and exit\n"
-                    "  --version    print the version and exit\n"
-                    "\nman holt-VERB says more than \"holt help VERB\".\n"
-                    "First steps: holt run -- id; holt doctor\n",
+        (void)fprintf(out, "  %-12s %s\n", "help", "print the options of a verb: holt help VERB");
+        (void)fputs("\nOptions:\n  --help       print this help and exit\n  --version    print the "
+                    "version and exit\n\n\"man holt-VERB\" describes a verb in full.\nFirst steps: "
+                    "holt run -- id; holt doctor\n",
                     out);
         return 0;
 }
@@ -70,8 +68,7 @@ static int main_unknown_verb(const char *name, bool json) {
         nearest_try(&nearest, "--version");
         (void)str_quote(name, quoted, sizeof(quoted));
         (void)error_set(&error, ERROR_USAGE, 0,
-                        name[0] == '-' ? "unknown option \"%s\"" : "there is no verb \"%s\"",
-                        quoted);
+                        name[0] == '-' ? "unknown option \"%s\"" : "unknown verb \"%s\"", quoted);
         if (nearest.best)
                 (void)error_cure(&error, 0, "Did you mean \"holt %s\"?", nearest.best);
         else
@@ -90,7 +87,8 @@ static void ask_verb(int argc, char **argv) {
         argv[argc - 1] = help;
 }
 
-/* Unwritten output counts as a failure: a value that a full disk has cut must not look complete. */
+/* Reports output that could not be written. A disk may be full, and the caller must not take a part
+ * of the output for all of it. */
 static int main_finish(int r, bool json) {
         Error error;
 
@@ -125,8 +123,9 @@ static int main_start(int argc, char **argv) {
         return main_unknown_verb(argv[1], fail_wants_json(argc, argv));
 }
 
-/* Fills closed fds 0 to 2. Otherwise the next opened file, such as a keeper's socket, would get the
- * number, and output would be written to it. The replacement cannot be read or written either. */
+/* Opens /dev/null for each of fd 0 to 2 that is closed. Otherwise the next file to be opened, such
+ * as a keeper's socket, would get that number, and messages would be written to it. O_PATH makes
+ * the replacement neither readable nor writable. */
 static void keep_places(void) {
         for (int fd = 0; fd <= 2; fd++)
                 if (fcntl(fd, F_GETFD) < 0)

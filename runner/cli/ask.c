@@ -20,7 +20,7 @@
 /* --- a verb --- */
 
 const Option ask_json_option = {
-        "--json", NULL, "what goes wrong as JSON", OPTION_BOOL, 0, NULL,
+        "--json", NULL, "print an error as JSON", OPTION_BOOL, 0, NULL,
 };
 
 int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
@@ -58,9 +58,9 @@ int ask_option(const char *option, const char *text, uint64_t least, uint64_t mo
                 *ret = number;
                 return 0;
         }
-        r = error_set(reterr, ERROR_USAGE, 0, "%s %s: not a number for it", option,
+        r = error_set(reterr, ERROR_USAGE, 0, "%s: \"%s\" is not a valid number", option,
                       str_quote(text, quoted, sizeof(quoted)));
-        return error_cure(reterr, r, "From %" PRIu64 " to %" PRIu64, least, most);
+        return error_cure(reterr, r, "Use a number from %" PRIu64 " to %" PRIu64 ".", least, most);
 }
 
 int ask_limit(const char *text, uint64_t *ret, Error *reterr) {
@@ -77,8 +77,9 @@ int ask_output(const char *text, uint64_t *ret, Error *reterr) {
                 *ret = size;
                 return 0;
         }
-        r = error_set(reterr, ERROR_USAGE, 0, "--output %s: not a size for it", text);
-        return error_cure(reterr, r, "Up to %d MiB, as 64KiB or 1MiB", CAPTURE_KEPT_MAX >> 20);
+        r = error_set(reterr, ERROR_USAGE, 0, "--output: \"%s\" is not a valid size", text);
+        return error_cure(reterr, r, "Use a size of at most %d MiB, for example 64KiB or 1MiB.",
+                          CAPTURE_KEPT_MAX >> 20);
 }
 
 int ask_timeout(const char *text, uint64_t *ret, Error *reterr) {
@@ -88,16 +89,17 @@ int ask_timeout(const char *text, uint64_t *ret, Error *reterr) {
         if (!text)
                 return 0;
         if (!streq(text, "none") && (str_to_usec(text, &time) < 0 || time < 1000)) {
-                r = error_set(reterr, ERROR_USAGE, 0, "--timeout %.40s: not a time for it", text);
+                r = error_set(reterr, ERROR_USAGE, 0, "--timeout: \"%.40s\" is not a valid time",
+                              text);
                 return error_cure(reterr, r,
-                                  "A number with a unit, as 250ms, 30s or 10m, from 1ms to 1000d; "
-                                  "or \"none\", for no limit but the policy's");
+                                  "Use a number with a unit from 1ms to 1000d, for example 250ms, "
+                                  "30s or 10m; or \"none\", for only the policy's limit.");
         }
         *ret = time;
         return 0;
 }
 
-/* --- an answer --- */
+/* --- a reply --- */
 
 void answer_clear(Answer *answer) {
         rpc_message_clear(&answer->message);
@@ -105,13 +107,13 @@ void answer_clear(Answer *answer) {
         answer->result = NULL;
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 int ask_client(RpcClient *client, const char *method, JsonWriter *params, Answer *ret,
                Error *reterr) {
         int r;
 
-        /* Once: it may be asked of the next one. */
+        /* A second keeper may be asked with the same params, so close the writer only once. */
         if (params && params->depth > 0) {
                 json_write_end(params);
                 if (json_write_finish(params) < 0)
@@ -128,7 +130,7 @@ int ask_process(RpcClient *client, const char *method, const char *id, JsonWrite
         return ask_client(client, method, params, ret, reterr);
 }
 
-/* Takes the fd. */
+/* Takes ownership of fd. */
 static int ask_fd(int fd, const char *method, JsonWriter *params, Answer *ret, Error *reterr) {
         RpcClient *client = NULL;
         int r = rpc_client_new(fd, &client, reterr);
@@ -164,8 +166,9 @@ int ask_live(const char *name, RpcClient **ret, Error *reterr) {
         r = session_find_keeper(name, dir_fd, &fd, reterr);
         if (r == -ENOENT) {
                 (void)error_set(reterr, ERROR_MISSING, 0,
-                                "session \"%s\" is at rest, and has no processes", name);
-                return error_cure(reterr, -ENOENT, "What it ran is in its history: holt history %s",
+                                "session \"%s\" is at rest and has no processes", name);
+                return error_cure(reterr, -ENOENT,
+                                  "Its history lists the commands that it ran: holt history %s",
                                   name);
         }
         if (r == 0)
@@ -195,7 +198,8 @@ int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *r
         int r = path_of_fd(dir_fd, path);
 
         if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
+                return error_set(reterr, ERROR_SETUP, -r,
+                                 "cannot find the path of the session's directory");
         r = settings_open_store(dir_fd, STORE_READ, &store, reterr);
         json_write_object(&w, NULL);
         if (r == 0)
@@ -215,7 +219,7 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
         if (r != -ENOENT) {
                 if (r == 0)
                         r = ask_fd(fd, method, params, ret, reterr);
-                /* Otherwise it has gone to rest meanwhile. */
+                /* These two errors mean that the keeper went to rest meanwhile. */
                 if (r != -EPIPE && r != -ECONNRESET)
                         return r;
                 answer_clear(ret);
@@ -223,7 +227,7 @@ int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreF
         return ask_store(dir_fd, fn, data, ret, reterr);
 }
 
-/* Whether one of the items from first on is for the same variable. */
+/* Returns whether an item of env, from index first on, sets the same variable as item. */
 static bool names_from(const StrList *env, size_t first, const char *item) {
         const size_t length = strcspn(item, "=");
 
@@ -245,7 +249,7 @@ void ask_write_env(const StrList *env, JsonWriter *w) {
                 _cleanup_free_ char *name = strndup(item, strcspn(item, "="));
                 const char *value = equals ? equals + 1 : getenv(item);
 
-                /* The last one: equal keys are no JSON to the keeper. */
+                /* The last item wins, because the keeper refuses an object with equal keys. */
                 if (name && value && !names_from(env, i + 1, item))
                         json_write_string(w, name, value);
         }

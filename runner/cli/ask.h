@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verbs of sessions have in common: operands that are counted, a question to a session,
- * and its answer. A session that is at rest is started only by what needs a live one. */
+/* The common part of the verbs for sessions: they check their operands, send a request to a session
+ * and read its reply. A verb starts a session at rest only if it needs a live one. */
 #pragma once
 
 #include "cli/options.h"
@@ -11,9 +11,9 @@
 
 typedef struct AskVerb {
         OptionSyntax syntax;
-        size_t least, most; /* operands */
-        /* options is what syntax->options point into. Returns an exit code, or a negative errno
-         * with *reterr written. */
+        size_t least, most; /* number of operands */
+        /* options points to the struct that syntax->options fill. Returns an exit code, or a
+         * negative errno with *reterr written. */
         int (*run)(const OptionResult *words, const void *options, Error *reterr);
 } AskVerb;
 
@@ -21,29 +21,32 @@ typedef struct AskVerb {
  */
 int ask_main(const AskVerb *verb, void *options, int argc, char **argv);
 
-/* --json of a verb that has nothing to print but what went wrong; its options are one bool. */
+/* The only option, --json, of a verb that prints nothing except errors. Its options struct is one
+ * bool. */
 extern const Option ask_json_option;
 
-/* TIME of --timeout, as holt run takes it: usec from 1ms on, or "none", 0, which is that of the
- * policy. NULL leaves *ret. 0, or -EINVAL. */
+/* Parses the TIME of --timeout: *ret gets microseconds, at least 1000. "none" gives 0, which leaves
+ * only the policy's limit. If text is NULL, *ret is unchanged. Returns 0 or -EINVAL. */
 int ask_timeout(const char *text, uint64_t *ret, Error *reterr);
-/* --limit N, where text is not NULL. 0, or -EINVAL. */
+/* Parses the N of --limit. If text is NULL, *ret is unchanged. Returns 0 or -EINVAL. */
 int ask_limit(const char *text, uint64_t *ret, Error *reterr);
-/* SIZE of --output, CAPTURE_KEPT_MAX at most; the same. */
+/* Parses the SIZE of --output: bytes, at most CAPTURE_KEPT_MAX. If text is NULL, *ret is unchanged.
+ * Returns 0 or -EINVAL. */
 int ask_output(const char *text, uint64_t *ret, Error *reterr);
-/* The same for another number of option, from least to most. */
+/* Parses the number of another option, from least to most. If text is NULL, *ret is unchanged.
+ * Returns 0 or -EINVAL. */
 int ask_option(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret,
                Error *reterr);
 
-/* --- an answer --- */
+/* --- a reply --- */
 
 typedef struct Answer {
-        RpcMessage message;      /* of a live session */
-        JsonDocument *document;  /* of one at rest */
-        const JsonValue *result; /* an object in one of them */
+        RpcMessage message;      /* owned; the reply of a live session */
+        JsonDocument *document;  /* owned; the reply made from the database of a session at rest */
+        const JsonValue *result; /* borrowed: an object in message or in document */
 } Answer;
 
-/* Its versions do not agree on this. */
+/* The versions of clang-format disagree about this macro. */
 /* clang-format off */
 #define ANSWER_NONE                                                                                \
         { .message = RPC_MESSAGE_NONE }
@@ -51,52 +54,56 @@ typedef struct Answer {
 
 void answer_clear(Answer *answer);
 
-/* --- asking --- */
+/* --- requests --- */
 
-/* params, here and below: an unfinished writer whose object is open, or NULL for none. */
+/* In all of these functions, params is an unfinished writer whose object is open, or NULL for no
+ * parameters. */
 
-/* One question to the keeper, which is started where there is none. 0 or a negative errno. */
+/* Sends one request to the session's keeper, and starts the keeper if none runs. Returns 0 or a
+ * negative errno. */
 int ask_keeper(const char *name, const char *method, JsonWriter *params, Answer *ret,
                Error *reterr);
 
-/* A connection to the keeper of a live session, owned by the caller. -ENOENT with an ERROR_MISSING
- * where it is at rest, and so has no processes. */
+/* Connects to the keeper of a live session; the caller owns *ret. A session at rest has no
+ * processes, and gives -ENOENT with an ERROR_MISSING. */
 int ask_live(const char *name, RpcClient **ret, Error *reterr);
 
-/* One question over it. */
+/* Sends one request over an open connection. */
 int ask_client(RpcClient *client, const char *method, JsonWriter *params, Answer *ret,
                Error *reterr);
-/* ... about the process id, which is added to params. */
+/* Sends one request about the process id, and adds id to params. */
 int ask_process(RpcClient *client, const char *method, const char *id, JsonWriter *params,
                 Answer *ret, Error *reterr);
 
-/* Writes an answer's members from the database of the session whose directory is path. */
+/* Writes the members of a reply from the database of the session whose directory is path. */
 typedef int (*AskStoreFn)(Store *store, const char *path, const void *data, JsonWriter *w,
                           Error *reterr);
-/* Asks the keeper where the session is live; otherwise fn answers, and it stays at rest. */
+/* Sends the request to the keeper if the session is live. Otherwise fn writes the reply, and the
+ * session stays at rest. */
 int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreFn fn,
              const void *data, Answer *ret, Error *reterr);
-/* What fn says of the session that dir_fd is the directory of. */
+/* Lets fn write the reply for the session whose directory is dir_fd. */
 int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *reterr);
 
-/* The member env of --env: NAME=VALUE each, or a NAME whose value is the caller's, which is left
- * out where that is not set. */
+/* Writes the member "env" from the values of --env. An item is NAME=VALUE, or the NAME of one of
+ * the caller's variables; an unset variable is left out. */
 void ask_write_env(const StrList *env, JsonWriter *w);
-/* Whether it says anything of the variable. */
+/* Returns whether env has an item for the variable. */
 bool ask_env_has(const StrList *env, const char *name);
 
 /* --- printing --- */
 
-/* To stdout, one member a line. 0 or -ENOMEM. */
+/* Prints to stdout, one member a line. Returns 0 or -ENOMEM. */
 int ask_print_json(const JsonValue *value, Error *reterr);
 
-/* A member as text, "" where there is none or another kind; as a number, 0 likewise. */
+/* ask_text() returns "" and ask_number() returns 0 if the member is missing or has another type. */
 const char *ask_text(const JsonValue *object, const char *key);
 uint64_t ask_number(const JsonValue *object, const char *key);
 
-/* "2026-11-21 19:02:47", the caller's time; "-" for 0. Returns buf. */
+/* Formats ms, milliseconds since the epoch, as local time: "2026-11-21 19:02:47", or "-" for 0.
+ * Returns buf. */
 const char *ask_time(uint64_t ms, char buf[24]);
 
-/* Adds the host's directories that the session's commands can write, by the answer to session.show:
- * its own, and what it has read-write. 0 or -ENOMEM. */
+/* Adds the host's directories that the session's commands can write: its own directory and its
+ * writable mounts. show is the result of session.show. Returns 0 or -ENOMEM. */
 int ask_writable(const JsonValue *show, StrList *ret);

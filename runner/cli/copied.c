@@ -35,12 +35,12 @@ void copied_came_out(Copied *copied, const char *path, const char *name) {
 static void tell_left_out(const Copied *copied, const char *session, bool into) {
         char quoted[1024];
 
-        (void)fprintf(stderr, "holt: left out: %" PRIu64 " that are no files or directories",
+        (void)fprintf(stderr, "holt: entries left out (neither files nor directories): %" PRIu64,
                       copied->left_out);
         for (size_t i = 0; i < ELEMENTSOF(copied->first) && copied->first[i].path; i++)
                 (void)fprintf(stderr, "%s %s %s", i > 0 ? "," : ":", copied->first[i].type,
                               str_quote(copied->first[i].path, quoted, sizeof(quoted)));
-        (void)fprintf(stderr, "%s\n  tar takes links along: ",
+        (void)fprintf(stderr, "%s\n  tar also copies links: ",
                       copied->left_out > ELEMENTSOF(copied->first) ? ", ..." : "");
         (void)fprintf(stderr,
                       into ? "tar c DIRECTORY | holt exec %s -- tar x\n"
@@ -48,16 +48,16 @@ static void tell_left_out(const Copied *copied, const char *session, bool into) 
                       session);
 }
 
-/* Guards are of the workspace's own repository, where it lies; a copy is anywhere. */
+/* The guards protect only the original repository of the workspace, and not a copy elsewhere. */
 void copied_tell_repository(const Copied *copied) {
         char quoted[1024];
 
         if (copied->repository)
-                (void)fprintf(stderr,
-                              "holt: a git repository came along: %s\n"
-                              "  Your git runs what its config and hooks say, which may be a "
-                              "command's word: look at them first.\n",
-                              str_quote(copied->repository, quoted, sizeof(quoted)));
+                (void)fprintf(
+                        stderr,
+                        "holt: the copy contains a git repository: %s\n  Commands may have written "
+                        "its config and hooks, and your git runs them. Look at them first.\n",
+                        str_quote(copied->repository, quoted, sizeof(quoted)));
 }
 
 void copied_tell(const Copied *copied, const char *session, bool into) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holt cp says in the end: how much there was, what is left out, and what came out of the
- * session that the caller has to look at. */
+/* The summary at the end of holt cp: how much was copied, the entries left out, and a repository
+ * that the caller must look at. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,26 +8,28 @@
 
 #include "base/error.h"
 
-/* Zeroed is of nothing yet. */
+/* A zeroed struct is valid, and has no entries. */
 typedef struct Copied {
-        uint64_t left_out; /* that are neither files nor directories */
+        uint64_t left_out; /* number of entries that are neither files nor directories */
         struct {
                 const char *type;
-                char *path; /* owned; NULL where there is none */
-        } first[3];         /* of them */
-        char *repository;   /* the first .git that came out of the session; owned, or NULL */
+                char *path; /* owned, or NULL */
+        } first[3];         /* the first three entries left out */
+        char *repository;   /* owned: path of the first .git that was copied out of the session, or
+                               NULL */
 } Copied;
 
 void copied_clear(Copied *copied);
 
-/* Of what is left out, whether it is a link. */
+/* Counts an entry that was left out. link: it is a symlink, and not a special file. */
 void copied_leave_out(Copied *copied, bool link, const char *path);
-/* A path of the session's that is here now, by its name there or here. */
+/* Notes a path that was copied out of the session. name is its name in the session or on the
+ * host. */
 void copied_came_out(Copied *copied, const char *path, const char *name);
 
-/* To stderr: what is not as it was asked for. into: it went into the session. */
+/* Reports to stderr the entries left out and a repository. into: the copy went into the session. */
 void copied_tell(const Copied *copied, const char *session, bool into);
-/* The same of what came out before something failed. */
+/* Reports only the repository, after a copy that failed halfway. */
 void copied_tell_repository(const Copied *copied);
-/* To stdout as JSON: all of it, with the counts of progress.h. 0 or -ENOMEM. */
+/* Prints all of it to stdout as JSON, with the counts of progress.h. Returns 0 or -ENOMEM. */
 int copied_print(const Copied *copied, Error *reterr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt cp: files and directories into a session, or out of it. A directory is made under a name of
- * its own and gets its own once all is in it, so what is there is whole. */
+/* holt cp: copies files and directories into a session, or out of it. A directory is filled under a
+ * temporary name and then renamed, so that the destination is always complete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,22 +27,22 @@ typedef struct CpOptions {
 } CpOptions;
 
 static const Option cp_options[] = {
-        { "--recursive", NULL, "directories, with all that is in them", OPTION_BOOL,
+        { "--recursive", NULL, "copy directories with everything in them", OPTION_BOOL,
           offsetof(CpOptions, recursive), NULL },
-        { "-r", NULL, "the same", OPTION_BOOL, offsetof(CpOptions, recursive), NULL },
-        { "--json", NULL, "print what was copied as JSON", OPTION_BOOL, offsetof(CpOptions, json),
+        { "-r", NULL, "short for --recursive", OPTION_BOOL, offsetof(CpOptions, recursive), NULL },
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(CpOptions, json),
           NULL },
 };
 
 static const OptionSyntax cp_syntax = {
         .verb = "cp",
         .usage = "[-r] [--json] SOURCE... NAME:PATH | [-r] [--json] NAME:PATH... DESTINATION",
-        .summary = "Copies files into session NAME, or out of it. PATH is one that a command there "
-                   "would use,\nrelative to its workspace; \"-\" is stdin or stdout.",
+        .summary = "Copies files into session NAME, or out of it. PATH is a path as a command "
+                   "there sees it,\nrelative to its workspace; \"-\" is stdin or stdout.",
         .options = cp_options,
         .options_count = ELEMENTSOF(cp_options),
         .operands = true,
-        .help_epilog = "A file of yours with a \":\" in its name is written ./a:b.",
+        .help_epilog = "If the name of a host file contains \":\", write it as ./a:b.",
 };
 
 typedef struct Cp {
@@ -50,7 +50,7 @@ typedef struct Cp {
         RpcClient *client;
         char session[SESSION_NAME_MAX + 1];
         Copied copied;
-        const char *made; /* the name of the directory that is being filled on the host, or NULL */
+        const char *made; /* borrowed: name of the directory being filled on the host, or NULL */
         UnfinishedNotes notes; /* of such directories */
 } Cp;
 
@@ -58,14 +58,15 @@ typedef struct Cp {
 
 typedef struct Putting {
         Cp *cp;
-        const char *temporary; /* in the session */
+        const char *temporary; /* owned by the caller: path in the session */
         Error *reterr;
 } Putting;
 
 static int cp_make_directory(Cp *cp, const char *path, unsigned mode, bool owned, Error *reterr) {
         JsonWriter w = transfer_path(path);
 
-        /* It has to be filled first; what its owner may not do there is rare. */
+        /* The directory must be filled first, so its owner gets all rights. A directory that
+         * refuses its own owner is rare. */
         json_write_uint(&w, "mode", (mode & 0777) | 0700);
         json_write_bool(&w, "owned", owned);
         return transfer_cure_parents(
@@ -79,8 +80,8 @@ static int refuse_entry(const WalkEntry *entry, int r, Error *reterr) {
                          str_quote(entry->path, quoted, sizeof(quoted)));
 }
 
-/* The session's workspace may be a directory of the host that is copied. The temporary directory
- * has a random name. */
+/* Returns whether path is in the temporary directory made, whose name is random. The session's
+ * workspace may be a host directory that is being copied. */
 static bool cp_is_own(const char *path, const char *made) {
         const size_t length = strlen(made);
 
@@ -96,8 +97,8 @@ static int refuse_itself(Error *reterr) {
         int r = error_set(reterr, ERROR_USAGE, EINVAL, "cannot copy a directory into itself");
 
         return error_cure(reterr, r,
-                          "The destination in the session is a place in that directory on the "
-                          "host: choose one outside of it.");
+                          "The destination in the session lies in that directory of the host. "
+                          "Choose one outside of it.");
 }
 
 static int put_entry(void *data, const WalkEntry *entry) {
@@ -122,7 +123,7 @@ static int put_entry(void *data, const WalkEntry *entry) {
                 return refuse_entry(entry, -errno, putting->reterr);
         if (S_ISREG(st.st_mode))
                 return transfer_put_fd(putting->cp->client, fd, path, st.st_mode, putting->reterr);
-        /* It is something else by now: a FIFO may have no end. */
+        /* Another process has replaced the entry. A FIFO may have no end, so it is not read. */
         if (!S_ISDIR(st.st_mode)) {
                 copied_leave_out(&putting->cp->copied, false, entry->path);
                 return WALK_ON;
@@ -131,19 +132,19 @@ static int put_entry(void *data, const WalkEntry *entry) {
         return r < 0 ? r : WALK_DOWN;
 }
 
-/* A copy that lacks a part of the tree is none. */
+/* A copy with missing parts is an error. */
 static int refuse_missed(const char *path, int errnum, bool into, Error *reterr) {
         const bool closed = errnum == EACCES;
         char quoted[1024];
         int r = error_set(reterr, closed ? ERROR_SETUP : ERROR_LIMIT, errnum,
-                          "cannot copy what is in the directory \"%s\"",
+                          "cannot copy the contents of the directory \"%s\"",
                           str_quote(path, quoted, sizeof(quoted)));
 
         if (closed)
-                return error_cure(reterr, r, "Its permissions refuse it.");
+                return error_cure(reterr, r, "Its permissions refuse access.");
         return error_cure(reterr, r,
-                          "holt cp takes paths of 4095 bytes, directories nested %d deep, and "
-                          "10000000 entries. tar takes the rest: %s",
+                          "holt cp copies paths of at most 4095 bytes, %d nested directories and "
+                          "10000000 entries. Use tar for more: %s",
                           FILES_DEPTH_MAX,
                           into ? "tar c DIRECTORY | holt exec NAME -- tar x"
                                : "holt exec NAME -- tar c DIRECTORY | tar x");
@@ -154,7 +155,7 @@ static int put_tree(Cp *cp, int dir_fd, const char *temporary, Error *reterr) {
         FilesMissed missed = { 0 };
         int r;
 
-        /* For what the walk itself does not get done. */
+        /* This error applies if the walk itself fails and sets none. */
         (void)error_set(reterr, ERROR_SETUP, 0, "cannot read the directory");
         r = walk_tree(dir_fd, put_entry, &putting, &missed);
         return r == 0 && missed.error != 0 ? refuse_missed(missed.path, -missed.error, true, reterr)
@@ -183,11 +184,11 @@ static int cp_refuse_existing(const char *target, Error *reterr) {
                           str_quote(target, quoted, sizeof(quoted)));
 
         return error_cure(reterr, r,
-                          "Directories are not mixed. Take that one away, or copy to "
+                          "holt cp does not merge directories. Remove the existing one, or choose "
                           "another name.");
 }
 
-/* A new name in the directory of target. */
+/* Returns a new temporary name in the directory of target. */
 static char *cp_beside(const char *target) {
         const char *slash = strrchr(target, '/');
         char name[UNFINISHED_NAME_SIZE];
@@ -226,8 +227,9 @@ static int cp_put(Cp *cp, const char *source, const char *path, bool several, Er
         if (several && !transfer_is_directory(cp->client, path[0] ? path : ".")) {
                 r = error_set(reterr, ERROR_USAGE, ENOTDIR, "cannot copy several files to \"%s\"",
                               path);
-                return error_cure(reterr, r,
-                                  "It has to be a directory: holt files NAME mkdir PATH");
+                return error_cure(
+                        reterr, r,
+                        "The destination must be a directory: holt files NAME mkdir PATH");
         }
         r = transfer_put_target(cp->client, path, source, "holt cp - NAME:PATH", &target, reterr);
         if (r < 0)
@@ -239,8 +241,9 @@ static int cp_put(Cp *cp, const char *source, const char *path, bool several, Er
 
 /* --- a directory out of the session --- */
 
-/* Where a copy is made a command may be able to write, as in a workspace: whatever it has put on
- * the way by now, none of it is followed. *ret_last is the end of name. */
+/* Opens the directory of name without following a symlink, and sets *ret_last to the last part of
+ * name. The copy may lie where a command can write, such as in a workspace, and the command may
+ * have made a link. */
 static int cp_open_above(int dir_fd, const char *name, const char **ret_last) {
         const char *slash = strrchr(name, '/');
         _cleanup_free_ char *above = slash ? strndup(name, (size_t)(slash - name)) : strdup(".");
@@ -291,7 +294,7 @@ static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr)
         return r < 0 ? refuse_making("the directory", name, r, reterr) : 0;
 }
 
-/* Nothing of a link is made here: what is written later would follow it. */
+/* Leaves out links: a file written later would follow one. */
 static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entry, Error *reterr) {
         const char *type = json_member_text(entry, "type");
         _cleanup_free_ char *name = transfer_entry_name(entry);
@@ -313,7 +316,7 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
                        : get_empty(dir_fd, name, (unsigned)mode & 0777, reterr);
 }
 
-/* What the session could not list. */
+/* Fails if the session could not list an entry. */
 static int check_missed(const JsonValue *missed, Error *reterr) {
         _cleanup_free_ char *name = missed ? transfer_entry_name(missed) : NULL;
 
@@ -358,7 +361,8 @@ static int get_tree(Cp *cp, const char *path, int dir_fd, Error *reterr) {
         return r;
 }
 
-/* A new directory beside the place. Somebody may exchange it before it is opened: it is no link. */
+/* Makes a directory with a temporary name beside the place. Somebody may replace it before it is
+ * opened, but sys_open_beneath() follows no link. */
 static int make_beside(const Cp *cp, const FilesPlace *place, Unfinished *ret, int *ret_fd) {
         int fd;
 
@@ -382,7 +386,7 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         _cleanup_close_ int dir_fd = FD_NONE;
         _cleanup_(unfinished_leave) Unfinished unfinished = UNFINISHED_NONE;
-        FilesPlace made = FILES_PLACE_NONE; /* of place's directory */
+        FilesPlace made = FILES_PLACE_NONE; /* its dir_fd is borrowed from place */
         const bool known = cp->copied.repository;
         int r = transfer_place(cp->client, target, &place);
 
@@ -420,11 +424,11 @@ static bool ends_in_slash(const char *path) {
         return slash && !slash[1];
 }
 
-/* Whose error it is: a directory may be in the way here, too. */
+/* Names the cure only if the source is a directory: EISDIR may also come from the destination. */
 static int cure_directory(Cp *cp, const char *path, int r, Error *reterr) {
         if (r != -EISDIR || !transfer_is_directory(cp->client, path))
                 return r;
-        return error_cure(reterr, r, "Directories are copied by holt cp -r.");
+        return error_cure(reterr, r, "Copy directories with holt cp -r.");
 }
 
 static int cp_get(Cp *cp, const char *path, const char *destination, bool several, Error *reterr) {
@@ -436,7 +440,8 @@ static int cp_get(Cp *cp, const char *path, const char *destination, bool severa
         if (!into && (several || ends_in_slash(destination))) {
                 (void)error_set(reterr, ERROR_USAGE, ENOTDIR, "cannot copy into \"%s\"",
                                 destination);
-                return error_cure(reterr, -ENOTDIR, "It has to be a directory: mkdir -p makes it.");
+                return error_cure(reterr, -ENOTDIR,
+                                  "The destination must be a directory: mkdir -p makes it.");
         }
         target = into ? str_format("%s/%s", destination, name ? name : "") : strdup(destination);
         if (!name || !target)
@@ -455,7 +460,7 @@ static int cp_get(Cp *cp, const char *path, const char *destination, bool severa
 
 /* --- the command line --- */
 
-/* NAME:PATH. false for a file of the caller's. */
+/* Splits NAME:PATH. Returns false for a path on the host. */
 static bool cp_split(const char *word, char ret_name[SESSION_NAME_MAX + 1], const char **ret_path) {
         size_t length = strcspn(word, ":/");
 
@@ -471,11 +476,11 @@ static int refuse_words(const char *why, Error *reterr) {
         int r = error_set(reterr, ERROR_USAGE, 0, "%s", why);
 
         return error_cure(reterr, r,
-                          "holt cp FILE... NAME:PATH, or holt cp NAME:PATH... FILE; within a "
+                          "Use holt cp FILE... NAME:PATH, or holt cp NAME:PATH... FILE. Within a "
                           "session: holt files NAME cp FROM TO");
 }
 
-/* All sources are on the side that the destination is not. */
+/* Checks that either all sources or the destination are in one session, and not both. */
 static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1], bool *ret_put,
                        Error *reterr) {
         char other[SESSION_NAME_MAX + 1];
@@ -484,24 +489,25 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
         int r = 0;
 
         if (words->operands_count < 2)
-                return refuse_words(words->operands_count ? "holt cp lacks where to copy it"
-                                                          : "holt cp lacks what to copy",
+                return refuse_words(words->operands_count
+                                            ? "holt cp: missing DESTINATION"
+                                            : "holt cp: missing SOURCE and DESTINATION",
                                     reterr);
         *ret_put = cp_split(words->operands[last], name, &path);
         if (!*ret_put && !cp_split(words->operands[0], name, &path))
-                return refuse_words("neither the first nor the last of these is in a session",
+                return refuse_words("neither the first nor the last operand is in a session",
                                     reterr);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 bool there = cp_split(words->operands[i], other, &path);
 
                 if (there == *ret_put || (there && !streq(name, other)))
-                        r = refuse_words("one side of a copy is one session, the other none",
-                                         reterr);
+                        r = refuse_words("holt cp copies between one session and the host", reterr);
         }
         return r;
 }
 
-/* A word that was taken for NAME:PATH, of no session that there is, and is the name of a file. */
+/* Names a cure if a word was taken for NAME:PATH, but no such session exists and a file has that
+ * name. */
 static int cure_colon(const OptionResult *words, int r, Error *reterr) {
         char name[SESSION_NAME_MAX + 1], quoted[1024];
         const char *path;
@@ -512,7 +518,8 @@ static int cure_colon(const OptionResult *words, int r, Error *reterr) {
 
                 if (cp_split(word, name, &path) && session_open(name, &fd, NULL, NULL) < 0 &&
                     faccessat(AT_FDCWD, word, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                        return error_cure(reterr, r, "A file of yours is written ./%s",
+                        return error_cure(reterr, r,
+                                          "If you mean the file of that name, write ./%s",
                                           str_quote(word, quoted, sizeof(quoted)));
         }
         return r;
@@ -521,8 +528,8 @@ static int cure_colon(const OptionResult *words, int r, Error *reterr) {
 static int cp_check_json(const Cp *cp, const char *destination, Error *reterr) {
         if (!cp->options.json || transfer_own_output(destination) != STDOUT_FILENO)
                 return 0;
-        (void)error_set(reterr, ERROR_USAGE, 0, "stdout would have the file, and what --json says");
-        return error_cure(reterr, -EINVAL, "Name a file, or leave out --json.");
+        (void)error_set(reterr, ERROR_USAGE, 0, "--json and the file would both go to stdout");
+        return error_cure(reterr, -EINVAL, "Name a file as destination, or leave out --json.");
 }
 
 static int cp_place(void *data, const char *path, FilesPlace *ret) {
@@ -554,14 +561,14 @@ static int cp_run(Cp *cp, const OptionResult *words, Error *reterr) {
 
                 (void)cp_split(into ? destination : source, cp->session, &path);
                 if (!into && !path[0])
-                        path = "."; /* NAME: is the workspace */
+                        path = "."; /* "NAME:" means the workspace */
                 r = into ? cp_put(cp, source, path, last > 1, reterr)
                          : cp_get(cp, path, destination, last > 1, reterr);
         }
         if (r == -ENOENT && reterr->cure[0] == '\0')
                 (void)error_cure(reterr, r,
-                                 "A path is as inside, from the workspace on; what there is: "
-                                 "holt files NAME ls");
+                                 "PATH is relative to the workspace, as a command inside sees it. "
+                                 "To list the files: holt files NAME ls");
         if (r < 0)
                 operands_name_session(cp->session, reterr);
         transfer_end(cp->client, r, reterr);
@@ -590,7 +597,7 @@ int cmd_cp(int argc, char **argv) {
                 return 0;
         }
         if (r == 0) {
-                open_files_raise(); /* each directory on the way down is open */
+                open_files_raise(); /* one fd stays open for each level of the tree */
                 r = cp_run(&cp, &words, &error);
         }
         options_clear(&words);

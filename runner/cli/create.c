@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt create: a session that is at rest; its first use starts it. */
+/* holt create: makes a session at rest. The first use starts it. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,30 +24,29 @@ typedef struct CreateOptions {
 } CreateOptions;
 
 static const Option create_options[] = {
-        { "--idle", "TIME", "stop it after so long without use; \"none\" for never", OPTION_STRING,
-          offsetof(CreateOptions, idle), NULL },
+        { "--idle", "TIME", "stop the session after this time without use; \"none\" means never",
+          OPTION_STRING, offsetof(CreateOptions, idle), NULL },
         { "--tier", "standard|medium|large|xlarge",
           "1, 2, 4 or 8 processors, and as many GiB of memory for each process", OPTION_ENUM,
           offsetof(CreateOptions, tier), tier_names },
-        { "--allow-degraded", "LAYER", "go on where this host refuses the layer", OPTION_LIST,
+        { "--allow-degraded", "LAYER", "continue if this host refuses the layer", OPTION_LIST,
           offsetof(CreateOptions, allow_degraded), NULL },
-        { "--json", NULL, "print what was made as JSON", OPTION_BOOL, offsetof(CreateOptions, json),
+        { "--json", NULL, "print the session as JSON", OPTION_BOOL, offsetof(CreateOptions, json),
           NULL },
 };
 
 static const OptionSyntax create_syntax = {
         .verb = "create",
         .usage = "NAME [OPTIONS]",
-        .summary =
-                "Makes a session: a sandbox that lasts. Its workspace is at /workspace inside, and "
-                "its own\nunless --workspace names one; /mnt/files is for files that come and go.",
+        .summary = "Makes a session: a sandbox that lasts. Its workspace is its own directory, "
+                   "unless --workspace\nnames another, and appears at /workspace. /mnt/files is "
+                   "for files that you exchange with it.",
         .options = create_options,
         .options_count = ELEMENTSOF(create_options),
         .policy = true,
         .operands = true,
-        .help_epilog =
-                "The policy is settled now, the caller's variables that it passes too. Then: "
-                "holt exec NAME -- COMMAND",
+        .help_epilog = "holt create settles the policy now, with the present values of the "
+                       "variables that it passes.\nThen run: holt exec NAME -- COMMAND",
 };
 
 static bool create_has_word(const OptionResult *words, const char *path) {
@@ -61,13 +60,13 @@ static int create_find_cwd(SessionSpec *spec, Error *reterr) {
         char cwd[PATH_MAX];
 
         if (!getcwd(cwd, sizeof(cwd)))
-                return error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+                return error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
         spec->settings.cwd = strdup(cwd);
         return spec->settings.cwd ? 0 : error_oom(reterr);
 }
 
-/* A session has its own workspace unless the caller names one, so the project's own policy file in
- * the working directory takes no part. */
+/* A session has its own workspace unless the caller names one. So the policy file of the project in
+ * the working directory does not apply. */
 static int create_fill(const OptionResult *words, const CreateOptions *options, SessionSpec *spec,
                        Error *reterr) {
         int r = create_find_cwd(spec, reterr);
@@ -82,7 +81,7 @@ static int create_fill(const OptionResult *words, const CreateOptions *options, 
         if (r == 0)
                 r = policy_files_inputs(NULL, &spec->settings.inputs, reterr);
         spec->tier = options->tier < TIERS;
-        /* --memory says it more exactly. */
+        /* An explicit --memory overrides the tier's memory. */
         if (r == 0 && spec->tier)
                 r = tier_apply(options->tier, create_has_word(words, "limits.memory"),
                                &spec->settings, reterr);
@@ -102,7 +101,7 @@ static int create_named(const OptionResult *words, const CreateOptions *options,
                                     &(const SessionMake){ .warnings = warnings }, reterr);
 }
 
-/* What was made; what has no effect goes to people before that, to programs in it. */
+/* Prints the session. Options without effect are warnings on stderr, or a member of the JSON. */
 static int create_tell(const char *name, bool json, const StrList *warnings, Error *reterr) {
         if (json)
                 return show_session(name, true, warnings, reterr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt doctor: every layer tried for real on this host, and then a whole sandbox; each failure with
- * its cure. */
+/* holt doctor: tries every layer on this host, and then a whole sandbox, and names a cure for each
+ * failure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -30,30 +30,29 @@ typedef struct DoctorOptions {
 } DoctorOptions;
 
 static const Option doctor_options[] = {
-        { "--json", NULL, "print JSON", OPTION_BOOL, offsetof(DoctorOptions, json), NULL },
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(DoctorOptions, json),
+          NULL },
 };
 
 static const OptionSyntax doctor_syntax = {
         .verb = "doctor",
         .usage = "[--json]",
-        .summary = "Tries every layer of the sandbox on this host, then a whole sandbox, and says "
-                   "what "
-                   "cures\nwhat fails. Changes nothing.",
+        .summary = "Tries every layer of the sandbox on this host, then a whole sandbox. Names the "
+                   "cure for each\none that fails. Changes nothing on the host.",
         .options = doctor_options,
         .options_count = ELEMENTSOF(doctor_options),
-        .help_epilog =
-                "Exit codes: 0 when holt run works here with every layer that its policy needs; "
-                "125 otherwise.",
+        .help_epilog = "Exit codes: 0 if holt run works here with every layer that its policy "
+                       "needs, otherwise 125.",
 };
 
-/* One line of the table. */
+/* One line of the table: a layer, or the whole sandbox. */
 typedef struct Finding {
         const char *name, *what;
         bool works;
-        bool needed; /* holt run fails without it */
-        bool unused; /* this caller's runs have no such layer, and it is not tried */
+        bool needed; /* holt run fails without this layer */
+        bool unused; /* this user's runs do not have the layer, and doctor does not try it */
         char note[160];
-        Error error; /* when it does not work */
+        Error error; /* set if the layer does not work */
 } Finding;
 
 enum { FINDING_SANDBOX = LAYER_MAX, FINDINGS_MAX };
@@ -75,16 +74,16 @@ static void try_layer(Layer layer, bool from_root, Finding *finding) {
                 (void)snprintf(finding->note, sizeof(finding->note), "ABI %d", landlock_abi());
         } else if (layer == LAYER_IDMAP) {
                 (void)snprintf(finding->note, sizeof(finding->note),
-                               unused ? "what you run needs none"
-                                      : "tried in this directory, with the sandbox below");
+                               unused ? "only root needs it"
+                                      : "tried below, with the whole sandbox, in this directory");
         } else if (layer == LAYER_LIMITS) {
                 (void)snprintf(finding->note, sizeof(finding->note),
-                               "memory of each process, pids of the sandbox, by rlimits");
+                               "rlimits: memory of each process, number of processes");
         }
 }
 
-/* Run by root the working directory is shown, since whether its file system can be mounted with an
- * id map nobody else can tell. */
+/* shown: root uses the working directory as workspace, because id-mapped mounts depend on its file
+ * system. For other users there is no workspace. */
 static int choose_workspace(Policy *policy, bool shown, Error *reterr) {
         int r = policy_set(policy, "filesystem.workspace.mode", shown ? "ro" : "none",
                            ORIGIN_CALLER, "doctor", reterr);
@@ -98,7 +97,7 @@ static int choose_workspace(Policy *policy, bool shown, Error *reterr) {
         return r;
 }
 
-/* A whole launch of "true" with the preset that holt run takes. */
+/* Launches "true" with the default preset of holt run. */
 static int launch_true(Outcome *out, Error *reterr) {
         char cwd[PATH_MAX] = "/";
         const bool shown = geteuid() == 0 && getcwd(cwd, sizeof(cwd)) && cwd[0] == '/' &&
@@ -135,19 +134,19 @@ static void try_sandbox(Finding *finding) {
         int r;
 
         *finding = (Finding){ .name = "sandbox",
-                              .what = "all of it at once: holt run -- true",
+                              .what = "a whole sandbox: holt run -- true",
                               .needed = true };
         r = launch_true(&out, &finding->error);
         finding->works = r == 0 && out.cause == CAUSE_EXITED && out.exit_code == 0;
         if (finding->works)
-                (void)snprintf(finding->note, sizeof(finding->note), "%.1f ms after its start",
+                (void)snprintf(finding->note, sizeof(finding->note), "in %.1f ms",
                                (double)out.usage.wall_us / 1000);
         else if (r == 0)
                 (void)error_set(&finding->error, ERROR_SETUP, 0, "true ended with %d (%s)",
                                 out.exit_code, cause_name(out.cause));
 }
 
-/* The one layer that is only tried with the sandbox. */
+/* Marks idmap as failed if the sandbox failed there: only the whole sandbox tries this layer. */
 static void blame_idmap(Finding *findings) {
         const Finding *sandbox = &findings[FINDING_SANDBOX];
         Finding *idmap = &findings[LAYER_IDMAP];
@@ -159,7 +158,7 @@ static void blame_idmap(Finding *findings) {
         idmap->error = sandbox->error;
 }
 
-/* --- telling --- */
+/* --- printing --- */
 
 static void doctor_print_text(const Finding *findings, const struct utsname *host, uid_t uid) {
         (void)printf("Linux %s on %s, uid %u\n\n", host->release, host->machine, uid);
@@ -224,8 +223,8 @@ static void doctor_print_json(const Finding *findings, const struct utsname *hos
         json_write_clear(&w);
 }
 
-/* As root the launch gives root up before it makes a namespace, so the layers are tried without
- * root, too: in a child, which leaves its findings in shared memory. */
+/* Tries the layers in a child, which leaves its findings in shared memory. If root runs doctor, the
+ * child drops root's rights first, as a launch does. */
 static void try_layers(Finding *findings) {
         Launch launch = LAUNCH_NONE;
         Error error;
@@ -277,7 +276,7 @@ int cmd_doctor(int argc, char **argv) {
         if (r == 0 && words.help)
                 options_help(&doctor_syntax, stdout);
         else if (r == 0 && words.operands_count > 0)
-                r = error_set(&error, ERROR_USAGE, 0, "holt doctor takes no operand");
+                r = error_set(&error, ERROR_USAGE, 0, "holt doctor takes no operands");
         if (r < 0)
                 r = fail_print(&error, fail_wants_json(argc, argv));
         else

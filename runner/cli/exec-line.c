@@ -9,24 +9,24 @@
 const char *const exec_keep_names[] = { "head", "tail", NULL };
 
 static const Option exec_options[] = {
-        { "--shell", "LINE", "in place of COMMAND: a line for bash -c", OPTION_STRING,
+        { "--shell", "LINE", "run this line with bash -c instead of COMMAND", OPTION_STRING,
           offsetof(ExecOptions, shell), NULL },
-        { "--cwd", "DIR", "where to start; relative to the workspace", OPTION_STRING,
+        { "--cwd", "DIR", "start in this directory, relative to the workspace", OPTION_STRING,
           offsetof(ExecOptions, cwd), NULL },
-        { "--env", "NAME[=VALUE]", "a variable beyond the session's own", OPTION_LIST,
+        { "--env", "NAME[=VALUE]", "set an environment variable, or pass one of yours", OPTION_LIST,
           offsetof(ExecOptions, env), NULL },
         { "--tool", "NAME[=COMMAND]",
-          "code inside may call it: a command of the host, or another client's", OPTION_LIST,
+          "tool for code inside: a command of the host, or another client's", OPTION_LIST,
           offsetof(ExecOptions, tools), NULL },
-        { "--timeout", "TIME", "end it after that, by TERM, then KILL", OPTION_STRING,
-          offsetof(ExecOptions, timeout), NULL },
-        { "--output", "SIZE", "keep so much of stdout and of stderr, and drop the rest",
+        { "--timeout", "TIME", "limit the wall time; at its end, send SIGTERM, then SIGKILL",
+          OPTION_STRING, offsetof(ExecOptions, timeout), NULL },
+        { "--output", "SIZE", "keep this much of stdout, and as much of stderr, and drop the rest",
           OPTION_STRING, offsetof(ExecOptions, output), NULL },
-        { "--keep", "head|tail", "whether that is the first or the last of it", OPTION_ENUM,
-          offsetof(ExecOptions, keep), exec_keep_names },
-        { "--detach", NULL, "print its id and leave it running", OPTION_BOOL,
+        { "--keep", "head|tail", "keep the first (head) or the last (tail) bytes of the output",
+          OPTION_ENUM, offsetof(ExecOptions, keep), exec_keep_names },
+        { "--detach", NULL, "print the id of the process and leave it running", OPTION_BOOL,
           offsetof(ExecOptions, detach), NULL },
-        { "--report", "FILE", "write the result there as JSON", OPTION_STRING,
+        { "--report", "FILE", "write the result to this file as JSON", OPTION_STRING,
           offsetof(ExecOptions, report), NULL },
         { "--json", NULL, "print the result to stderr as one line of JSON", OPTION_BOOL,
           offsetof(ExecOptions, json), NULL },
@@ -36,7 +36,7 @@ const OptionSyntax exec_line_syntax = {
         .verb = "exec",
         .usage = "NAME [OPTIONS] [--] COMMAND [ARG...]\n       holt exec NAME [OPTIONS] --shell "
                  "LINE",
-        .summary = "Runs COMMAND in session NAME, which is started if it is at rest.",
+        .summary = "Runs COMMAND in session NAME. Starts the session if it is at rest.",
         .options = exec_options,
         .options_count = ELEMENTSOF(exec_options),
         .operand_ends = true,
@@ -53,13 +53,13 @@ static int parse_values(ExecLine *line, Error *reterr) {
                 return r;
         if (options->detach && options->report) {
                 r = error_set(reterr, ERROR_USAGE, 0,
-                              "--detach does not wait for the end, which --report is about");
-                return error_cure(reterr, r, "holt wait NAME ID --json says how it ended.");
+                              "--detach does not wait for the end, so --report has no result");
+                return error_cure(reterr, r, "Use holt wait NAME ID --json to get the result.");
         }
         if (options->detach && tool_specs_have_command(&options->tools)) {
                 r = error_set(reterr, ERROR_USAGE, 0,
-                              "--detach leaves nobody here to run the command of --tool");
-                return error_cure(reterr, r, "Leave one of them out.");
+                              "--detach does not wait, so holt cannot run the command of --tool");
+                return error_cure(reterr, r, "Leave out one of them.");
         }
         line->captured = !options->detach && (options->output || options->keep != KEEP_UNSAID);
         return 0;
@@ -71,7 +71,7 @@ static int parse_options(ExecLine *line, int argc, char **argv, Error *reterr) {
                              &line->words, reterr);
 }
 
-/* Options before the name and behind it, then the command. */
+/* Parses the options before the session's name and after it, then the command. */
 static int parse_words(ExecLine *line, int argc, char **argv, Error *reterr) {
         const OptionResult *words = &line->words;
         int r = parse_options(line, argc, argv, reterr);
@@ -86,18 +86,19 @@ static int parse_words(ExecLine *line, int argc, char **argv, Error *reterr) {
         return parse_options(line, argc, argv, reterr);
 }
 
-/* --shell in place of a command, which is what documents tell of. */
+/* Makes the command of --shell. Reports and results show it as the command. */
 static int take_shell(ExecLine *line, Error *reterr) {
         const char *const words[] = { "bash", "-c", line->options.shell, NULL };
         int r;
 
-        static_assert(sizeof(words) == sizeof(line->shell_words), "its words have room");
+        static_assert(sizeof(words) == sizeof(line->shell_words),
+                      "shell_words has room for these words");
         if (!line->options.shell)
                 return 0;
         if (line->command[0]) {
-                r = error_set(reterr, ERROR_USAGE, 0,
-                              "holt exec takes either a command or --shell");
-                return error_cure(reterr, r, "What the line needs is in it: --shell 'make && ./a'");
+                r = error_set(reterr, ERROR_USAGE, 0, "holt exec takes either COMMAND or --shell");
+                return error_cure(reterr, r,
+                                  "Put the whole line into --shell: --shell 'make && ./a'");
         }
         (void)memcpy(line->shell_words, words, sizeof(words));
         line->command = line->shell_words;
@@ -119,7 +120,7 @@ int exec_line_parse(ExecLine *line, int argc, char **argv, Error *reterr) {
         else if (!line->command[0])
                 lacking = "COMMAND";
         if (lacking) {
-                r = error_set(reterr, ERROR_USAGE, 0, "holt exec lacks %s", lacking);
+                r = error_set(reterr, ERROR_USAGE, 0, "holt exec: missing %s", lacking);
                 return error_cure(reterr, r, "holt exec NAME [OPTIONS] -- COMMAND [ARG...]");
         }
         return parse_values(line, reterr);

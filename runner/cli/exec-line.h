@@ -10,7 +10,7 @@ extern const char *const exec_keep_names[];
 typedef struct ExecOptions {
         const char *shell, *cwd, *timeout, *output, *report;
         StrList env, tools;
-        unsigned keep; /* KEEP_... */
+        unsigned keep; /* one of KEEP_... */
         bool detach, json;
 } ExecOptions;
 
@@ -18,10 +18,10 @@ typedef struct ExecLine {
         ExecOptions options;
         OptionResult words;
         const char *name;
-        const char *const *command; /* what is to run, of --shell too */
+        const char *const *command; /* borrowed: argv of the command to run, also with --shell */
         const char *shell_words[4];
-        uint64_t timeout, output; /* usec, bytes */
-        bool captured;            /* its output goes through the keeper, which keeps a part */
+        uint64_t timeout, output; /* usec; bytes */
+        bool captured;            /* the keeper reads the command's output and keeps a part of it */
 } ExecLine;
 
 #define EXEC_LINE_NONE                                                                             \
@@ -31,7 +31,7 @@ typedef struct ExecLine {
 
 extern const OptionSyntax exec_line_syntax;
 
-/* Options before the session's name and behind it, then the command; strings are argv's. Where
- * line->words.help, nothing else is said. What is known where it fails is there: a report tells of
- * it. 0 or a negative errno. */
+/* Parses the options before and after the session's name, then the command. The strings in *line
+ * belong to argv. If line->words.help is set, the other fields are undefined. On failure, *line
+ * holds what was parsed so far, for the report. Returns 0 or a negative errno. */
 int exec_line_parse(ExecLine *line, int argc, char **argv, Error *reterr);

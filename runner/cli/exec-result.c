@@ -26,11 +26,11 @@ static void exec_result_tell_timeout(const ExecResult *result) {
         const uint64_t timeout = ask_number(result->result, "timeout_us");
 
         if (!result->command)
-                report_timeout(timeout, "the call, or of the session's policy", stderr);
+                report_timeout(timeout, "--timeout of the call, or the session's policy", stderr);
         else if (timeout == result->timeout)
-                report_timeout(timeout, "--timeout; raise it there", stderr);
+                report_timeout(timeout, "--timeout", stderr);
         else
-                report_timeout(timeout, "the session's policy, which holt create --timeout gives",
+                report_timeout(timeout, "the session's policy; holt create --timeout sets it",
                                stderr);
 }
 
@@ -69,8 +69,8 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) 
                      ask_text(result, "replaced")[0] != '\0', stderr);
         if (ask_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
-                              "holt: what is at a protected path could not be set aside: %s\n"
-                              "  Look at it before git or the like is run there on the host.\n",
+                              "holt: cannot set aside a file at a protected path: %s\n  Look at it "
+                              "before git or a similar program runs there on the host.\n",
                               ask_text(result, "unguarded"));
 }
 
@@ -94,8 +94,8 @@ void exec_result_tell(const ExecResult *result) {
         if (streq(cause, "timeout"))
                 exec_result_tell_timeout(result);
         if (streq(cause, "lost"))
-                (void)fputs("holt: it was killed, and its monitor with it: by a command in the "
-                            "session, as kill -9 -1 does, or from outside\n",
+                (void)fputs("holt: the command and its monitor were killed, by a command in the "
+                            "session, such as kill -9 -1, or from outside\n",
                             stderr);
         if (result->captured && exec_result_dropped(result->result) > 0)
                 (void)fprintf(stderr, "holt: dropped %" PRIu64 " bytes of output\n",
@@ -125,7 +125,7 @@ static void exec_result_write_output(const ExecResult *result, JsonWriter *w) {
                             exec_result_dropped(from));
 }
 
-/* The session's, but for the time, which may be the call's. */
+/* Writes the session's limits, except for the time, which may be the call's own. */
 static void write_limits(const ExecResult *result, JsonWriter *w) {
         const JsonValue *limits = json_member(result->show, "limits");
 
@@ -140,7 +140,7 @@ static void write_limits(const ExecResult *result, JsonWriter *w) {
         json_write_end(w);
 }
 
-/* A member of the answer, or an empty one of its kind. */
+/* Copies a member of the reply, or writes an empty one of its type. */
 static void write_member(const JsonValue *from, const char *key, bool array, JsonWriter *w) {
         const JsonValue *value = json_member(from, key);
 
@@ -161,7 +161,7 @@ static void write_replaced(const ExecResult *result, JsonWriter *w) {
         json_write_string(w, "replaced", path[0] ? path : NULL);
 }
 
-/* Only where there is something to be said. */
+/* Writes the member only if there is something to report. */
 static void write_unrecorded(const ExecResult *result, JsonWriter *w) {
         const char *why = result->result ? ask_text(result->result, "unrecorded") : "";
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt exec, holt sh: a command in a session. Its fds are the caller's own where they are files or
- * pipes; where they are a terminal it gets one of its own, whose other end is pumped here. */
+/* holt exec, holt sh: runs a command in a session. The command gets the caller's files and pipes.
+ * Instead of a terminal, it gets one of its own, and holt copies the data between the two. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -27,29 +27,30 @@
 static const OptionSyntax sh_syntax = {
         .verb = "sh",
         .usage = "NAME",
-        .summary = "An interactive bash in session NAME, which is started if it is at rest.",
+        .summary = "Runs an interactive bash in session NAME. Starts the session if it is at rest.",
         .operands = true,
 };
 
 typedef struct Exec {
         ExecLine line;
-        bool lost;         /* its end, with the session */
-        bool ended;        /* ... came before its start */
-        uint64_t resuming; /* the request for it to go on, which is not answered yet; or 0 */
+        bool lost;         /* the session ended, so the command's end is unknown */
+        bool ended;        /* the command was ended before it had started */
+        uint64_t resuming; /* id of the process.resume request that is not answered yet; or 0 */
         TerminalPlan plan;
         Terminal *terminal;
         RpcClient *client;
         ToolHost *tools;
         char id[32];
         int signal_fd;
-        uint64_t deadline; /* the command's, usec of time_now_usec(); 0 is none */
-        Waker waker;       /* set to it, if the command has a terminal */
+        uint64_t
+                deadline; /* usec of time_now_usec(): when the command's time is over; 0 is never */
+        Waker waker;      /* set to deadline, if the command has a terminal */
         char *report_path; /* absolute, or NULL */
         int report_fd;
-        Answer show;        /* of session.show, where a document is to be written */
-        RpcMessage settled; /* the answer to process.wait */
+        Answer show;        /* reply to session.show, if a document is to be written */
+        RpcMessage settled; /* the reply to process.wait */
 } Exec;
-/* Its versions do not agree on this. */
+/* The versions of clang-format disagree about this macro. */
 /* clang-format off */
 #define EXEC_NONE                                                                                  \
         {                                                                                          \
@@ -69,7 +70,7 @@ static void write_terminal(const Exec *exec, JsonWriter *w) {
         if (!exec->plan.fds)
                 return;
         json_write_bool(w, "background", exec->plan.background);
-        /* The kernel's struct termios is the start of the libc's. */
+        /* The kernel's struct termios is a prefix of libc's. */
         for (size_t i = 0; i < 60; i++)
                 (void)snprintf(mode + 2 * i, 3, "%02x", i < sizeof(exec->plan.mode) ? bytes[i] : 0);
         json_write_string(w, "mode", mode);
@@ -101,7 +102,8 @@ static void exec_write_request(const Exec *exec, unsigned given, JsonWriter *w) 
                 json_write_uint(w, "output_max", exec->line.output);
         if (exec->line.options.keep != KEEP_UNSAID)
                 json_write_string(w, "keep", exec_keep_names[exec->line.options.keep]);
-        else if (exec->line.options.detach) /* who looks at a server later wants its last words */
+        else if (exec->line.options
+                         .detach) /* by default, the end of a server's output matters most */
                 json_write_string(w, "keep", exec_keep_names[KEEP_TAIL]);
         if (!exec->line.options.detach) {
                 json_write_bool(w, "owned", true);
@@ -110,7 +112,7 @@ static void exec_write_request(const Exec *exec, unsigned given, JsonWriter *w) 
         json_write_end(w);
 }
 
-/* The caller's terminal is never handed on. */
+/* Returns the mask of the fds passed to the command. The caller's terminal is never passed. */
 static unsigned given_fds(const Exec *exec) {
         if (exec->line.options.detach)
                 return 0;
@@ -119,8 +121,8 @@ static unsigned given_fds(const Exec *exec) {
         return 7 & ~exec->plan.fds;
 }
 
-/* A command that has not started has no signals, and what runs in the session may hold it up. What
- * ends a program ends this one meanwhile, and the keeper then kills what was to start. */
+/* Before the command has started, it cannot get signals, and other commands of the session may
+ * delay it. So signals end holt itself meanwhile, and the keeper then kills the command. */
 static void let_signals_end(bool let) {
         sigset_t ends;
 
@@ -161,7 +163,7 @@ static int exec_spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
 
 /* --- while it runs --- */
 
-/* Returns the request's id. What cannot be said any more is not, and has 0: the loop sees that the
+/* Sends a request and returns its id, or 0 if it cannot be sent. The loop notices later that the
  * keeper has gone. */
 static uint64_t exec_ask(const Exec *exec, const char *method, const char *signal, bool all) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -181,15 +183,16 @@ static uint64_t exec_ask(const Exec *exec, const char *method, const char *signa
         return id;
 }
 
-/* After its deadline the keeper ends the command, and holt waits for that. */
+/* Returns whether holt may stop now. After the deadline, the keeper ends the command and holt waits
+ * for that. */
 static bool exec_may_stop(const Exec *exec) {
         return !exec->deadline || time_now_usec() < exec->deadline;
 }
 
-/* As in a single run (sandbox/supervise.c): if the command wants the keys and holt has them, it
- * gets them. Otherwise holt stops with its whole job, up to the command's deadline, and with it all
- * that the command has started. Stops that were told before the command was told to go on are over,
- * our own included. */
+/* Works as in a single run (sandbox/supervise.c). If the command wants the keys and holt has them,
+ * the command gets them. Otherwise holt stops, with its whole job and everything that the command
+ * has started, until the deadline. Reports of a stop that came before the last process.resume are
+ * ignored, including those that holt caused. */
 static void exec_command_stopped(Exec *exec, const RpcMessage *message) {
         const uint64_t signal = ask_number(message->params, "signal");
         const bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
@@ -207,7 +210,7 @@ static void exec_command_stopped(Exec *exec, const RpcMessage *message) {
         exec->resuming = exec_ask(exec, "process.resume", NULL, false);
 }
 
-/* What is the terminal's concern and not the command's. */
+/* Handles a signal that concerns the terminal. Returns false if the command must get it instead. */
 static bool act_on_signal(const Exec *exec, unsigned signal) {
         if (!exec->terminal)
                 return false;
@@ -234,7 +237,7 @@ static void pass_signal(const Exec *exec) {
         (void)exec_ask(exec, "process.signal", number, false);
 }
 
-/* 1 when the command has ended, 0 when not, or a negative errno. */
+/* Returns 1 if the command has ended, 0 if not, or a negative errno. */
 static int read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
         for (;;) {
                 _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
@@ -289,7 +292,7 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
                         fds[0].events |= POLLOUT;
                 more = exec->terminal ? terminal_poll(exec->terminal, fds + 3) : 0;
                 if (poll(fds, 3 + more, -1) < 0 && errno != EINTR)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait");
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the command");
                 if (exec->terminal)
                         terminal_pump(exec->terminal, fds + 3, more);
                 if (fds[0].revents & POLLOUT)
@@ -307,7 +310,8 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
 }
 
 static int exec_open_signals(Exec *exec, Error *reterr) {
-        /* Of a terminal: without one a stop is as the kernel does it. */
+        /* Without a terminal, the kernel's own job control applies, so holt handles the own[]
+         * signals only with one. */
         static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 },
                          own[] = { SIGWINCH, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU };
         sigset_t set;
@@ -319,11 +323,13 @@ static int exec_open_signals(Exec *exec, Error *reterr) {
                 (void)sigaddset(&set, own[i]);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         exec->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        return exec->signal_fd < 0 ? error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd")
-                                   : 0;
+        return exec->signal_fd < 0
+                       ? error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd")
+                       : 0;
 }
 
-/* A command that was ended before it had started: its end came with the answer to its start. */
+/* Takes the result from the reply to process.spawn if the command was ended before it had
+ * started. */
 static bool exec_has_ended(Exec *exec, RpcMessage *started) {
         const JsonValue *ended = json_member(started->result, "ended");
 
@@ -369,14 +375,14 @@ static int exec_open_report(Exec *exec, Error *reterr) {
         if (r < 0)
                 return r;
         if (!getcwd(cwd, sizeof(cwd)))
-                return error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+                return error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
         exec->report_path = path_join(cwd, exec->line.options.report);
         if (!exec->report_path || ask_writable(exec->show.result, &writable) < 0)
                 return error_oom(reterr);
         return report_open(exec->report_path, &writable, &exec->report_fd, reterr);
 }
 
-/* Where a document is to be written: what the session is, and the file. */
+/* If a document is to be written, asks for the session's facts and opens the file. */
 static int prepare_document(Exec *exec, Error *reterr) {
         int r;
 
@@ -386,7 +392,7 @@ static int prepare_document(Exec *exec, Error *reterr) {
         return r < 0 ? r : exec_open_report(exec, reterr);
 }
 
-/* What was kept of the output, now that it has ended. */
+/* Prints the kept output after the command has ended. */
 static int print_captured(const Exec *exec, Error *reterr) {
         return exec->line.captured && !exec->ended ? logs_print(exec->client, exec->id, reterr) : 0;
 }
@@ -411,7 +417,7 @@ static void print_result(const Exec *exec, const ExecResult *result) {
         report_print_document(&w, stderr);
 }
 
-/* error is NULL when holt did its part. Returns the exit code. */
+/* error is NULL if holt itself did not fail. Returns the exit code. */
 static int exec_tell(const Exec *exec, Error *error) {
         ExecResult result = { .session = exec->line.name,
                               .id = exec->id,
@@ -476,8 +482,8 @@ static int exec_run(Exec *exec, Error *reterr) {
                 r = exec_attend(exec, &started, reterr);
         if (r == 0 && !exec->line.options.detach)
                 r = print_captured(exec, reterr);
-        /* The ways back begin at the workspace's own place. A keeper whose sandbox was stopped may
-         * be gone by now; the result is complete without that place. */
+        /* The commands that undo a move need the workspace's host directory. If the sandbox was
+         * stopped, its keeper may be gone; the result is complete without that directory. */
         if (r == 0 && !exec->show.result && exec_result_set_aside(exec->settled.result))
                 (void)ask_client(exec->client, "session.show", NULL, &exec->show, &ignored);
         exec->tools = tool_host_free(exec->tools);
@@ -487,14 +493,15 @@ static int exec_run(Exec *exec, Error *reterr) {
 
 /* --- the command line --- */
 
-/* The caller's, by which programs write to it, unless --env says another. */
+/* Passes the caller's TERM, because the output reaches the caller's terminal, unless --env sets
+ * it. */
 static int pass_term(Exec *exec, Error *reterr) {
         if (exec->plan.fds == 0 || ask_env_has(&exec->line.options.env, "TERM"))
                 return 0;
         return strlist_add(&exec->line.options.env, "TERM") < 0 ? error_oom(reterr) : 0;
 }
 
-/* All that is known by now is told, also where the command line is wrong. */
+/* Runs the command and reports the result, or what is known of it. */
 static int main_with(Exec *exec, Error *error) {
         int r;
 

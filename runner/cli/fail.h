@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a verb ends that could not do its part: a text for people, or JSON for a program that has
- * asked for that. Both go to stderr, where holt run and holt exec have their results, too: what is
- * on stdout is what was asked for, or a part of it. */
+/* The end of a verb that has failed: a text for people, or JSON for a program that has asked for
+ * it. Both go to stderr, like the results of holt run and holt exec. stdout carries only the
+ * requested data, or a part of it. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/error.h"
 
-/* An option, wherever before "--" it is: it holds for what is wrong with the command line as well.
- * Returns what stands behind its name ("" or "=VALUE"), or NULL; *ret_next is the argument after
- * it, or "". */
+/* Finds an option anywhere before "--", because it also applies to errors in the command line.
+ * Returns the text after its name ("" or "=VALUE"), or NULL. *ret_next is the next argument, or
+ * "". */
 const char *fail_find_option(int argc, char *const *argv, const char *name, const char **ret_next);
 
-/* Whether --json is there; also for a verb, or a holt, that knows none. */
+/* Returns whether the arguments contain --json, even if the verb does not have that option. */
 bool fail_wants_json(int argc, char *const *argv);
 
-/* Prints the error and returns its exit code. json: as one line with the members "holt", "cause",
- * "exit_code" and "error", as results of holt run have them. */
+/* Prints the error and returns its exit code. json: prints one line with the members "holt",
+ * "cause", "exit_code" and "error", like a result of holt run. */
 int fail_print(const Error *error, bool json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt files: what a session's files are, as its commands see them. */
+/* holt files: the files of a session, as its commands see them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,14 +20,16 @@ typedef struct FilesOptions {
 } FilesOptions;
 
 static const Option files_options[] = {
-        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(FilesOptions, json), NULL },
-        { "--recursive", NULL, "ls, rm, cp: with all that is below", OPTION_BOOL,
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(FilesOptions, json),
+          NULL },
+        { "--recursive", NULL, "for ls, rm, cp: include everything below", OPTION_BOOL,
           offsetof(FilesOptions, recursive), NULL },
-        { "-r", NULL, "the same", OPTION_BOOL, offsetof(FilesOptions, recursive), NULL },
-        { "--parents", NULL, "mkdir: make what leads there, and take what is there", OPTION_BOOL,
-          offsetof(FilesOptions, parents), NULL },
-        { "-p", NULL, "the same", OPTION_BOOL, offsetof(FilesOptions, parents), NULL },
-        { "--replace", NULL, "mv, cp: replace what is there", OPTION_BOOL,
+        { "-r", NULL, "short for --recursive", OPTION_BOOL, offsetof(FilesOptions, recursive),
+          NULL },
+        { "--parents", NULL, "for mkdir: make the directories above it, and accept an existing one",
+          OPTION_BOOL, offsetof(FilesOptions, parents), NULL },
+        { "-p", NULL, "short for --parents", OPTION_BOOL, offsetof(FilesOptions, parents), NULL },
+        { "--replace", NULL, "for mv, cp: replace an existing file", OPTION_BOOL,
           offsetof(FilesOptions, replace), NULL },
 };
 
@@ -35,19 +37,20 @@ static const OptionSyntax files_syntax = {
         .verb = "files",
         .usage = "NAME ls [PATH] | cat PATH... | get PATH [FILE] | put FILE [PATH] | stat PATH |\n"
                  "             mkdir PATH... | rm PATH... | mv FROM TO | cp FROM TO  [OPTIONS]",
-        .summary = "Works on the files of session NAME as a command in it would: PATH is relative "
-                   "to its\nworkspace. FILE is the caller's, \"-\" for stdin or stdout.",
+        .summary =
+                "Works on the files of session NAME as a command in it sees them. PATH is relative "
+                "to its\nworkspace. FILE is a file on the host; \"-\" is stdin or stdout.",
         .options = files_options,
         .options_count = ELEMENTSOF(files_options),
         .operands = true,
-        .help_epilog = "Several files, and directories, are copied in and out by holt cp.",
+        .help_epilog = "Use holt cp to copy several files or directories in and out.",
 };
 
 typedef struct FilesCommand {
         FilesOptions options;
         RpcClient *client;
         const char *session;
-        const char *const *operands; /* behind the verb; NULL-terminated */
+        const char *const *operands; /* borrowed: the operands after the verb; NULL-terminated */
 } FilesCommand;
 
 static int files_verb_print_json(JsonWriter *w, Error *reterr) {
@@ -61,7 +64,7 @@ static int files_verb_print_json(JsonWriter *w, Error *reterr) {
 
 /* --- ls, stat --- */
 
-/* As ls(1) has it: "drwxr-xr-x". */
+/* Formats the mode as ls(1) does: "drwxr-xr-x". */
 static const char *mode_text(const JsonValue *entry, char buf[11]) {
         static const char *const types[] = { "file", "directory", "link" };
         static const char all[] = "rwxrwxrwx", letters[] = "-dl";
@@ -99,13 +102,14 @@ static void print_named(const JsonValue *entry) {
         files_verb_print_entry(entry, name ? name : json_member_string(entry, "name"));
 }
 
-/* To stderr: the listing is not whole. */
+/* Tells on stderr that the listing is incomplete. */
 static void tell_missed(const JsonValue *missed) {
         _cleanup_free_ char *name = missed ? transfer_entry_name(missed) : NULL;
         char quoted[1024];
 
         if (missed)
-                (void)fprintf(stderr, "holt: not all is listed: cannot look into \"%s\" (%s)\n",
+                (void)fprintf(stderr,
+                              "holt: the list is incomplete: cannot read directory \"%s\" (%s)\n",
                               name ? str_quote(name, quoted, sizeof(quoted)) : "",
                               json_member_string(missed, "errno"));
 }
@@ -119,7 +123,7 @@ static void show_page(const FilesCommand *command, const JsonValue *result, Json
                         print_named(entry);
 }
 
-/* A file itself, as ls(1) does it. */
+/* Lists a file itself, as ls(1) does. */
 static int list_file(const FilesCommand *command, const char *path, JsonWriter *w, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         JsonWriter params = transfer_path(path);
@@ -248,9 +252,9 @@ static int do_mkdir(FilesCommand *command, Error *reterr) {
         return r;
 }
 
-/* The server's words are for programs. */
+/* Replaces the server's cure, which names a parameter, by one that names an option. */
 static int say_option(int r, const char *option, Error *reterr) {
-        return error_cure(reterr, r, "%s does it all the same.", option);
+        return error_cure(reterr, r, "Use %s.", option);
 }
 
 static int files_verb_do_rm(FilesCommand *command, Error *reterr) {
@@ -284,7 +288,9 @@ static int move_or_copy(FilesCommand *command, const char *method, bool copy, Er
         r = transfer_call(command->client, method, &params, FD_NONE, &answer, reterr);
         left_out = r == 0 && copy ? json_member_uint(answer.result, "left_out") : 0;
         if (left_out > 0)
-                (void)fprintf(stderr, "holt: left out: %" PRIu64 " FIFOs, sockets or devices\n",
+                (void)fprintf(stderr,
+                              "holt: special files left out (FIFOs, sockets, devices): %" PRIu64
+                              "\n",
                               left_out);
         if (r == -EEXIST)
                 return say_option(r, "--replace", reterr);
@@ -315,20 +321,20 @@ static const Subverb files_verbs[] = {
 static int (*const files_runs[])(FilesCommand *command, Error *reterr) = {
         files_verb_do_ls, do_cat, do_get, do_put, do_stat, do_mkdir, files_verb_do_rm, do_mv, do_cp,
 };
-static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each has its function");
+static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each verb has its function");
 
-/* The server's words are for all clients; these for people. */
+/* Replaces the server's cures, which are for all clients, by ones for the command line. */
 static int files_verb_cure(const Subverb *verb, const FilesCommand *command, int r, Error *reterr) {
         if (r == -ENOENT && streq(verb->name, "mkdir") && !path_is_tilde(command->operands[0]))
-                return error_cure(reterr, r, "--parents makes the directories above it, too.");
+                return error_cure(reterr, r, "--parents also makes the directories above it.");
         if (r == -ENOENT && reterr->cure[0] == '\0')
                 return error_cure(reterr, r,
-                                  "A path is as inside, from the workspace on; what there is: "
-                                  "holt files NAME ls");
+                                  "PATH is relative to the workspace, as a command inside sees it. "
+                                  "To list the files: holt files NAME ls");
         if (r == -EEXIST && streq(verb->name, "mkdir"))
-                return error_cure(reterr, r, "--parents takes it as it is.");
+                return error_cure(reterr, r, "--parents accepts an existing directory.");
         if (r == -EISDIR && streq(verb->name, "get"))
-                return error_cure(reterr, r, "Directories are copied by holt cp -r %s:%s .",
+                return error_cure(reterr, r, "Copy directories with holt cp -r %s:%s .",
                                   command->session, command->operands[0]);
         return r;
 }

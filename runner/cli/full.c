@@ -27,7 +27,7 @@ int full_execute(char *const *argv) {
                         (void)execv(path, argv);
         }
         (void)error_set(&error, ERROR_SETUP, errno,
-                        "cannot execute " HOLT_LIBEXEC "/holt-full, which this needs");
+                        "cannot execute " HOLT_LIBEXEC "/holt-full, which this verb needs");
         (void)error_cure(&error, 0, "Install holt completely: meson install -C build");
         error_print(&error, stderr);
         return error_exit_code(&error);

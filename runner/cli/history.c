@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt history, holt audit: what was done in a session, and what was refused. Neither starts it. */
+/* holt history, holt audit: show what was done and what was refused in a session. Neither starts a
+ * session. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 typedef struct ListOptions {
         const char *limit, *before;
         const char *only; /* --name */
-        unsigned kind;    /* an index of kinds[], or KINDS */
+        unsigned kind;    /* an index of kinds[], or KINDS if not given */
         bool json;
 } ListOptions;
 
@@ -19,33 +20,32 @@ static const char *const kinds[KINDS + 1] = { "denial", "grant", "guard", "kill"
                                               "limit",  "tool",  NULL };
 
 #define COMMON_OPTIONS                                                                             \
-        {                                                                                          \
-                "--limit",                                                                         \
-                "N",                                                                               \
-                "so many rows at most; 100",                                                       \
-                OPTION_STRING,                                                                     \
-                offsetof(ListOptions, limit),                                                      \
-                NULL                                                                               \
-        },                                                                                         \
+        { "--limit",                                                                               \
+          "N",                                                                                     \
+          "print at most this many rows; the default is 100",                                      \
+          OPTION_STRING,                                                                           \
+          offsetof(ListOptions, limit),                                                            \
+          NULL },                                                                                  \
                 { "--before",                                                                      \
                   "ID",                                                                            \
-                  "only rows with a lower id",                                                     \
+                  "print only rows with a lower id",                                               \
                   OPTION_STRING,                                                                   \
                   offsetof(ListOptions, before),                                                   \
                   NULL },                                                                          \
         {                                                                                          \
-                "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(ListOptions, json), NULL \
+                "--json", NULL, "print the result as JSON", OPTION_BOOL,                           \
+                        offsetof(ListOptions, json), NULL                                          \
         }
 
 static const Option history_options[] = {
-        { "--name", "METHOD", "only rows of that method, as exec", OPTION_STRING,
+        { "--name", "METHOD", "print only rows of this method, for example exec", OPTION_STRING,
           offsetof(ListOptions, only), NULL },
         COMMON_OPTIONS,
 };
 
 static const Option audit_options[] = {
-        { "--kind", "denial|grant|guard|kill|limit|tool", "only rows of that kind", OPTION_ENUM,
-          offsetof(ListOptions, kind), kinds },
+        { "--kind", "denial|grant|guard|kill|limit|tool", "print only rows of this kind",
+          OPTION_ENUM, offsetof(ListOptions, kind), kinds },
         COMMON_OPTIONS,
 };
 
@@ -54,7 +54,7 @@ typedef struct Query {
         const char *only;
 } Query;
 
-/* --- asking --- */
+/* --- requests --- */
 
 static int history_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
                            Error *reterr) {
@@ -72,7 +72,7 @@ static int audit_at_rest(Store *store, const char *path, const void *data, JsonW
         return answer_audit(store, query->before, query->only, query->limit, w, reterr);
 }
 
-/* What people have called, where the method that did it has another name. */
+/* The verb that people have called, if the method behind it has another name. */
 typedef struct Alias {
         const char *method, *verb;
 } Alias;
@@ -80,11 +80,11 @@ typedef struct Alias {
 static const Alias exec_alias = { "process.spawn", "exec" };
 
 typedef struct Listing {
-        const char *method, *only; /* only: the parameter that options->only is */
+        const char *method, *only; /* only: name of the parameter that options->only sets */
         AskStoreFn at_rest;
         void (*print)(const JsonValue *row);
         const char *title;
-        const struct Alias *alias; /* or NULL */
+        const struct Alias *alias; /* another name of a method, or NULL */
 } Listing;
 
 static int ask_rows(const Listing *listing, const char *name, const Query *query, Answer *ret,
@@ -105,7 +105,7 @@ static const JsonValue *first_row(const Answer *answer) {
         return json_first(rows);
 }
 
-/* Of two answers, each with the newest first. */
+/* Merges the rows of two replies, each with the newest row first. */
 static void history_print_rows(const Listing *listing, const Answer *one, const Answer *two,
                                uint64_t limit) {
         const JsonValue *a = first_row(one), *b = first_row(two);
@@ -144,7 +144,8 @@ static int history_list(const Listing *listing, const char *name, const ListOpti
 
 /* --- printing --- */
 
-/* What a row has as JSON; NULL where it is none. The caller frees it. */
+/* Parses a member that contains JSON as text; NULL if it has none. The caller frees the
+ * document. */
 static JsonDocument *parse_text(const JsonValue *row, const char *key) {
         const char *text = ask_text(row, key);
         JsonDocument *document = NULL;
@@ -153,7 +154,7 @@ static JsonDocument *parse_text(const JsonValue *row, const char *key) {
         return document;
 }
 
-/* The texts of an array with that between them. */
+/* Joins the strings of an array, separated by between. The caller frees the text. */
 static char *history_join(const JsonValue *array, const char *between) {
         char *text = strdup("");
 
@@ -168,9 +169,9 @@ static char *history_join(const JsonValue *array, const char *between) {
         return text;
 }
 
-/* What a call was about, by members of its parameters. */
+/* The parameters that describe a call best, for methods without argv or shell. */
 static const struct {
-        const char *first, *between, *second; /* second may not be there */
+        const char *first, *between, *second; /* second may be missing */
 } abouts[] = {
         { "shell" },
         { "tool", " ", "requestPreview" },
@@ -180,7 +181,7 @@ static const struct {
         { "prefix" },
 };
 
-/* The words of a command, or its line, or what else a call was about. */
+/* Describes a call: by the words of its command, by its shell line, or by its main parameters. */
 static char *history_describe(const JsonValue *params) {
         const char *code = ask_text(params, "code");
         const JsonValue *words = json_member(params, "argv");
@@ -212,7 +213,7 @@ static bool has_failed(const JsonValue *result) {
         return !succeeded || json_member(result, "error");
 }
 
-/* "exited 1", "timeout", "ok"; "-" while it goes on, or where a crash has cut it short. */
+/* "exited 1", "timeout" or "ok"; "-" if the call still runs, or a crash has interrupted it. */
 static const char *end_of(const JsonValue *result, char buf[32]) {
         const char *cause = result ? ask_text(result, "cause") : "";
 
@@ -226,7 +227,7 @@ static const char *end_of(const JsonValue *result, char buf[32]) {
         return buf;
 }
 
-/* Why a call has failed, in a word: " (ENOENT)", " (validation_error)"; "" where nobody knows. */
+/* Prints why a call failed: " (ENOENT)" or " (validation_error)", or nothing if that is unknown. */
 static void print_failure(const JsonValue *result) {
         static const char *const keys[] = { "errno", "errorType", "kind" };
 
@@ -263,7 +264,7 @@ static void print_history(const JsonValue *row) {
         (void)putchar('\n');
 }
 
-/* A value as people read it; NULL where there is none. */
+/* Formats a value for people. NULL if it is missing. The caller frees the text. */
 static char *history_plain(const JsonValue *value) {
         uint64_t number;
         bool yes;
@@ -336,7 +337,7 @@ int cmd_history(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "history",
                             .usage = "NAME [OPTIONS]",
-                            .summary = "What was done in a session, the newest first.",
+                            .summary = "Shows what was done in a session, the newest first.",
                             .options = history_options,
                             .options_count = ELEMENTSOF(history_options),
                             .operands = true },
@@ -353,9 +354,8 @@ int cmd_audit(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "audit",
                             .usage = "NAME [OPTIONS]",
-                            .summary = "What was refused, granted, killed, limited or called on "
-                                       "the host, "
-                                       "the newest first.",
+                            .summary = "Shows what was refused, granted, killed, limited or called "
+                                       "on the host, the newest first.",
                             .options = audit_options,
                             .options_count = ELEMENTSOF(audit_options),
                             .operands = true },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt kv: keys and values that a session keeps. Reading does not start it. */
+/* holt kv: stores keys and values in a session. Reading does not start the session. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,8 +13,9 @@
 #include "rpc/server.h"
 #include "store/rows.h"
 
-enum { REQUEST_REST = 128 }; /* bytes of a request beside its parameters */
-static_assert(STORE_VALUE_MAX == 1 << 20 && RPC_LINE_MAX == 1 << 20, "as refuse_value() says");
+enum { REQUEST_REST = 128 }; /* bytes of a request without its parameters */
+static_assert(STORE_VALUE_MAX == 1 << 20 && RPC_LINE_MAX == 1 << 20,
+              "the message of kv_refuse_value() agrees");
 
 typedef struct KvOptions {
         bool json, raw;
@@ -22,18 +23,19 @@ typedef struct KvOptions {
 } KvOptions;
 
 static const Option kv_options[] = {
-        { "--after", "KEY", "keys: only those behind it", OPTION_STRING, offsetof(KvOptions, after),
-          NULL },
-        { "--limit", "N", "keys: so many at most; 100", OPTION_STRING, offsetof(KvOptions, limit),
-          NULL },
-        { "--raw", NULL, "get: the bytes alone, without a newline behind them", OPTION_BOOL,
+        { "--after", "KEY", "for keys: list only keys after this one", OPTION_STRING,
+          offsetof(KvOptions, after), NULL },
+        { "--limit", "N", "for keys: list at most this many; the default is 100", OPTION_STRING,
+          offsetof(KvOptions, limit), NULL },
+        { "--raw", NULL, "for get: print only the bytes, without a newline", OPTION_BOOL,
           offsetof(KvOptions, raw), NULL },
-        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(KvOptions, json), NULL },
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(KvOptions, json),
+          NULL },
 };
 
-/* What is asked for; strings are borrowed. */
+/* The call. All strings are borrowed. */
 typedef struct KvCall {
-        const char *name, *key; /* the session's; the key, or a prefix */
+        const char *name, *key; /* the session's name; the key, or a prefix of keys */
         const char *value, *after;
         uint64_t limit;
         bool json, raw;
@@ -49,7 +51,7 @@ static int get_at_rest(Store *store, const char *path, const void *data, JsonWri
         return answer_kv_get(store, call->key, !call->json, w, reterr);
 }
 
-/* value is base64: it may be any bytes. */
+/* value is base64, because it may contain any bytes. */
 static int print_value(const KvCall *call, const char *value, Error *reterr) {
         _cleanup_free_ char *bytes = NULL;
         _cleanup_free_ char *owned = NULL;
@@ -58,7 +60,8 @@ static int print_value(const KvCall *call, const char *value, Error *reterr) {
         const char *shown = bytes;
 
         if (r < 0)
-                return error_set(reterr, ERROR_PROTOCOL, -r, "the value came in no base64");
+                return error_set(reterr, ERROR_PROTOCOL, -r,
+                                 "the keeper's reply is not valid base64");
         r = shown_bytes(STDOUT_FILENO, &shown, &length, &owned);
         if (r < 0)
                 return error_oom(reterr);
@@ -78,7 +81,7 @@ static int kv_get(const KvCall *call, Error *reterr) {
         json_write_bool(&w, "base64", !call->json);
         r = ask_look(call->name, "kv.get", &w, get_at_rest, call, &answer, reterr);
         if (r < 0 && reterr->kind == ERROR_MISSING && reterr->cure[0] == '\0')
-                return error_cure(reterr, r, "holt kv %s keys lists them.", call->name);
+                return error_cure(reterr, r, "To list the keys: holt kv %s keys", call->name);
         if (r < 0)
                 return r;
         if (call->json)
@@ -94,7 +97,8 @@ static int keys_at_rest(Store *store, const char *path, const void *data, JsonWr
         return answer_kv_keys(store, call->key, call->after, call->limit, w, reterr);
 }
 
-/* As it is, for programs; a terminal would act on what is in it. */
+/* A program gets the exact bytes. A terminal would act on control characters, so they are made
+ * visible. */
 static void print_key(const char *key) {
         char visible[4 * STORE_KEY_MAX + 1];
 
@@ -129,11 +133,11 @@ static int kv_keys(const KvCall *call, Error *reterr) {
 static int kv_refuse_value(const char *why, Error *reterr) {
         (void)error_set(reterr, ERROR_LIMIT, 0, "the value is too long: %s", why);
         return error_cure(reterr, -E2BIG,
-                          "Text may have nearly 1 MiB, other bytes 760 KiB. Keep more in a file: "
-                          "holt files NAME put FILE");
+                          "A text may have nearly 1 MiB, other bytes 760 KiB. Store more in a "
+                          "file: holt files NAME put FILE");
 }
 
-/* All of stdin. */
+/* Reads all of stdin. */
 static int kv_read_value(char **ret, size_t *ret_length, Error *reterr) {
         _cleanup_free_ char *data = malloc(STORE_VALUE_MAX + 2);
         size_t length;
@@ -144,14 +148,15 @@ static int kv_read_value(char **ret, size_t *ret_length, Error *reterr) {
         if (ferror(stdin))
                 return error_set(reterr, ERROR_USAGE, errno, "cannot read the value from stdin");
         if (length > STORE_VALUE_MAX)
-                return kv_refuse_value("it has more than 1 MiB", reterr);
+                return kv_refuse_value("it is longer than 1 MiB", reterr);
         data[length] = '\0';
         *ret = TAKE_PTR(data);
         *ret_length = length;
         return 0;
 }
 
-/* What JSON carries as it is goes as it is: base64 is longer, and a request has its limit. */
+/* Writes the value as a JSON string if possible: base64 is longer, and the size of a request is
+ * limited. */
 static int write_value(const char *value, size_t length, JsonWriter *w, Error *reterr) {
         _cleanup_free_ char *base64 = NULL;
 
@@ -179,7 +184,7 @@ static int kv_set(const KvCall *call, Error *reterr) {
         json_write_string(&w, "key", call->key);
         r = write_value(value ? value : call->value, length, &w, reterr);
         if (r == 0 && w.length + REQUEST_REST > RPC_LINE_MAX)
-                r = kv_refuse_value("a request that has it would be longer than 1 MiB", reterr);
+                r = kv_refuse_value("its request would be longer than 1 MiB", reterr);
         return r < 0 ? r : ask_keeper(call->name, "kv.set", &w, &answer, reterr);
 }
 
@@ -204,7 +209,7 @@ static const Subverb kv_verbs[] = {
 };
 static int (*const kv_runs[])(const KvCall *call, Error *reterr) = { kv_get, kv_set, kv_delete,
                                                                      kv_keys };
-static_assert(ELEMENTSOF(kv_runs) == ELEMENTSOF(kv_verbs), "each has its function");
+static_assert(ELEMENTSOF(kv_runs) == ELEMENTSOF(kv_verbs), "each verb has its function");
 
 static int do_kv(const OptionResult *words, const void *data, Error *reterr) {
         const char *const *operands = words->operands;
@@ -230,8 +235,8 @@ int cmd_kv(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "kv",
                             .usage = "NAME get KEY | set KEY VALUE | delete KEY | keys [PREFIX]",
-                            .summary = "Keys and values that a session keeps. VALUE \"-\" is read "
-                                       "from stdin.",
+                            .summary = "Stores keys and values in a session. If VALUE is \"-\", it "
+                                       "is read from stdin.",
                             .options = kv_options,
                             .options_count = ELEMENTSOF(kv_options),
                             .operands = true },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt logs: what a process has printed, and goes on to print. */
+/* holt logs: prints the kept output of a process, and follows it. */
 #include "cli/logs.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "cli/verbs.h"
 #include "process/capture.h"
 
-enum { PAGE = 50 }; /* chunks of at most 64 KiB in one answer */
+enum { PAGE = 50 }; /* number of chunks in one reply, of at most 64 KiB each */
 
 typedef struct LogsOptions {
         const char *from, *tail;
@@ -21,12 +21,12 @@ typedef struct LogsOptions {
 } LogsOptions;
 
 static const Option logs_options[] = {
-        { "--follow", NULL, "go on until the command has ended", OPTION_BOOL,
+        { "--follow", NULL, "continue to print until the command has ended", OPTION_BOOL,
           offsetof(LogsOptions, follow), NULL },
-        { "-f", NULL, "the same", OPTION_BOOL, offsetof(LogsOptions, follow), NULL },
-        { "--from", "SEQ", "from that chunk on, counted from 1", OPTION_STRING,
+        { "-f", NULL, "short for --follow", OPTION_BOOL, offsetof(LogsOptions, follow), NULL },
+        { "--from", "SEQ", "print from this chunk on, counted from 1", OPTION_STRING,
           offsetof(LogsOptions, from), NULL },
-        { "--tail", "N", "of what is kept only the last N lines", OPTION_STRING,
+        { "--tail", "N", "print only the last N lines of what is kept", OPTION_STRING,
           offsetof(LogsOptions, tail), NULL },
         { "--json", NULL, "print each chunk as one line of JSON, in base64", OPTION_BOOL,
           offsetof(LogsOptions, json), NULL },
@@ -38,11 +38,11 @@ typedef struct Chunk {
         char *data;
         size_t length;
         unsigned stream;
-        uint64_t offset;  /* in its stream */
-        uint64_t dropped; /* bytes that were there and are not kept; then it has none itself */
+        uint64_t offset;  /* offset of the first byte in its stream */
+        uint64_t dropped; /* number of bytes that were not kept; then the chunk itself is empty */
 } Chunk;
 
-/* What was read and is to be printed when its tail is known. */
+/* Chunks that were read, and are printed when the start of the tail is known. */
 typedef struct Chunks {
         Chunk *items;
         size_t count;
@@ -52,13 +52,13 @@ typedef struct Chunks {
 typedef struct Log {
         RpcClient *client;
         const char *id;
-        uint64_t seq;                   /* of the next chunk */
-        uint64_t next[CAPTURE_STREAMS]; /* the offset that the stream's next byte has ... */
-        bool known[CAPTURE_STREAMS]; /* ... where that is known: not before the first after --from
-                                      */
-        bool quiet;                  /* say nothing of what was dropped */
+        uint64_t seq;                   /* number of the next chunk */
+        uint64_t next[CAPTURE_STREAMS]; /* offset of the stream's next byte */
+        bool known[CAPTURE_STREAMS];    /* whether next is known: with --from, only after the first
+                                           chunk */
+        bool quiet;                     /* do not report dropped bytes */
         bool json;
-        bool elsewhere[CAPTURE_STREAMS]; /* it went to the process's caller */
+        bool elsewhere[CAPTURE_STREAMS]; /* the output went to the process's caller */
 } Log;
 
 static void chunks_clear(Chunks *chunks) {
@@ -72,7 +72,7 @@ static int logs_decode(const JsonValue *value, Chunk *ret, Error *reterr) {
         int r = base64_decode(ask_text(value, "base64"), &ret->data, &ret->length);
 
         if (r < 0)
-                return error_set(reterr, ERROR_PROTOCOL, -r, "the keeper's answer is none");
+                return error_set(reterr, ERROR_PROTOCOL, -r, "cannot decode the keeper's reply");
         ret->stream = streq(ask_text(value, "stream"), capture_stream_name(1));
         ret->offset = ask_number(value, "offset");
         return 0;
@@ -86,7 +86,7 @@ static int logs_write_all(int fd, const char *data, size_t length, Error *reterr
                      : 0;
 }
 
-/* {"seq", "stream", "offset", "base64"} */
+/* Prints one line: {"seq", "stream", "offset", "base64"}. */
 static int logs_print_json(const JsonValue *value, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
@@ -100,7 +100,7 @@ static int logs_print_json(const JsonValue *value, Error *reterr) {
                                          : logs_write_all(STDOUT_FILENO, w.data, w.length, reterr);
 }
 
-/* The bytes, or that there is a hole. */
+/* Prints the chunk's bytes, or the number of dropped bytes. */
 static int print_chunk(const Chunk *chunk, size_t from, Error *reterr) {
         const char *name = capture_stream_name(chunk->stream);
 
@@ -117,7 +117,7 @@ static int print_chunk(const Chunk *chunk, size_t from, Error *reterr) {
         return 0;
 }
 
-/* Prints a chunk, or adds it, which is taken over, to what is to be printed. */
+/* Prints a chunk, or moves it to later, which then owns its data. */
 static int print_or_add(Chunk *chunk, Chunks *later, Error *reterr) {
         Chunk *grown;
 
@@ -132,7 +132,7 @@ static int print_or_add(Chunk *chunk, Chunks *later, Error *reterr) {
         return 0;
 }
 
-/* The stream goes on at offset: what lies between there and where it was is not kept. */
+/* Continues the stream at offset. The bytes between its last position and offset were not kept. */
 static int skip_to(Log *log, unsigned stream, uint64_t offset, Chunks *later, Error *reterr) {
         Chunk hole = { .stream = stream, .offset = log->next[stream] };
         int r = 0;
@@ -160,7 +160,7 @@ static int logs_take(Log *log, const JsonValue *value, Chunks *later, Error *ret
         return r;
 }
 
-/* All that is kept was read: what came behind it is not. */
+/* Reports the bytes that were dropped after the last kept chunk. */
 static int take_end(Log *log, const JsonValue *answer, Chunks *later, Error *reterr) {
         const uint64_t ends[CAPTURE_STREAMS] = { ask_number(answer, "stdout_bytes"),
                                                  ask_number(answer, "stderr_bytes") };
@@ -176,7 +176,7 @@ static int take_end(Log *log, const JsonValue *answer, Chunks *later, Error *ret
         return r;
 }
 
-/* One page. 1 when there are others, 0 when not. */
+/* Reads one page. Returns 1 if more pages follow, otherwise 0. */
 static int read_page(Log *log, Chunks *later, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
@@ -216,9 +216,10 @@ int logs_print(RpcClient *client, const char *id, Error *reterr) {
 
 /* --- the tail --- */
 
-/* Where the last lines begin, both streams together: the chunk, and *ret_at in it. */
+/* Finds the start of the last lines, in both streams together: returns the chunk, and the offset in
+ * it in *ret_at. */
 static size_t find_tail(const Chunks *chunks, uint64_t lines, size_t *ret_at) {
-        bool last = true; /* the end of the last line begins none */
+        bool last = true; /* the newline at the very end starts no line */
 
         for (size_t i = chunks->count; i-- > 0;)
                 for (size_t at = chunks->items[i].length; at-- > 0; last = false) {
@@ -262,7 +263,7 @@ static int logs_send(const Log *log, const char *method, uint64_t from, uint64_t
         return rpc_client_send(log->client, method, &w, NULL, 0, ret_id, reterr);
 }
 
-/* 1 at the end of the command, 0 to go on. */
+/* Returns 1 when the command has ended, otherwise 0. */
 static int logs_hear(Log *log, uint64_t wait_id, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         uint64_t number;
@@ -274,7 +275,7 @@ static int logs_hear(Log *log, uint64_t wait_id, Error *reterr) {
                 return r < 0 ? r : -EINVAL;
         }
         if (message.id == wait_id)
-                return 1; /* one that could not be started has ended too */
+                return 1; /* a command that could not be started has ended, too */
         if (!message.method || !streq(message.method, "process.output"))
                 return 0;
         number = ask_number(message.params, "seq");
@@ -284,8 +285,8 @@ static int logs_hear(Log *log, uint64_t wait_id, Error *reterr) {
         return logs_take(log, message.params, NULL, reterr);
 }
 
-/* The answer to process.wait comes behind what was printed before the end, but for a reader that
- * has fallen behind; what that has missed is still kept. */
+/* The reply to process.wait comes after all output, unless this reader was too slow. The output
+ * that it missed is still kept, so read it at the end. */
 static int logs_follow(Log *log, Error *reterr) {
         uint64_t watch_id, wait_id = 0;
         int r = logs_send(log, "process.watch", log->seq, &watch_id, reterr);
@@ -297,15 +298,15 @@ static int logs_follow(Log *log, Error *reterr) {
         return r < 0 ? r : logs_read_all(log, NULL, reterr);
 }
 
-/* Nobody is to take that for a command that has printed nothing. */
+/* Explains an empty output, so that nobody thinks that the command has printed nothing. */
 static void tell_elsewhere(const Log *log) {
         const bool both = log->elsewhere[0] && log->elsewhere[1];
 
         if (!log->elsewhere[0] && !log->elsewhere[1])
                 return;
         (void)fprintf(stderr,
-                      "holt: %s of %s went to whoever has called it, and is not kept\n"
-                      "  holt exec keeps it with --keep or --detach.\n",
+                      "holt: %s of %s went to the command's caller, and was not kept\n  To keep "
+                      "it, use holt exec with --keep or --detach.\n",
                       both ? "the output" : capture_stream_name(log->elsewhere[1]), log->id);
 }
 
@@ -326,8 +327,9 @@ static int do_logs(const OptionResult *words, const void *data, Error *reterr) {
         int r = ask_option("--from", options->from, 1, JSON_INTEGER_MAX, &log.seq, reterr);
 
         if (r == 0 && options->json && options->tail) {
-                r = error_set(reterr, ERROR_USAGE, 0, "--tail counts lines, and --json has chunks");
-                return error_cure(reterr, r, "Leave one of them out.");
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "--tail counts lines, but --json prints chunks");
+                return error_cure(reterr, r, "Leave out one of them.");
         }
         for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
                 log.known[i] = log.seq == 1;
@@ -345,8 +347,8 @@ int cmd_logs(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "logs",
                             .usage = "NAME ID [-f] [--from SEQ] [--tail N] [--json]",
-                            .summary = "Prints what a process of a session has printed, as far as "
-                                       "that is kept.",
+                            .summary =
+                                    "Prints the output of a process, as far as holt has kept it.",
                             .options = logs_options,
                             .options_count = ELEMENTSOF(logs_options),
                             .operands = true },

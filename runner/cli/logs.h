@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process of a session has printed, as it is kept there. */
+/* The kept output of a process of a session. */
 #pragma once
 
 #include "base/error.h"
 #include "rpc/client.h"
 
-/* Writes it to stdout and stderr, each what it was, and no word of what is not kept. 0 or a
- * negative errno. */
+/* Prints it to stdout and stderr, and does not report dropped bytes. Returns 0 or a negative
+ * errno. */
 int logs_print(RpcClient *client, const char *id, Error *reterr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt ls, holt show: what sessions there are, and what one is. Neither starts one. */
+/* holt ls, holt show: list the sessions and describe one. Neither starts a session. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -17,12 +17,13 @@ typedef struct LsOptions {
 } LsOptions;
 
 static const Option ls_options[] = {
-        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(LsOptions, json), NULL },
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(LsOptions, json),
+          NULL },
 };
 
 /* --- one session --- */
 
-/* fn of ask_store(); data is a ShownSession. */
+/* The data that ask_store() passes to write_session(). */
 typedef struct ShownSession {
         const char *name, *state;
 } ShownSession;
@@ -73,7 +74,7 @@ static void print_idle(const JsonValue *session) {
         _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"), idle);
         char text[64];
 
-        (void)snprintf(text, sizeof(text), "stops after %s", time ? time : "a while");
+        (void)snprintf(text, sizeof(text), "stops after %s without use", time ? time : "some time");
         print_fact("idle", idle ? text : "never stops");
 }
 
@@ -83,7 +84,7 @@ static void print_owned(const JsonValue *session) {
         if (json_member(session, "owned"))
                 (void)json_bool(json_member(session, "owned"), &owned);
         if (owned)
-                print_fact("lasts", "as long as the client that has made it");
+                print_fact("lasts", "until the client that made it disconnects");
 }
 
 static void print_mounts(const JsonValue *session) {
@@ -109,7 +110,8 @@ static void print_limits(const JsonValue *session) {
         char text[512] = "";
 
         if (tier[0]) {
-                (void)snprintf(text, sizeof(text), "%s: memory for each process, %" PRIu64 " cpu%s",
+                (void)snprintf(text, sizeof(text),
+                               "%s: %" PRIu64 " cpu%s; the memory limit applies to each process",
                                tier, cpus, cpus == 1 ? "" : "s");
                 print_fact("tier", text);
                 text[0] = '\0';
@@ -130,7 +132,7 @@ static void print_degraded(const JsonValue *session) {
         const JsonValue *layers = json_member(session, "allow_degraded");
 
         for (const JsonValue *l = json_first(layers); l; l = json_next(l))
-                print_fact("may lack", json_string(l));
+                print_fact("optional", json_string(l));
 }
 
 static void print_session(const JsonValue *session) {
@@ -202,7 +204,7 @@ static void ls_print_row(const ShownSession *session, const JsonValue *result, c
                      str_visible(workspace, visible, sizeof(visible)));
 }
 
-/* One that can't be read is listed all the same: it may be the one to be taken away. */
+/* A session that cannot be read is listed, too, because the caller may want to remove it. */
 static int list_one(void *data, const char *name, int dir_fd) {
         const ShownSession session = { name, session_state(dir_fd) };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
@@ -266,7 +268,7 @@ int cmd_show(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "show",
                             .usage = "NAME [--json]",
-                            .summary = "Says what a session is and has. One at rest stays so.",
+                            .summary = "Describes a session. A session at rest is not started.",
                             .options = ls_options,
                             .options_count = ELEMENTSOF(ls_options),
                             .operands = true },

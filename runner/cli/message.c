@@ -21,8 +21,9 @@ static time_t now_seconds(void) {
         return now.tv_sec;
 }
 
-/* Every signal is blocked for good (launch.c), and nobody reads the signalfd any more. Those that
- * are to end holt are let in here alone, so that none cuts a message short that somebody reads. */
+/* holt has blocked every signal for good (launch.c), and nobody reads the signalfd any more. During
+ * this wait only, the signals that end holt are unblocked, so that none of them interrupts a
+ * message while somebody reads it. */
 static int message_wait_for_room(int fd) {
         static const int ending[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
         struct pollfd room = { .fd = fd, .events = POLLOUT };
@@ -39,7 +40,7 @@ static int message_wait_for_room(int fd) {
         return r < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* Where there was room somebody else may have taken it, so the write has an end, too. */
+/* Another writer may use up the room first, so the write itself has a time limit, too. */
 int message_write(int fd, const char *data, size_t length) {
         time_t taken = now_seconds();
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holt says when the command is over, or has not begun, to somebody who may not read it. */
+/* Messages that holt prints before the command has started or after it has ended. Their reader may
+ * have stopped reading. */
 #pragma once
 
 #include <stdio.h>
 
-/* Text for stderr, until it is sent. */
+/* Collects a text for stderr until it is sent. */
 typedef struct Message {
-        FILE *out; /* owned by the message */
+        FILE *out; /* owned by this struct */
         char *text;
         size_t length;
 } Message;
 
-/* Writes all of data to fd, for as long as somebody takes something of it every 5 seconds. While
- * that is waited for, SIGTERM, SIGINT, SIGHUP and SIGQUIT do what they do to any program, also
- * where they are blocked. 0 or a negative errno: -ETIMEDOUT where nobody reads. */
+/* Writes all of data to fd. Gives up with -ETIMEDOUT if the reader takes nothing for 5 seconds.
+ * During that wait, SIGTERM, SIGINT, SIGHUP and SIGQUIT have their usual effect, even if they are
+ * blocked. Returns 0 or a negative errno. */
 int message_write(int fd, const char *data, size_t length);
 
-/* Returns message->out, to be printed to; stderr itself when memory is out. */
+/* Returns message->out, to print to; or stderr if memory is out. */
 FILE *message_open(Message *message);
-/* Sends what was printed to stderr, by message_write(), and closes it. */
+/* Sends the printed text to stderr by message_write(), and closes it. */
 void message_send(Message *message);

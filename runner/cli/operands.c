@@ -6,7 +6,7 @@
 #include "base/nearest.h"
 #include "session/directory.h"
 
-/* The n-th word of a usage, from 0, without brackets and dots: "PATH" of "PATH...". */
+/* Copies word n of a usage, counted from 0, without brackets and dots: "PATH" of "PATH...". */
 static void usage_word(const char *usage, size_t n, char ret[80]) {
         const char *word = usage;
 
@@ -26,10 +26,11 @@ int operands_check(const char *verb, const char *usage, const char *const *opera
                 return 0;
         if (count < least) {
                 usage_word(usage, count, word);
-                r = error_set(reterr, ERROR_USAGE, 0, "holt %s lacks %s", verb, word);
+                r = error_set(reterr, ERROR_USAGE, 0, "holt %s: missing %s", verb, word);
         } else {
                 (void)str_quote(operands[most], quoted, sizeof(quoted));
-                r = error_set(reterr, ERROR_USAGE, 0, "holt %s takes no \"%s\"", verb, quoted);
+                r = error_set(reterr, ERROR_USAGE, 0, "holt %s: unexpected operand \"%s\"", verb,
+                              quoted);
         }
         return error_cure(reterr, r, "holt %s %s", verb, usage);
 }
@@ -43,7 +44,7 @@ static const Subverb *operands_find(const Subverb *table, size_t count, const ch
         return NULL;
 }
 
-/* "get | set | delete" */
+/* Lists the names of the table: "get | set | delete". */
 static void list_names(const Subverb *table, size_t count, char ret[256]) {
         ret[0] = '\0';
         for (size_t i = 0; i < count; i++)
@@ -59,14 +60,14 @@ static int refuse_subverb(const char *verb, const Subverb *table, size_t table_c
 
         (void)str_quote(operands[1], quoted, sizeof(quoted));
         if (operands_find(table, table_count, operands[0])) {
-                r = error_set(reterr, ERROR_USAGE, 0, "the session comes before \"%s\"",
+                r = error_set(reterr, ERROR_USAGE, 0, "write the session's name before \"%s\"",
                               operands[0]);
                 return error_cure(reterr, r, "holt %s %s %s", verb, quoted, operands[0]);
         }
         for (size_t i = 0; i < table_count; i++)
                 nearest_try(&nearest, table[i].name);
         list_names(table, table_count, names);
-        r = error_set(reterr, ERROR_USAGE, 0, "holt %s has no \"%s\"%s%s%s", verb, quoted,
+        r = error_set(reterr, ERROR_USAGE, 0, "holt %s: unknown verb \"%s\"%s%s%s", verb, quoted,
                       nearest.best ? "; did you mean \"" : "", nearest.best ? nearest.best : "",
                       nearest.best ? "\"?" : "");
         return error_cure(reterr, r, "holt %s NAME %s", verb, names);
@@ -82,8 +83,8 @@ int operands_subverb(const char *verb, const Subverb *table, size_t table_count,
                 const bool named = count == 1 && !operands_find(table, table_count, operands[0]);
 
                 list_names(table, table_count, names);
-                r = error_set(reterr, ERROR_USAGE, 0, "holt %s lacks %s", verb,
-                              named ? "what to do" : "NAME");
+                r = error_set(reterr, ERROR_USAGE, 0, "holt %s: missing %s", verb,
+                              named ? "VERB" : "NAME");
                 return error_cure(reterr, r, "holt %s NAME %s ...", verb, names);
         }
         if (!subverb)
@@ -97,7 +98,7 @@ int operands_subverb(const char *verb, const Subverb *table, size_t table_count,
 
 /* --- names --- */
 
-/* The place of "NAME" behind "holt VERB" in text, or NULL. */
+/* Finds "NAME" after "holt VERB" in text. Returns NULL if there is none. */
 static char *find_name(char *text) {
         for (char *at = strstr(text, "holt "); at; at = strstr(at + 1, "holt ")) {
                 char *name = at + 5 + strspn(at + 5, "abcdefghijklmnopqrstuvwxyz");
@@ -122,7 +123,7 @@ static void name_session(const char *name, char *text, size_t size) {
 }
 
 void operands_name_session(const char *name, Error *error) {
-        static const char lacks[] = " lacks NAME";
+        static const char lacks[] = ": missing NAME";
         const size_t length = strlen(error->text), tail = sizeof(lacks) - 1;
 
         if (!name || session_name_check(name, NULL) < 0 || streq(name, "NAME"))

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of a command line that are no options, where they are not what the verb takes. */
+/* Checks the operands: the words of a command line that are not options. */
 #pragma once
 
 #include "cli/options.h"
 
-/* 0, or -EINVAL with an error that says which word of usage is lacking, or which word is too many.
- * verb may be two words. */
+/* Returns 0, or -EINVAL with an error that names the missing word of usage, or the unexpected
+ * operand. verb may be two words. */
 int operands_check(const char *verb, const char *usage, const char *const *operands, size_t count,
                    size_t least, size_t most, Error *reterr);
 
-/* What follows the session's name: "holt files NAME ls". */
+/* A verb that follows the session's name, such as ls in "holt files NAME ls". */
 typedef struct Subverb {
-        const char *name, *usage; /* usage: of what stands behind it */
+        const char *name, *usage; /* usage: the words after the verb */
         size_t least, most;
 } Subverb;
 
-/* The row that operands, whose first is the session, ask for, with as many words as it takes. */
+/* Sets *ret to the index of the row that operands ask for, and checks the number of its operands.
+ * operands[0] is the session's name. */
 int operands_subverb(const char *verb, const Subverb *table, size_t table_count,
                      const char *const *operands, size_t count, size_t *ret, Error *reterr);
 
-/* Errors say "holt VERB NAME"; this makes commands of it, to be copied. name may be NULL, and what
- * is no session's name changes nothing. */
+/* Replaces "NAME" by the session's name in the "holt VERB NAME" of an error, so that the command
+ * can be copied. Does nothing if name is NULL or not the name of a session. */
 void operands_name_session(const char *name, Error *error);

@@ -10,11 +10,11 @@
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
 
-/* What options_parse() works on. */
+/* The state of options_parse(). */
 typedef struct Parser {
         const OptionSyntax *syntax;
         const char *const *argv;
-        int argc, next; /* next: index of the argument to be read */
+        int argc, next; /* next: index of the next argument */
         char *target;
         OptionResult result;
         Error *reterr;
@@ -38,7 +38,7 @@ static int usage_cure(const Parser *parser, int r) {
 
 /* --- finding an option --- */
 
-/* Whether argument is name, with "=VALUE" or without; *ret_value is set accordingly. */
+/* Returns whether argument is name, or "name=VALUE". *ret_value is the VALUE, or NULL. */
 static bool name_matches(const char *argument, const char *name, const char **ret_value) {
         size_t length = strlen(name);
 
@@ -50,9 +50,10 @@ static bool name_matches(const char *argument, const char *name, const char **re
         return true;
 }
 
-/* Words of other tools, which no mistyping of ours is near to. */
+/* Options of other tools that differ too much from ours to be taken for typing mistakes. */
 static const struct {
-        const char *word, *ours, *more; /* more: what it may mean besides, or NULL */
+        const char *word, *ours,
+                *more; /* more: a second option of ours that may be meant, or NULL */
 } other_words[] = {
         { "--bind", "--rw", NULL },
         { "--chdir", "--cwd", NULL },
@@ -82,7 +83,8 @@ static bool has_option(const OptionSyntax *syntax, const char *name) {
         return false;
 }
 
-/* Sets the error of a word that another tool has for an option of this verb; 0 where it is none. */
+/* Fails with a hint if name is another tool's word for an option of this verb. Otherwise returns
+ * 0. */
 static int other_option(const Parser *parser, const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(other_words); i++) {
                 const char *ours = other_words[i].ours, *more = other_words[i].more;
@@ -103,7 +105,7 @@ static bool is_policy_option(const char *name) {
         return is;
 }
 
-/* Of one letter each is as near to every other. */
+/* An option of one letter is equally near to all others, so no hint is given for it. */
 static void try_options(const OptionSyntax *syntax, Nearest *nearest) {
         if (strlen(nearest->word) <= 2)
                 return;
@@ -136,10 +138,10 @@ static int unknown_option(const Parser *parser, const char *argument) {
 
         (void)str_quote(name, quoted, sizeof(quoted));
         if (!syntax->policy && is_policy_option(name)) {
-                r = error_set(parser->reterr, ERROR_USAGE, 0,
-                              "holt %s does not take %s, by which holt create and holt run settle "
-                              "a policy",
-                              syntax->verb, quoted);
+                r = error_set(
+                        parser->reterr, ERROR_USAGE, 0,
+                        "holt %s does not take %s. Only holt create and holt run settle a policy",
+                        syntax->verb, quoted);
                 return usage_cure(parser, r);
         }
         if (nearest.best)
@@ -149,8 +151,8 @@ static int unknown_option(const Parser *parser, const char *argument) {
                 r = error_set(parser->reterr, ERROR_USAGE, 0, "unknown option \"%s\"", quoted);
         if (!nearest.best && syntax->operands)
                 return error_cure(parser->reterr, r,
-                                  "\"holt %s --help\" lists the options. If it is none: \"--\" "
-                                  "ends the options, and what follows may begin with \"-\".",
+                                  "\"holt %s --help\" lists the options. If this is not an option, "
+                                  "write \"--\" before it to end the options.",
                                   syntax->verb);
         return usage_cure(parser, r);
 }
@@ -167,16 +169,16 @@ static int fail_value(Parser *parser, const char *name, const char *arg) {
                 return usage_cure(parser, r);
         if (streq(next, "--"))
                 return error_cure(parser->reterr, r,
-                                  "\"--\" ends the options; the value comes before it.");
+                                  "\"--\" ends the options, so write the value before it.");
         (void)str_quote(next, quoted, sizeof(quoted));
         return error_cure(parser->reterr, r,
-                          "\"%s\" is taken for an option; as a value it is written %s=%s", quoted,
-                          name, quoted);
+                          "holt takes \"%s\" for an option. To use it as a value, write %s=%s",
+                          quoted, name, quoted);
 }
 
-/* The value of an option: what stood behind "=", else the next argument, unless that looks like an
- * option: "--ro -- make" lacks a path. arg is its name for people, or NULL for an option that takes
- * none. */
+/* Takes the value of an option: the text after "=", or else the next argument. An argument that
+ * starts with "--" is never a value, so "--ro -- make" is an error. arg is the value's name in the
+ * help; NULL means that the option takes none. */
 static int take_value(Parser *parser, const char *name, const char *arg, const char **value) {
         int r;
 
@@ -202,7 +204,7 @@ static int options_set_enum(Parser *parser, const Option *option, const char *va
                 *(unsigned *)(void *)(parser->target + option->offset) = i;
                 return 0;
         }
-        r = error_set(parser->reterr, ERROR_USAGE, 0, "%s: \"%s\" is not one of %s", option->name,
+        r = error_set(parser->reterr, ERROR_USAGE, 0, "%s: \"%s\" must be one of %s", option->name,
                       str_quote(value, quoted, sizeof(quoted)), option->arg);
         return usage_cure(parser, r);
 }
@@ -227,9 +229,10 @@ static int set_option(Parser *parser, const Option *option, const char *value) {
         }
 }
 
-/* --- the three sorts of options --- */
+/* --- the three kinds of options --- */
 
-/* Each returns 1 when argument was its, 0 when it was not, or a negative errno. */
+/* Each of these parsers returns 1 if it has taken the argument, 0 if the argument is not its own,
+ * or a negative errno. */
 static int parse_own(Parser *parser, const char *argument) {
         const OptionSyntax *syntax = parser->syntax;
         const char *value;
@@ -308,7 +311,7 @@ static int take_operand(Parser *parser) {
                 result->operands[result->operands_count++] = operand;
                 return 0;
         }
-        r = error_set(parser->reterr, ERROR_USAGE, 0, "holt %s takes no \"%s\"",
+        r = error_set(parser->reterr, ERROR_USAGE, 0, "holt %s: unexpected operand \"%s\"",
                       parser->syntax->verb, str_quote(operand, quoted, sizeof(quoted)));
         return usage_cure(parser, r);
 }
@@ -386,7 +389,8 @@ int options_policy(const OptionResult *result, Policy *policy, Error *reterr) {
 
                 if (policy_name_is_file(name))
                         return error_set(reterr, ERROR_SETUP, 0,
-                                         "--policy %s: this program reads no policy files", name);
+                                         "--policy %s: this program cannot read policy files",
+                                         name);
                 r = policy_preset(policy, name, "--policy", reterr);
         }
         return r < 0 ? r : options_apply(result, policy, reterr);
@@ -404,7 +408,7 @@ static void help_row(FILE *out, const char *name, const char *arg, const char *h
         (void)fprintf(out, "%*s%s\n", HELP_COLUMN - (width < 0 ? 0 : width), "", help);
 }
 
-/* Headings for the first part of a field's path. */
+/* The headings of the help, by the first part of a field's path. */
 static const struct {
         const char *group, *title;
 } help_groups[] = {
@@ -428,7 +432,7 @@ static void help_fields(const char *group, const char *title, FILE *out) {
         }
 }
 
-/* --- what stands for a value --- */
+/* --- the values of options --- */
 
 static const char *degradable_layer(size_t i) {
         for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
@@ -439,13 +443,14 @@ static const char *degradable_layer(size_t i) {
 
 static const struct {
         const char *arg, *help;
-        const char *(*word)(size_t i); /* lists them, NULL past the last; or NULL */
+        const char *(*word)(size_t i); /* returns word i of the possible values, or NULL after the
+                                          last; may be NULL */
 } help_values[] = {
-        { "TIME", "like 500ms, 30s, 10m, 2h or 1d; without a unit it is seconds", NULL },
-        { "SIZE", "like 64KiB, 512MiB or 2GiB; without a unit it is bytes", NULL },
+        { "TIME", "number of seconds, or with a unit: 500ms, 30s, 10m, 2h or 1d", NULL },
+        { "SIZE", "number of bytes, or with a unit: 64KiB, 512MiB or 2GiB", NULL },
         { "@GROUP",
-          "system calls together; man 5 holt-policy says which are allowed:", syscalls_group_name },
-        { "LAYER", "what this host may go without; holt doctor tries them:", degradable_layer },
+          "group of system calls; man 5 holt-policy says which are allowed:", syscalls_group_name },
+        { "LAYER", "layer that may be left out; holt doctor tries it:", degradable_layer },
 };
 
 static bool takes_value(const OptionSyntax *syntax, const char *arg) {
@@ -495,7 +500,7 @@ void options_help(const OptionSyntax *syntax, FILE *out) {
         for (size_t i = 0; i < syntax->options_count; i++)
                 help_row(out, syntax->options[i].name, syntax->options[i].arg,
                          syntax->options[i].help);
-        help_row(out, "--help", NULL, "print this and exit");
+        help_row(out, "--help", NULL, "print this help and exit");
         for (size_t i = 0; syntax->policy && i < ELEMENTSOF(help_groups); i++)
                 help_fields(help_groups[i].group, help_groups[i].title, out);
         if (syntax->policy)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines by table: a verb's own options, and those of the policy's fields (policy_fields[]).
+/* Parses command lines by tables: a verb's own options, and those of the policy's fields
+ * (policy_fields[]).
  *
- * "--name value" and "--name=value" mean the same; "--" ends the options. Names are never shortened
- * and there are no one-letter options but -h. Options that belong to the policy are only noted here
- * and applied later (options_apply), because a --policy anywhere on the line comes before them. */
+ * "--name value" and "--name=value" mean the same; "--" ends the options. Names cannot be
+ * shortened, and one-letter options cannot be combined. Policy options are only noted here, and
+ * options_apply() applies them later, because every --policy comes before them wherever it is
+ * written. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,45 +17,46 @@
 
 typedef enum OptionKind {
         OPTION_BOOL,   /* bool, set to true; takes no argument */
-        OPTION_STRING, /* const char *, borrowed from argv; the last one wins; never empty */
-        OPTION_LIST,   /* StrList, added to */
-        OPTION_ENUM,   /* unsigned, the index in names[] */
+        OPTION_STRING, /* const char *, borrowed from argv; never empty; the last one counts */
+        OPTION_LIST,   /* StrList, to which each value is added */
+        OPTION_ENUM,   /* unsigned, an index of names[] */
         OPTION_KIND_MAX,
 } OptionKind;
 
 typedef struct Option {
         const char *name; /* "--report" */
-        const char *arg;  /* "FILE", for the help; NULL for OPTION_BOOL */
-        const char *help; /* one line */
+        const char *arg;  /* name of the value in the help, such as "FILE"; NULL for OPTION_BOOL */
+        const char *help; /* one line of help */
         OptionKind kind;
-        size_t offset;            /* into the struct that options_parse() fills */
-        const char *const *names; /* of OPTION_ENUM, NULL-terminated */
+        size_t offset;            /* offset in the struct that options_parse() fills */
+        const char *const *names; /* for OPTION_ENUM; NULL-terminated */
 } Option;
 
-/* What a verb takes. */
+/* The command line of a verb. */
 typedef struct OptionSyntax {
         const char *verb;    /* "run", "policy show" */
         const char *usage;   /* "[OPTIONS] [--] [COMMAND [ARG...]]" */
-        const char *summary; /* what the verb does, for the help; lines split by '\n' */
+        const char *summary; /* says what the verb does, in the help; lines are separated by '\n' */
         const Option *options;
         size_t options_count;
-        bool policy;             /* takes --policy and the options of the policy's fields */
-        bool operands;           /* takes operands, between options and after */
-        bool operand_ends;       /* the first operand ends the options: the rest is a command */
-        const char *help_epilog; /* printed last in the help, or NULL */
+        bool policy;       /* the verb takes --policy and the options of the policy's fields */
+        bool operands;     /* the verb takes operands, between and after the options */
+        bool operand_ends; /* the first operand ends the options, and the rest is a command */
+        const char *help_epilog; /* last lines of the help, or NULL */
 } OptionSyntax;
 
-/* One option of a policy field, not yet applied. */
+/* An option of a policy field that is not applied yet. */
 typedef struct OptionWord {
         const PolicyField *field;
-        const char *value; /* borrowed from argv; NULL where the option takes none */
+        const char *value; /* borrowed from argv; NULL if the option takes none */
 } OptionWord;
 
 typedef struct OptionResult {
-        bool help;             /* -h or --help: nothing after it was looked at */
-        const char **policies; /* each --policy in order, NULL-terminated; borrowed from argv */
+        bool help;             /* -h or --help was given; nothing after it was parsed */
+        const char **policies; /* the value of each --policy, in order; NULL-terminated, borrowed
+                                  from argv */
         size_t policies_count;
-        OptionWord *words; /* in order */
+        OptionWord *words; /* in the order of the command line */
         size_t words_count;
         const char **operands; /* NULL-terminated; borrowed from argv */
         size_t operands_count;
@@ -61,30 +64,31 @@ typedef struct OptionResult {
 
 void options_clear(OptionResult *result);
 
-/* Reads argv[1] to argv[argc - 1]; argv[0] is the verb and is not looked at.
+/* Parses argv[1] to argv[argc - 1]; argv[0] is the verb and is ignored.
  *
- * target  the struct that syntax->options point into, zeroed or with defaults; may be NULL where
- *         syntax has none. OPTION_LISTs in it belong to the caller, on failure too.
+ * target is the struct that syntax->options point into, zeroed or with defaults. It may be NULL if
+ * syntax has no options. The caller owns the OPTION_LISTs in it, even after a failure.
  *
- * 0, -EINVAL with an ERROR_USAGE (unknown option with the nearest one, missing or needless value,
- * needless operand),
- * -ENOMEM. On failure *ret is not written. */
+ * Returns 0, -EINVAL with an ERROR_USAGE, or -ENOMEM. The error names an unknown option and the
+ * nearest one, a missing or unexpected value, or an unexpected operand. On failure, *ret is not
+ * written. */
 int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv, void *target,
                   OptionResult *ret, Error *reterr);
 
-/* Applies the noted policy options in order, as the caller's word. As policy_set(). */
+/* Applies the noted policy options in order, with the caller's authority. Returns the values of
+ * policy_set(). */
 int options_apply(const OptionResult *result, Policy *policy, Error *reterr);
 
-/* Starts policy from the presets of --policy, or from POLICY_PRESET_DEFAULT where there is none,
- * then applies the options: all that a command line without policy files means.
- * 0, -EINVAL for a policy file (see policy_name_is_file; policy-files.h reads those), or as
- * policy_preset() and policy_set(). */
+/* Makes the policy of a command line without policy files: starts from the presets of --policy, or
+ * from POLICY_PRESET_DEFAULT, and applies the options. Returns 0, -EINVAL for a policy file
+ * (policy-files.h reads those), or the errors of policy_preset() and policy_set(). */
 int options_policy(const OptionResult *result, Policy *policy, Error *reterr);
 
-/* Adds to out how help says of what stands for a value: arg, what it is, and the words that there
- * are, each by its number, NULL past the last; or NULL. Completions read it. */
+/* Prints the help for a kind of value: its name arg, its help, and its possible values. word(i)
+ * returns value i, or NULL after the last; word may be NULL. The shell completions parse this
+ * text. */
 void options_help_values(const char *arg, const char *help, const char *(*word)(size_t i),
                          FILE *out);
 
-/* Prints usage, summary and all options, made from the tables. */
+/* Prints the usage, the summary and all options from the tables. */
 void options_help(const OptionSyntax *syntax, FILE *out);

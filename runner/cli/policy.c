@@ -23,7 +23,7 @@ typedef struct PolicyArgs {
 
 static const Option json_option[] = {
         { .name = "--json",
-          .help = "print JSON, for programs",
+          .help = "print JSON",
           .kind = OPTION_BOOL,
           .offset = offsetof(PolicyArgs, json) },
 };
@@ -117,7 +117,8 @@ static int policy_show(const PolicyArgs *args, const OptionResult *result, Error
 
 /* --- check --- */
 
-/* A file that has the name of a project's own is held to what such a file may say. */
+/* Checks a policy file. A file with the name of a project's policy is checked by the stricter rules
+ * of those. */
 static int check_file(const char *name, Error *reterr) {
         const char *slash = strrchr(name, '/');
         bool project = streq(slash ? slash + 1 : name, POLICY_PROJECT_FILE);
@@ -162,7 +163,7 @@ static void policy_verb_check_text(const char *name, const Error *error) {
                 (void)printf("%s: ok\n", str_quote(name, quoted, sizeof(quoted)));
 }
 
-/* Every file is looked at. 1 when one of them was bad: its errors have been printed. */
+/* Checks every file and prints its errors. Returns 1 if one of them has errors. */
 static int policy_check(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
         bool bad = false;
@@ -170,7 +171,7 @@ static int policy_check(const PolicyArgs *args, const OptionResult *result, Erro
         int r;
 
         if (result->operands_count == 0) {
-                r = error_set(reterr, ERROR_USAGE, 0, "holt policy check: which file?");
+                r = error_set(reterr, ERROR_USAGE, 0, "holt policy check: missing FILE");
                 return error_cure(reterr, r, "holt policy check FILE...");
         }
         json_write_array(&w, NULL);
@@ -219,7 +220,7 @@ static int policy_list(const PolicyArgs *args, const OptionResult *result, Error
         return args->json ? policy_verb_print_json(&w, reterr) : policy_verb_flush_output(reterr);
 }
 
-enum { SYSCALL_NUMBERS = 4096 }; /* more than any architecture of holt's has */
+enum { SYSCALL_NUMBERS = 4096 }; /* greater than every system call number of holt's architectures */
 
 static int policy_syscalls(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
@@ -250,9 +251,9 @@ static const PolicyVerb verbs[] = {
         { "show",
           { .verb = "policy show",
             .usage = "[--json] [OPTIONS] [NAME|FILE...]",
-            .summary = "Prints what \"holt run\" with the same options would allow; \"show ci\" "
-                       "means\n\"show --policy ci\". With --json it is a document that --policy "
-                       "reads.",
+            .summary = "Prints the policy that \"holt run\" with the same options would have. "
+                       "\"show ci\" means\n\"show --policy ci\". With --json, prints a document "
+                       "that --policy can read.",
             .policy = true,
             .operands = true,
             WITH_JSON },
@@ -260,7 +261,7 @@ static const PolicyVerb verbs[] = {
         { "check",
           { .verb = "policy check",
             .usage = "[--json] FILE...",
-            .summary = "Reads policy files and says what is wrong with them; \"-\" is stdin.",
+            .summary = "Checks policy files and prints their errors. \"-\" is stdin.",
             .operands = true,
             WITH_JSON },
           policy_check },
@@ -273,14 +274,14 @@ static const PolicyVerb verbs[] = {
         { "list",
           { .verb = "policy list",
             .usage = "[--json]",
-            .summary = "Lists the presets that --policy and \"extends\" take.",
+            .summary = "Lists the presets for --policy and \"extends\".",
             WITH_JSON },
           policy_list },
         { "syscalls",
           { .verb = "policy syscalls",
             .usage = "[--json]",
-            .summary = "Lists the system calls that --allow-syscall and --deny-syscall take here, "
-                       "each with\nits group.",
+            .summary = "Lists the system calls for --allow-syscall and --deny-syscall on this "
+                       "machine, each with\nits group.",
             WITH_JSON },
           policy_syscalls },
 };
@@ -293,7 +294,7 @@ static void print_usage(FILE *out) {
                 (void)fprintf(out, "  holt %s%s%s\n", syntax->verb, syntax->usage[0] ? " " : "",
                               syntax->usage);
         }
-        (void)fputs("\n\"holt policy VERB --help\" says more.\n", out);
+        (void)fputs("\n\"holt policy VERB --help\" describes a verb.\n", out);
 }
 
 static int policy_verb_unknown_verb(const char *name, Error *reterr) {

@@ -22,17 +22,18 @@ enum {
 };
 
 static struct {
-        pthread_mutex_t lock; /* of all that follows */
+        pthread_mutex_t lock; /* protects all of the following */
         pthread_cond_t wake;
         pthread_t thread;
         bool runs, ended, shown;
         uint64_t began; /* usec */
         ProgressCounts counts;
         int fd;
-        off_t start, size; /* of fd: where its reading began, and how much there is behind that */
+        off_t start, size; /* in fd: the offset at the start, and the number of bytes from there to
+                              the end */
 } progress = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = FD_NONE };
 
-/* --- what is shown --- */
+/* --- the progress line --- */
 
 static const char *size_text(uint64_t bytes, char buf[32]) {
         static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
@@ -47,7 +48,8 @@ static const char *size_text(uint64_t bytes, char buf[32]) {
         return buf;
 }
 
-/* Nothing waits for a terminal that is stopped, and another job's is left alone. */
+/* Returns whether stderr takes the line now. Progress never waits for a stopped terminal, and never
+ * writes from the background. */
 static bool takes_it(void) {
         struct pollfd terminal = { .fd = STDERR_FILENO, .events = POLLOUT };
 
@@ -55,7 +57,7 @@ static bool takes_it(void) {
                terminal.revents & POLLOUT;
 }
 
-/* Of a file alone, how much there is of it as well. */
+/* Prints the progress. If a single file is copied, its size is printed, too. */
 static void progress_show(void) {
         const uint64_t took = time_now_usec() - progress.began;
         const off_t at = progress.fd >= 0 ? lseek(progress.fd, 0, SEEK_CUR) : -1;
@@ -76,7 +78,7 @@ static void progress_show(void) {
         progress.shown = write(STDERR_FILENO, line, (size_t)n) == n;
 }
 
-/* Until then, or the end. */
+/* Waits until this time, or until progress_end(). */
 static void wait_until(uint64_t usec) {
         const struct timespec then = { .tv_sec = (time_t)(usec / 1000000),
                                        .tv_nsec = (long)(usec % 1000000 * 1000) };
@@ -99,9 +101,9 @@ static void *progress_run(void *unused) {
         return unused;
 }
 
-/* --- from beginning to end --- */
+/* --- start and end --- */
 
-/* Of no signal that comes: what those do is the main thread's. */
+/* Starts the thread with all signals blocked, because the main thread handles them. */
 static bool start_thread(void) {
         pthread_condattr_t attributes;
         sigset_t all, before;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much has been copied, and what a terminal shows of it meanwhile.
+/* Counts what was copied, and shows the progress on a terminal.
  *
- * Theory of operation. A thread looks at the offset of the file that is read at the moment. It is
- * the open file's, and so moves whoever reads it: this process, or the keeper that it was sent to.
- * Nothing is shown in the first second, to a stderr that is no terminal, or from the background. */
+ * Theory of operation. A thread reads the offset of the file that is being copied. The offset
+ * belongs to the open file description. So it moves even if the keeper reads, to which the
+ * descriptor was sent. Nothing is shown in the first second, from the background, or if stderr is
+ * not a terminal. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,14 +14,14 @@ typedef struct ProgressCounts {
         uint64_t files, bytes;
 } ProgressCounts;
 
-/* From here to progress_end() it is counted, and shown. */
+/* The progress is counted and shown between these two calls. */
 void progress_begin(void);
 void progress_end(void);
 
-/* fd is read from here to progress_done(), and stays open until then. */
+/* Starts a file. fd must stay open until progress_done(). */
 void progress_file(int fd);
-/* length: bytes of a file that is whole now, which counts; nothing else does. */
+/* Ends a file. It counts, with its length in bytes, only if whole is true. */
 void progress_done(bool whole, uint64_t length);
 
-/* Of what was copied since progress_begin(). */
+/* Returns the counts since progress_begin(). */
 ProgressCounts progress_counts(void);

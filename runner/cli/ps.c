@@ -15,10 +15,11 @@ typedef struct PsOptions {
 } PsOptions;
 
 static const Option ps_options[] = {
-        { "--json", NULL, "print it as JSON", OPTION_BOOL, offsetof(PsOptions, json), NULL },
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(PsOptions, json),
+          NULL },
 };
 
-/* One at rest has none. */
+/* A session at rest has no processes. */
 static int none_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,
                         Error *reterr) {
         (void)store;
@@ -108,7 +109,7 @@ int cmd_wait(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "wait",
                             .usage = "NAME ID [--json]",
-                            .summary = "Waits for the end of a process's command, and ends with "
+                            .summary = "Waits for the end of a process's command, and exits with "
                                        "its exit code.",
                             .options = ps_options,
                             .options_count = ELEMENTSOF(ps_options),
@@ -130,9 +131,9 @@ typedef struct KillOptions {
 } KillOptions;
 
 static const Option kill_options[] = {
-        { "--signal", "SIG", "only that, as TERM, to the command and its process group",
+        { "--signal", "SIG", "send only this signal, to the command and its process group",
           OPTION_STRING, offsetof(KillOptions, signal), NULL },
-        { "--json", NULL, "print the answer as JSON", OPTION_BOOL, offsetof(KillOptions, json),
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(KillOptions, json),
           NULL },
 };
 
@@ -153,7 +154,8 @@ static int do_kill(const OptionResult *words, const void *options, Error *reterr
         return r == 0 && kill->json ? ask_print_json(answer.result, reterr) : r;
 }
 
-/* For people, and for completions. Owned by the caller, NULL when memory is out. */
+/* Lists the signals for people and for completions. The caller owns the text; NULL if memory is
+ * out. */
 static char *describe_signals(void) {
         char *text = NULL;
         size_t length;
@@ -162,11 +164,11 @@ static char *describe_signals(void) {
         if (!out)
                 return NULL;
         (void)fputs("Values:\n", out);
-        options_help_values("SIG", "with SIG before it or without, or a number up to 64:",
-                            method_signal_name, out);
+        options_help_values(
+                "SIG", "name with or without SIG, or a number up to 64:", method_signal_name, out);
         if (fclose(out) != 0)
                 return NULL;
-        text[length - 1] = '\0'; /* the newline comes again */
+        text[length - 1] = '\0'; /* the caller prints a newline */
         return text;
 }
 
@@ -175,7 +177,8 @@ int cmd_kill(int argc, char **argv) {
         const AskVerb verb = {
                 .syntax = { .verb = "kill",
                             .usage = "NAME ID [--signal SIG] [--json]",
-                            .summary = "Kills all that a process of a session has started.",
+                            .summary = "Kills a process of a session and everything that it has "
+                                       "started.",
                             .options = kill_options,
                             .options_count = ELEMENTSOF(kill_options),
                             .operands = true,

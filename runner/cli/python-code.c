@@ -14,9 +14,10 @@
 #include "cli/report.h"
 #include "cli/transfer.h"
 
-enum { CODE_MAX = 512 * 1024 }; /* bytes: it goes in one request */
+enum { CODE_MAX = 512 * 1024 }; /* bytes, so that the code fits into one request */
 
-/* A session may hold the other end of a pipe. deadline: usec of time_now_usec(), or 0. */
+/* Waits until fd can be read: a command of the session may hold the other end of a pipe. deadline:
+ * usec of time_now_usec(), or 0 for none. */
 static int wait_for_bytes(int fd, uint64_t deadline) {
         struct pollfd waits = { .fd = fd, .events = POLLIN };
         int n;
@@ -32,7 +33,7 @@ static int wait_for_bytes(int fd, uint64_t deadline) {
         return n < 0 ? -errno : 0;
 }
 
-/* One byte more than may be there, so that its being too long is seen. */
+/* Reads one byte more than allowed, so that the caller can detect code that is too long. */
 static int read_bytes(int fd, uint64_t deadline, char *bytes, size_t *ret_length) {
         size_t length = 0;
 
@@ -62,8 +63,8 @@ static int code_open_file(const char *session, const char *path, int *ret, Error
         rpc_client_free(client);
         if (r == -ENOENT && reterr->kind == ERROR_MISSING)
                 r = error_cure(reterr, r,
-                               "FILE is yours, from where holt is run; code itself comes behind "
-                               "-c.");
+                               "FILE is a file on the host, relative to your working directory. To "
+                               "run code directly, use -c CODE.");
         return r;
 }
 
@@ -88,8 +89,8 @@ int python_code_read(const char *session, const char *path, uint64_t timeout, ch
                 return error_set(reterr, ERROR_USAGE, -r, "cannot read %s", path);
         if (length > CODE_MAX || memchr(code, '\0', length))
                 return error_set(reterr, ERROR_USAGE, 0, "%s: %s", path,
-                                 length > CODE_MAX ? "more than 512 KiB of code"
-                                                   : "there is a NUL in it");
+                                 length > CODE_MAX ? "the code is longer than 512 KiB"
+                                                   : "the code contains a NUL byte");
         code[length] = '\0';
         *ret = TAKE_PTR(code);
         return 0;

@@ -9,7 +9,7 @@
 #include "cli/ask.h"
 #include "cli/report.h"
 
-/* The type that a display is for. *ret_printed: its text was, as the result. */
+/* Returns the type of a display. *ret_printed: its text was already printed as the result. */
 static const char *display_type(const JsonValue *display, const char *result, bool *ret_printed) {
         const char *type = "text/plain";
         bool image = false;
@@ -41,13 +41,14 @@ void python_tell_displays(const JsonValue *result) {
                 others |= !streq(type, seen);
         }
         if (count > 0)
-                (void)fprintf(stderr, "holt: %zu display%s (%s%s) not printed; --json has %s\n",
+                (void)fprintf(stderr, "holt: %zu display%s (%s%s) not printed; --json prints %s\n",
                               count, count > 1 ? "s" : "", type, others ? " and others" : "",
                               count > 1 ? "them" : "it");
 }
 
-/* How much of its output we have not got: the session waits for us as long as the code is let run.
- * What of it the session has not kept is of no matter: that was printed as it came. */
+/* Returns how many bytes of output did not arrive. The session waits for this client only while the
+ * code runs. Bytes that the session has dropped do not matter, because they were printed as they
+ * came. */
 static uint64_t count_missed(const JsonValue *result, uint64_t printed) {
         uint64_t all = ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
         const char *const kept[] = { ask_text(result, "stdout"), ask_text(result, "stderr") };
@@ -67,9 +68,10 @@ void python_tell_missed(const JsonValue *result, uint64_t printed) {
 
         if (missed > 0)
                 (void)fprintf(stderr,
-                              "holt: the last %" PRIu64 " bytes of output came faster than they "
-                              "were read, and are left out\n"
-                              "  --json has the first of each stream, as many as --output says.\n",
+                              "holt: the last %" PRIu64
+                              " bytes of output are missing, because they came faster than they "
+                              "were read\n  --json prints the first bytes of each stream; --output "
+                              "sets how many.\n",
                               missed);
 }
 
@@ -77,8 +79,8 @@ static void told_tell_timeout(const JsonValue *result, uint64_t asked) {
         const uint64_t timeout = ask_number(result, "timeout_us");
 
         report_timeout(timeout,
-                       timeout == asked ? "--timeout; raise it there"
-                                        : "the session's policy, which holt create --timeout gives",
+                       timeout == asked ? "--timeout"
+                                        : "the session's policy; holt create --timeout sets it",
                        stderr);
 }
 
@@ -89,15 +91,16 @@ void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
         report_unrecorded(ask_text(result, "unrecorded"), stderr);
         if (ask_text(result, "lost")[0])
                 (void)fprintf(stderr,
-                              "holt: the interpreter had ended since the run before (%s)\n"
-                              "  Its variables are gone; this run had a new one.\n",
+                              "holt: the interpreter ended after the last run (%s)\n  Its "
+                              "variables are lost. This run had a new interpreter.\n",
                               ask_text(result, "lost"));
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
                 told_tell_timeout(result, asked);
         else if (!kept)
-                (void)fprintf(stderr, "holt: the interpreter has ended (%s, %" PRIu64 ")\n", cause,
+                (void)fprintf(stderr, "holt: the interpreter ended (%s, %" PRIu64 ")\n", cause,
                               ask_number(result, "exit_code"));
         if (!kept && !fresh)
-                (void)fputs("  Its variables are gone; the next run has a new one.\n", stderr);
+                (void)fputs("  Its variables are lost. The next run has a new interpreter.\n",
+                            stderr);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holt python says on stderr of a run that has ended; result is what python.run has answered.
- */
+/* The messages on stderr at the end of a run of holt python. result is the result of python.run. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,10 +7,10 @@
 
 #include "base/json.h"
 
-/* What is no text has no place on a terminal; that it is there is worth a line. */
+/* Reports the displays that are not text, because a terminal cannot show them. */
 void python_tell_displays(const JsonValue *result);
-/* Of its output printed bytes have come. */
+/* Reports missing output. printed: number of bytes that have arrived. */
 void python_tell_missed(const JsonValue *result, uint64_t printed);
-/* How it ended, where that was not by itself. asked is the --timeout, in usec, or 0; fresh, whether
- * the interpreter was its own. */
+/* Reports how the run ended, unless it ended by itself. asked: usec of --timeout, or 0. fresh: the
+ * run had its own interpreter (--fresh). */
 void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt python: code in the session's lasting interpreter. What it prints is printed as it comes. */
+/* holt python: runs code in the interpreter of a session, and prints its output as it comes. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -20,9 +20,9 @@
 #include "keeper/connect.h"
 #include "sandbox/outcome.h"
 
-#define RUN_NAME "1" /* the one that this connection has */
+#define RUN_NAME "1" /* this connection's only run */
 
-enum { PATIENCE = 1000 }; /* msec for a slow reader, once holt is to end */
+enum { PATIENCE = 1000 }; /* msec to wait for a slow reader, once holt is to end */
 
 typedef struct PythonOptions {
         const char *code, *cwd, *timeout, *output;
@@ -31,50 +31,50 @@ typedef struct PythonOptions {
 } PythonOptions;
 
 static const Option python_options[] = {
-        { "-c", "CODE", "the code", OPTION_STRING, offsetof(PythonOptions, code), NULL },
-        { "--cwd", "DIR", "where, for this run; relative to the workspace", OPTION_STRING,
-          offsetof(PythonOptions, cwd), NULL },
-        { "--env", "NAME[=VALUE]", "a variable for this run", OPTION_LIST,
-          offsetof(PythonOptions, env), NULL },
+        { "-c", "CODE", "run this code", OPTION_STRING, offsetof(PythonOptions, code), NULL },
+        { "--cwd", "DIR", "run the code in this directory, relative to the workspace",
+          OPTION_STRING, offsetof(PythonOptions, cwd), NULL },
+        { "--env", "NAME[=VALUE]", "set an environment variable for this run, or pass one of yours",
+          OPTION_LIST, offsetof(PythonOptions, env), NULL },
         { "--tool", "NAME[=COMMAND]",
-          "the code may call it: a command of the host, or another client's", OPTION_LIST,
+          "tool for the code: a command of the host, or another client's", OPTION_LIST,
           offsetof(PythonOptions, tools), NULL },
-        { "--timeout", "TIME", "interrupt it after that, then kill the interpreter", OPTION_STRING,
-          offsetof(PythonOptions, timeout), NULL },
-        { "--fresh", NULL, "in an interpreter of its own, which ends with it", OPTION_BOOL,
-          offsetof(PythonOptions, fresh), NULL },
-        { "--output", "SIZE", "with --json: keep so much of stdout and of stderr", OPTION_STRING,
-          offsetof(PythonOptions, output), NULL },
-        { "--variables", NULL, "list what the interpreter has", OPTION_BOOL,
+        { "--timeout", "TIME", "interrupt the code after this time, then kill the interpreter",
+          OPTION_STRING, offsetof(PythonOptions, timeout), NULL },
+        { "--fresh", NULL, "run the code in an interpreter of its own, which ends with the run",
+          OPTION_BOOL, offsetof(PythonOptions, fresh), NULL },
+        { "--output", "SIZE", "with --json: size limit of stdout, and of stderr, in the result",
+          OPTION_STRING, offsetof(PythonOptions, output), NULL },
+        { "--variables", NULL, "list the variables", OPTION_BOOL,
           offsetof(PythonOptions, variables), NULL },
-        { "--interrupt", NULL, "interrupt what runs", OPTION_BOOL,
+        { "--interrupt", NULL, "interrupt the code that is running", OPTION_BOOL,
           offsetof(PythonOptions, interrupt), NULL },
-        { "--restart", NULL, "kill the interpreter; the next run has a new one", OPTION_BOOL,
+        { "--restart", NULL, "kill the interpreter; the next run gets a new one", OPTION_BOOL,
           offsetof(PythonOptions, restart), NULL },
-        { "--save", NULL, "keep the variables in a file of the session", OPTION_BOOL,
+        { "--save", NULL, "save the variables to a file of the session", OPTION_BOOL,
           offsetof(PythonOptions, save), NULL },
-        { "--load", NULL, "take them back out of it", OPTION_BOOL, offsetof(PythonOptions, load),
+        { "--load", NULL, "load the variables from that file", OPTION_BOOL,
+          offsetof(PythonOptions, load), NULL },
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(PythonOptions, json),
           NULL },
-        { "--json", NULL, "print the whole result as JSON", OPTION_BOOL,
-          offsetof(PythonOptions, json), NULL },
 };
 
 /* --- a run --- */
 
 typedef struct Run {
         const PythonOptions *options;
-        const char *file; /* its path, or NULL */
+        const char *file; /* borrowed: path of the code's file, or NULL */
         RpcClient *client;
         ToolHost *tools;
         int signal_fd;
         sigset_t blocked;
         uint64_t id;
-        uint64_t timeout; /* that was asked for, usec */
-        uint64_t printed; /* bytes of output */
-        bool interrupted; /* by Ctrl-C */
-        int told_by;      /* the signal that wants an end, whoever reads; or 0 */
-        int ends_by;      /* ... by which holt ends as soon as the code was told; or 0 */
-        uint64_t told_id; /* of the request that tells it */
+        uint64_t timeout; /* usec of --timeout, or 0 */
+        uint64_t printed; /* number of bytes of output printed */
+        bool interrupted; /* Ctrl-C has interrupted the code */
+        int told_by;      /* the signal that asked holt to end, and was passed to the code; or 0 */
+        int ends_by;      /* the signal by which holt ends once the code has been told; or 0 */
+        uint64_t told_id; /* id of the request that passes told_by to the code */
         Answer answer;
 } Run;
 
@@ -89,7 +89,7 @@ static void python_tell(const Run *run, const char *method, uint64_t *ret_id) {
                 (void)rpc_client_send(run->client, method, &w, NULL, 0, ret_id, &ignored);
 }
 
-/* Ctrl-C is the code's; the second word of whoever wants an end is holt's. */
+/* Ctrl-C interrupts the code. The second signal that asks for an end makes holt itself end. */
 static void python_on_signal(Run *run) {
         struct signalfd_siginfo info;
         bool interrupts;
@@ -103,7 +103,8 @@ static void python_on_signal(Run *run) {
         python_tell(run, interrupts ? "python.interrupt" : "python.restart", &run->told_id);
 }
 
-/* Until a page fits into a pipe, or holt is to end and nobody has read for a while. */
+/* Waits until a pipe has room for a page, or until holt is to end and nobody has read for a
+ * while. */
 static void python_wait_for_room(Run *run, int fd) {
         struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
                                 { .fd = run->signal_fd, .events = POLLIN } };
@@ -120,7 +121,8 @@ static void python_wait_for_room(Run *run, int fd) {
         }
 }
 
-/* Not for ever, where nobody reads. If the reader has left, the code is told, as by SIGPIPE. */
+/* Prints output, and does not wait forever for a reader. If the reader has left, the code gets a
+ * signal, as it would get SIGPIPE. */
 static void python_print_bytes(Run *run, FILE *out, const char *bytes, size_t length) {
         _cleanup_free_ char *owned = NULL;
 
@@ -151,7 +153,7 @@ static void print_output(Run *run, const JsonValue *params) {
         run->printed += length;
 }
 
-/* 1 when it has ended, 0 when not, or a negative errno. */
+/* Returns 1 if the run has ended, 0 if not, or a negative errno. */
 static int read_messages(Run *run, Error *reterr) {
         for (;;) {
                 RpcMessage message = RPC_MESSAGE_NONE;
@@ -194,7 +196,7 @@ static int python_wait_for_end(Run *run, Error *reterr) {
         (void)sigaddset(&run->blocked, SIGHUP);
         run->signal_fd = signalfd(-1, &run->blocked, SFD_CLOEXEC | SFD_NONBLOCK);
         if (run->signal_fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make a signalfd");
+                return error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd");
         (void)sigaddset(&run->blocked, SIGPIPE);
         (void)sigprocmask(SIG_BLOCK, &run->blocked, NULL);
         while (r == 0) {
@@ -208,7 +210,7 @@ static int python_wait_for_end(Run *run, Error *reterr) {
                 if (rpc_client_waits(run->client))
                         fds[0].events |= POLLOUT;
                 if (poll(fds, ELEMENTSOF(fds), -1) < 0 && errno != EINTR)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait");
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the run");
                 if (fds[0].revents & POLLOUT)
                         (void)rpc_client_flush(run->client);
                 if (fds[2].revents)
@@ -219,7 +221,7 @@ static int python_wait_for_end(Run *run, Error *reterr) {
         return r < 0 ? r : 0;
 }
 
-/* What comes from now on ends holt; and so does what it is to end by. */
+/* From now on, signals end holt, and so does the one that it received before. */
 static void let_signals(const Run *run) {
         if (run->ends_by) {
                 (void)signal(run->ends_by, SIG_DFL);
@@ -256,7 +258,7 @@ static int python_write_run(Run *run, const char *code, JsonWriter *w, Error *re
         return json_write_finish(w) < 0 ? error_oom(reterr) : 0;
 }
 
-/* Whether a program that exits by this number has that code. */
+/* Returns whether message is the number that gives this exit code. */
 static bool is_number_of(const char *message, uint64_t exit_code) {
         char *end;
         const long long number = strtoll(message, &end, 10);
@@ -264,7 +266,7 @@ static bool is_number_of(const char *message, uint64_t exit_code) {
         return end > message && *end == '\0' && ((uint64_t)number & 255) == exit_code;
 }
 
-/* As python3 does: what is given to sys.exit() is a message where it is no number. */
+/* Works as python3 does: an argument of sys.exit() that is not a number is printed as a message. */
 static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
         const char *message = ask_text(error, "message"), *traceback = ask_text(error, "traceback");
 
@@ -276,7 +278,7 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
         }
 }
 
-/* What was refused, where it failed, and set aside: as holt exec does. */
+/* Reports refused calls if the run has failed, and files that were set aside, as holt exec does. */
 static void tell_refused(const Run *run) {
         const JsonValue *result = run->answer.result;
         _cleanup_(answer_clear) Answer show = ANSWER_NONE;
@@ -285,7 +287,7 @@ static void tell_refused(const Run *run) {
         exec_result_tell_replaced(result);
         if (ask_number(result, "exit_code") != 0)
                 exec_result_tell_denials(result);
-        /* A keeper whose sandbox was stopped may be gone by now. */
+        /* If the sandbox was stopped, its keeper may be gone. */
         if (exec_result_set_aside(result))
                 (void)ask_client(run->client, "session.show", NULL, &show, &ignored);
         exec_result_tell_set_aside(result, show.result);
@@ -318,7 +320,7 @@ static int print_end(Run *run, Error *reterr) {
         return r < 0 ? r : (int)exit_code;
 }
 
-/* path: where the code is from, or NULL. */
+/* path: file of the code, or NULL. */
 static int python_run(const char *name, const PythonOptions *options, const char *path,
                       const char *code, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -343,7 +345,8 @@ static int python_run(const char *name, const PythonOptions *options, const char
                 r = print_end(&run, reterr);
         if (run.ends_by) {
                 let_signals(&run);
-                r = 128 + run.ends_by; /* of the first process of a namespace */
+                r = 128 + run.ends_by; /* the kernel ignores this signal for the first process of a
+                                          PID namespace */
         }
         answer_clear(&run.answer);
         fd_close(run.signal_fd);
@@ -352,7 +355,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
         return r;
 }
 
-/* --- the rest --- */
+/* --- without a run --- */
 
 static void print_variables(const JsonValue *result) {
         const JsonValue *list = json_member(result, "variables");
@@ -394,7 +397,7 @@ static void print_done(const JsonValue *result) {
 
         (void)json_bool(json_first(result), &done);
         if (!done)
-                (void)fputs("holt: nothing was running\n", stderr);
+                (void)fputs("holt: no code is running\n", stderr);
 }
 
 static const struct {
@@ -414,7 +417,7 @@ static int python_act(const char *name, size_t which, const PythonOptions *optio
         int r = ask_keeper(name, actions[which].method, NULL, &answer, reterr);
 
         if (r < 0 && streq(actions[which].option, "--load") && reterr->cure[0] == '\0')
-                return error_cure(reterr, r, "holt python NAME --save keeps the variables first.");
+                return error_cure(reterr, r, "Save the variables first: holt python NAME --save");
         if (r < 0)
                 return r;
         if (options->json)
@@ -431,7 +434,7 @@ static int count_actions(const PythonOptions *options) {
         return count;
 }
 
-/* What was asked for beside code; -1 for nothing. */
+/* Returns the index of the action that was asked for instead of code, or -1. */
 static int find_action(const PythonOptions *options) {
         for (size_t i = 0; i < ELEMENTSOF(actions); i++)
                 if (*(const bool *)((const char *)options + actions[i].offset))
@@ -439,24 +442,23 @@ static int find_action(const PythonOptions *options) {
         return -1;
 }
 
-/* For what runs no code: nothing that was asked for is passed over. */
+/* An action runs no code, so options of a run are errors. */
 static int check_no_run(const PythonOptions *options, Error *reterr) {
         if (!options->cwd && !options->timeout && !options->output && !options->fresh &&
             options->env.count == 0 && options->tools.count == 0)
                 return 0;
         return error_set(reterr, ERROR_USAGE, 0,
-                         "--cwd, --env, --timeout, --output, --tool and --fresh are for code that "
-                         "is run");
+                         "--cwd, --env, --timeout, --output, --tool and --fresh need code to run");
 }
 
 static int check_run(const PythonOptions *options, Error *reterr) {
         if (!options->output || options->json)
                 return 0;
-        (void)error_set(reterr, ERROR_USAGE, 0, "--output is for --json");
-        return error_cure(reterr, -EINVAL, "Without that all is printed, however much it is.");
+        (void)error_set(reterr, ERROR_USAGE, 0, "--output needs --json");
+        return error_cure(reterr, -EINVAL, "Without --json, all output is printed.");
 }
 
-/* Reading the code from a pipe counts against --timeout, too. */
+/* --timeout also limits reading the code from a pipe. */
 static int read_code(const char *name, const PythonOptions *options, const char *path, char **ret,
                      Error *reterr) {
         uint64_t timeout = 0;
@@ -475,9 +477,9 @@ static int python_python(const OptionResult *words, const void *data, Error *ret
 
         if (!!options->code + !!path + count_actions(options) != 1) {
                 r = error_set(reterr, ERROR_USAGE, 0,
-                              "holt python runs either -c CODE or a FILE, or does what one of "
-                              "--variables, --interrupt, --restart, --save and --load says");
-                return error_cure(reterr, r, "holt python %s -c '1 + 1'", name);
+                              "holt python needs exactly one of -c CODE, FILE, --variables, "
+                              "--interrupt, --restart, --save and --load");
+                return error_cure(reterr, r, "For example: holt python %s -c '1 + 1'", name);
         }
         if (action >= 0) {
                 r = check_no_run(options, reterr);
@@ -491,7 +493,9 @@ static int python_python(const OptionResult *words, const void *data, Error *ret
         if (r == 0 && !utf8_valid(code ? code : options->code)) {
                 r = error_set(reterr, ERROR_USAGE, 0, "%s: the code is not UTF-8",
                               path ? path : "-c");
-                return error_cure(reterr, r, "Save it as UTF-8, without another \"coding:\".");
+                return error_cure(reterr, r,
+                                  "Save the file as UTF-8, and remove a \"coding:\" line that "
+                                  "names another encoding.");
         }
         return r < 0 ? r : python_run(name, options, path, code ? code : options->code, reterr);
 }
@@ -500,8 +504,8 @@ static const AskVerb verb = {
         .syntax = { .verb = "python",
                     .usage = "NAME [OPTIONS] [-c CODE | FILE | -]",
                     .summary =
-                            "Runs code in the lasting interpreter of session NAME; FILE is the "
-                            "host's, \"-\" is stdin.\nThe value of a last expression is printed.",
+                            "Runs code in the Python interpreter of session NAME. FILE is a file "
+                            "on the host; \"-\" is stdin.\nPrints the value of a last expression.",
                     .options = python_options,
                     .options_count = ELEMENTSOF(python_options),
                     .operands = true },

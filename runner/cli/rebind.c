@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt rebind: a session at rest takes what is at the paths of its sources now. */
+/* holt rebind: makes a session at rest accept the files and directories that are now at the paths
+ * of its sources. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -11,18 +12,18 @@ static int rebind_print_text(const JsonValue *list) {
         char visible[PATH_MAX];
 
         if (!json_first(list))
-                (void)puts("nothing has changed");
+                (void)puts("no source was replaced");
         for (const JsonValue *item = json_first(list); item; item = json_next(item)) {
-                (void)printf("%s is now ",
+                (void)printf("%s now mounts ",
                              str_visible(ask_text(item, "target"), visible, sizeof(visible)));
-                (void)printf("%s, as it is there\n",
+                (void)printf("the new %s\n",
                              str_visible(ask_text(item, "source"), visible, sizeof(visible)));
         }
         return 0;
 }
 
 static const Option rebind_options[] = {
-        { "--json", NULL, "print it as JSON", OPTION_BOOL, 0, NULL },
+        { "--json", NULL, "print the result as JSON", OPTION_BOOL, 0, NULL },
 };
 
 static int do_rebind(const OptionResult *words, const void *options, Error *reterr) {
@@ -52,10 +53,10 @@ int cmd_rebind(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rebind",
                             .usage = "NAME [--json]",
-                            .summary = "Has a session at rest take the directories and files that "
-                                       "are at the paths of its\nsources now, after you have "
-                                       "replaced one. It does not follow a directory that was "
-                                       "renamed.",
+                            .summary =
+                                    "Makes a session at rest accept the files and directories that "
+                                    "are now at the paths of its\nsources, after you have replaced "
+                                    "one. It does not follow a directory that was renamed.",
                             .options = rebind_options,
                             .options_count = ELEMENTSOF(rebind_options),
                             .operands = true },

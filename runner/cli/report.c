@@ -19,8 +19,8 @@
 
 /* --- the file --- */
 
-/* An fd that the caller has open already need not be opened again, which it might not be allowed
- * to. */
+/* Duplicates an fd that the caller has already open, because opening its path again may be
+ * forbidden. */
 static int open_inherited(const char *path) {
         uint64_t fd;
 
@@ -33,7 +33,8 @@ static int open_inherited(const char *path) {
         return -1;
 }
 
-/* What a holt that is killed by SIGKILL leaves, in place of an older run's result. */
+/* Writes the result that stays in the file if SIGKILL kills holt, in place of the result of an
+ * older run. */
 static int report_start(int fd) {
         static const char lost[] = "{\"holt\": 1, \"cause\": \"lost\", \"exit_code\": 137}\n";
         struct stat st;
@@ -49,12 +50,12 @@ static const struct {
         int errnum;
         const char *cure;
 } open_cures[] = {
-        { ENOENT, "Its directory is not there: make it, or correct the path." },
-        { ENOTDIR, "A file is where a directory should be: correct the path." },
-        { EISDIR, "It is a directory: name a file in it." },
-        { EACCES, "It is written with your rights: name a file that you may write." },
-        { ELOOP, "A link is in the way, in a directory that commands in the sandbox can write; "
-                 "holt follows none there." },
+        { ENOENT, "The directory does not exist: make it, or correct the path." },
+        { ENOTDIR, "A part of the path is a file, not a directory: correct the path." },
+        { EISDIR, "The path is a directory: name a file in it." },
+        { EACCES, "holt writes it with your rights: name a file that you may write." },
+        { ELOOP, "The path contains a symlink in a directory that commands in the sandbox can "
+                 "write, and holt follows none there." },
 };
 
 int report_check_name(const char *name, Error *reterr) {
@@ -62,9 +63,10 @@ int report_check_name(const char *name, Error *reterr) {
 
         if (!streq(name, "-"))
                 return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "--report takes a file, not \"-\"");
-        return error_cure(reterr, r,
-                          "--json prints the result to stderr; a file of that name is ./-");
+        r = error_set(reterr, ERROR_USAGE, 0, "--report needs a file, not \"-\"");
+        return error_cure(
+                reterr, r,
+                "Use --json to print the result to stderr. For a file of that name, write ./-");
 }
 
 int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr) {
@@ -139,8 +141,8 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         return json_write_finish(w);
 }
 
-/* What was there is cut when all is written: the command may have left no room, and then the result
- * is lost, which is what the file says again. */
+/* Truncates the old content only after all is written. If the disk is full, the file gets the
+ * result "lost" again. */
 static int report_replace_file(int fd, const char *data, size_t length) {
         struct stat st;
         int r;
@@ -194,22 +196,22 @@ void report_print_warnings(const StrList *warnings, FILE *out) {
 static void print_limit(const RunResult *result, const char *path, FILE *out) {
         _cleanup_free_ char *text = policy_limit_text(result->policy, policy_field(path));
 
-        (void)fprintf(out, "%s\n", text ? text : "the policy");
+        (void)fprintf(out, "%s)\n", text ? text : "the policy");
 }
 
 void report_unrecorded(const char *why, FILE *out) {
         if (why[0])
-                (void)fprintf(out,
-                              "holt: this is not in the session's history yet: %s\n"
-                              "  Free space, or take what is not needed away: holt rm NAME.\n",
-                              why);
+                (void)fprintf(
+                        out,
+                        "holt: the session's history does not contain this yet: %s\n  Free disk "
+                        "space, or remove sessions that you do not need: holt rm NAME.\n",
+                        why);
 }
 
 void report_timeout(uint64_t usec, const char *limit, FILE *out) {
         _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"), usec);
 
-        (void)fprintf(out, "holt: stopped after %s, the limit of %s\n", time ? time : "its time",
-                      limit);
+        (void)fprintf(out, "holt: timed out after %s (%s)\n", time ? time : "its limit", limit);
 }
 
 static void print_timeout(const RunResult *result, FILE *out) {
@@ -219,8 +221,8 @@ static void print_timeout(const RunResult *result, FILE *out) {
         report_timeout(result->plan->timeout, limit ? limit : "the policy", out);
 }
 
-/* A caller's own limit that is lower holds in its place, as it does where the policy has none, and
- * then it was not the policy's. */
+/* If the caller's own limit is lower, or the policy has none, the caller's applies, and the policy
+ * is not the reason. */
 static bool ended_by_file_size(const RunResult *result) {
         return result->outcome.cause == CAUSE_SIGNALED && result->outcome.signal == SIGXFSZ &&
                result->plan->file_size && result->plan->file_size == result->policy->file_size &&
@@ -231,27 +233,26 @@ static void print_file_size(const RunResult *result, FILE *out) {
         static const char path[] = "limits.file_size";
         _cleanup_free_ char *size = policy_number_text(policy_field(path), result->plan->file_size);
 
-        (void)fprintf(out, "holt: ended when a file was to grow past %s, the limit of ",
-                      size ? size : "its size");
+        (void)fprintf(out, "holt: a file of the command reached the size limit of %s (",
+                      size ? size : "its limit");
         print_limit(result, path, out);
 }
 
-/* What ran out, and what to do about it. */
+/* Prints which memory ran out, and a cure. */
 static void print_memory(const OomKills *kills, FILE *out) {
         _cleanup_free_ char *limit = NULL;
 
         if (kills->limit)
                 limit = policy_number_text(policy_field("limits.memory"), kills->limit);
         if (limit)
-                (void)fprintf(out,
-                              "the limit of %s is reached\n"
-                              "  It is that of the container or service that holt runs in (its "
-                              "cgroup's memory.max): raise it, or run less in parallel.\n",
-                              limit);
+                (void)fprintf(
+                        out,
+                        "the limit is %s\n  It is the limit of the container or service that holt "
+                        "runs in (memory.max of its cgroup). Raise it, or run less in parallel.\n",
+                        limit);
         else
-                (void)fputs("there is no more\n"
-                            "  Give the machine, or the container or service that holt runs in, "
-                            "more of it, or run less in parallel.\n",
+                (void)fputs("the machine has no more\n  Give more to the machine, or to the "
+                            "container or service that holt runs in; or run less in parallel.\n",
                             out);
 }
 
@@ -259,22 +260,23 @@ static void print_oom(const RunResult *result, FILE *out) {
         const OomKills *kills = &result->outcome.oom_kills;
 
         if (result->outcome.cause == CAUSE_OOM)
-                (void)fputs("holt: killed by the kernel for lack of memory: ", out);
+                (void)fputs("holt: the kernel killed the command because memory ran out: ", out);
         else
                 (void)fprintf(out,
-                              "holt: meanwhile the kernel has killed %" PRIu64
-                              " process%s for lack of memory: ",
+                              "holt: the kernel killed %" PRIu64
+                              " process%s because memory ran out: ",
                               kills->count, kills->count == 1 ? "" : "es");
         print_memory(kills, out);
 }
 
-/* A SIGKILL, or the shell's word for that of a child. */
+/* Prints a hint for exit code 137: a SIGKILL, or the way in which a shell reports it for a
+ * child. */
 static void print_oom_hint(const RunResult *result, FILE *out) {
         if (result->outcome.exit_code != 128 + SIGKILL)
                 return;
-        (void)fputs("holt: it may have been killed for lack of memory: the kernel has killed "
-                    "processes of this machine meanwhile\n"
-                    "  Which ones its log says: dmesg, or journalctl -k.\n",
+        (void)fputs("holt: the command may have been killed because memory ran out: the kernel has "
+                    "killed processes of this machine meanwhile\n  The kernel log names them: "
+                    "dmesg, or journalctl -k.\n",
                     out);
 }
 
@@ -288,12 +290,12 @@ static void print_output_limit(const RunResult *result, FILE *out) {
         char buf[32];
         _cleanup_free_ char *size = policy_number_text(policy_field(path), result->plan->output);
 
-        (void)fprintf(out, "holt: ended with %s of output dropped past %s, the limit of ",
-                      bytes_text(result->outcome.output_dropped, buf), size ? size : "its size");
+        (void)fprintf(out, "holt: dropped %s of output beyond the limit of %s (",
+                      bytes_text(result->outcome.output_dropped, buf), size ? size : "its limit");
         print_limit(result, path, out);
 }
 
-/* A reader that leaves by itself needs no word. */
+/* Reports nothing if the reader has left by itself. */
 static void print_cut_short(const Outcome *outcome, FILE *out) {
         char buf[32];
 
@@ -345,8 +347,8 @@ static void print_denials(const RunResult *result, FILE *out) {
                 report_denial(RESULT_FOREIGN, 1, "SIGSYS", result_foreign_why_not, "", out);
 }
 
-/* The command that takes one back to the name it had: NAME, without the suffix and what comes
- * behind that. A project's own file may have chosen the name: NULL where nobody should paste it. */
+/* Returns the command that gives a file its old name back: the name before the suffix. Returns NULL
+ * if nobody should paste that command, because a project's policy file may have chosen the name. */
 static char *way_back(const char *workspace, const char *moved) {
         _cleanup_free_ char *from = moved[0] == '/' ? strdup(moved)
                                     : workspace     ? str_format("%s/%s", workspace, moved)
@@ -364,7 +366,7 @@ static char *way_back(const char *workspace, const char *moved) {
         return from_word && to_word ? str_format("mv -T %s %s", from_word, to_word) : NULL;
 }
 
-/* Whether one of them is a .git, or in one. */
+/* Returns whether one of the paths is a .git or lies in one. */
 static bool concerns_git(const StrList *moved) {
         for (size_t i = 0; i < moved->count; i++)
                 for (const char *part = moved->items[i]; part; part = strchr(part, '/')) {
@@ -395,17 +397,16 @@ void report_moved(const StrList *moved, const char *workspace, bool replaced, FI
                 char name[256];
 
                 (void)fprintf(out,
-                              replaced ? "holt: set aside what is at a protected path, which may "
-                                         "be your own file; it is now %s\n"
-                                       : "holt: the command made what the policy protects; it is "
-                                         "now %s\n",
+                              replaced ? "holt: set aside the file at a protected path, which may "
+                                         "be your own; it is now %s\n"
+                                       : "holt: the command made a protected path; it is now %s\n",
                               str_quote(moved->items[i], name, sizeof(name)));
         }
         if (moved->count == 0)
                 return;
         (void)fprintf(out, "  %s. Look at it",
-                      concerns_git(moved) ? "The host's git and the like run what they find there"
-                                          : "Whatever reads it outside would take it for yours");
+                      concerns_git(moved) ? "Git on the host and similar programs would run it"
+                                          : "Programs on the host would treat it as yours");
         print_ways_back(moved, workspace, out);
 }
 
@@ -417,8 +418,7 @@ static void print_moved(const RunResult *result, FILE *out) {
                              result->outcome.replaced, out);
 }
 
-/* The command may have left the colours of its terminal as it likes, up to text that can't be seen.
- */
+/* The command may have left any colours on its terminal, even ones that hide text. */
 static void reset_colours(const RunResult *result, FILE *out) {
         const Outcome *outcome = &result->outcome;
         const bool talks = result->error || outcome->replaced ||
@@ -436,28 +436,29 @@ void report_replaced(const char *what, const char *path, bool set_aside, FILE *o
         (void)str_quote(path, name, sizeof(name));
         if (what)
                 (void)fprintf(out,
-                              "holt: stopped %s because %s, which the policy protects or hides, "
-                              "was replaced on the host, or made where there was none\n  Start it "
-                              "again: the new file is then protected or hidden.\n",
+                              "holt: stopped %s because the host replaced %s, or somebody made it; "
+                              "the policy protects or hides this path\n  The next start protects "
+                              "or hides the new file.\n",
                               what, name);
         else
                 (void)fprintf(out,
-                              "holt: %s, which the policy protects or hides, was replaced on the "
-                              "host, or made where there was none, shortly before the command "
-                              "ended\n  The command may have read the new file.\n",
+                              "holt: the host replaced %s, or somebody made it, shortly before the "
+                              "command ended; the policy protects or hides this path\n  The "
+                              "command may have read the new file.\n",
                               name);
         if (set_aside)
-                (void)fputs("  A new file at a protected path may be yours, but the command could "
-                            "have written it.\n",
-                            out);
+                (void)fputs(
+                        "  The new file at a protected path may be yours, but the command could "
+                        "have written it.\n",
+                        out);
 }
 
 static void print_replaced(const RunResult *result, FILE *out) {
         const Outcome *outcome = &result->outcome;
 
         if (outcome->replaced)
-                report_replaced(outcome->cause == CAUSE_KILLED ? "it" : NULL, outcome->replaced,
-                                result->moved && result->moved->count > 0, out);
+                report_replaced(outcome->cause == CAUSE_KILLED ? "the command" : NULL,
+                                outcome->replaced, result->moved && result->moved->count > 0, out);
 }
 
 void report_print_text(const RunResult *result, FILE *out) {

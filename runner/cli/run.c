@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt run: one command in a sandbox of its own, and how it ended. */
+/* holt run: runs one command in a sandbox of its own and reports how it ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -40,31 +40,31 @@ typedef struct RunOptions {
 } RunOptions;
 
 static const Option run_options[] = {
-        { "--cwd", "DIR", "directory inside to start in", OPTION_STRING, offsetof(RunOptions, cwd),
-          NULL },
-        { "--report", "FILE", "write the result there as JSON", OPTION_STRING,
+        { "--cwd", "DIR", "start in this directory inside", OPTION_STRING,
+          offsetof(RunOptions, cwd), NULL },
+        { "--report", "FILE", "write the result to this file as JSON", OPTION_STRING,
           offsetof(RunOptions, report), NULL },
         { "--json", NULL, "print the result to stderr as one line of JSON", OPTION_BOOL,
           offsetof(RunOptions, json), NULL },
-        { "--allow-degraded", "LAYER", "go on where this host refuses the layer", OPTION_LIST,
+        { "--allow-degraded", "LAYER", "continue if this host refuses the layer", OPTION_LIST,
           offsetof(RunOptions, allow_degraded), NULL },
 };
 
 static const OptionSyntax run_syntax = {
         .verb = "run",
         .usage = "[OPTIONS] [--] [COMMAND [ARG...]]",
-        .summary = "Runs COMMAND, or an interactive bash, in a sandbox: the working directory is "
-                   "there\nread-write, the system read-only, and nothing else; no network.",
+        .summary = "Runs COMMAND, or an interactive bash, in a sandbox. It can write the working "
+                   "directory and\nread the system. It has no network.",
         .options = run_options,
         .options_count = ELEMENTSOF(run_options),
         .policy = true,
         .operand_ends = true,
-        .help_epilog = "Exit codes: the command's own; 128+n after signal n; 124 timeout; 125 holt "
-                       "could not set\nit up; 126 COMMAND can't be executed; 127 it is not there.",
+        .help_epilog = "Exit codes: the command's own; 128+n after signal n; 124 after a timeout; "
+                       "125 if holt itself\nfailed; 126 if COMMAND cannot be executed; 127 if "
+                       "COMMAND does not exist.",
 };
 
-/* All that one run holds. It is never taken apart: the process ends with it, and the kernel is
- * faster. */
+/* The state of the run. It is never freed: the process ends with it, and the kernel is faster. */
 typedef struct Run {
         RunOptions options;
         OptionResult words;
@@ -79,14 +79,14 @@ typedef struct Run {
         RunResult result;
 } Run;
 
-/* --- what was asked --- */
+/* --- the request --- */
 
 static int find_cwd(Run *run, Error *reterr) {
         int r;
 
         if (getcwd(run->cwd, sizeof(run->cwd)) && run->cwd[0] == '/')
                 return 0;
-        r = error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+        r = error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
         return error_cure(reterr, r, "Change to a directory that exists.");
 }
 
@@ -100,7 +100,7 @@ static int resolve_policy(Run *run, Error *reterr) {
 }
 #endif
 
-/* Whether a policy file takes part: the caller's, or the project's own in the workspace. */
+/* Returns whether the workspace contains a project's policy file, which only holt-full can read. */
 static bool needs_full(Run *run) {
         const char *workspace = run->policy.workspace_source ? run->policy.workspace_source : ".";
         char path[PATH_MAX];
@@ -119,7 +119,8 @@ static bool names_policy_file(const Run *run) {
 }
 
 #ifdef HOLT_FULL
-/* The policy files that were read: the command must not write those that the next run obeys. */
+/* Adds the policy files that were read, because the command must not write the ones that the next
+ * run obeys. */
 static int add_inputs(Run *run, Error *reterr) {
         const PlanMount *workspace = plan_workspace(&run->plan);
 
@@ -171,7 +172,7 @@ static int run_open_report(Run *run, Error *reterr) {
         return r;
 }
 
-/* Before the command has said anything. */
+/* Prints warnings before the command can print anything. */
 static int run_warn(Run *run, Error *reterr) {
         Message message;
 
@@ -203,8 +204,8 @@ static int run_start(Run *run, Error *reterr) {
         return 0;
 }
 
-/* What the command has made at protected places goes aside whatever else has failed. Where that
- * fails the cause of its end stays, and the exit code is holt's own. */
+/* Sets aside new files at protected paths, even if something else has failed. If that fails, the
+ * cause of the end stays and the exit code is holt's own. */
 static int run_command(Run *run, Error *reterr) {
         int r = supervise(&run->launch, &run->sandbox, &run->result.outcome, reterr);
         int swept;
@@ -230,9 +231,9 @@ static int run_once(Run *run, Error *reterr) {
         return r;
 }
 
-/* --- telling --- */
+/* --- the result --- */
 
-/* The cause of its end stays. */
+/* Reports that the report could not be written. The cause of the run's end stays. */
 static void take_report_error(Run *run, const Error *error, FILE *out) {
         run->result.outcome.exit_code = error_exit_code(error);
         if (!run->options.json)
@@ -261,8 +262,8 @@ static int run_tell(Run *run) {
         return run->result.outcome.exit_code;
 }
 
-/* Nobody knows yet what a sandbox might have written, so no link is followed at all. Where the file
- * can't be opened the error itself is what is told. */
+/* Opens the report after an early error. It is not known yet which directories the command could
+ * write, so no link is followed at all. If opening fails, the original error is reported. */
 static void open_report_anyway(Run *run, int argc, char *const *argv) {
         _cleanup_(strlist_clear) StrList everything = { 0 };
         const char *next, *value = fail_find_option(argc, argv, "--report", &next);
@@ -280,7 +281,7 @@ static void open_report_anyway(Run *run, int argc, char *const *argv) {
                 (void)report_open(run->report_path, &everything, &run->report_fd, &ignored);
 }
 
-/* Nothing was started. */
+/* Reports an error before anything was started. */
 static int run_fail(Run *run, int argc, char *const *argv, const Error *error) {
         run->result.error = error;
         run->result.outcome.cause = CAUSE_ERROR;

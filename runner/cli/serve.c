@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt serve, as its command line has it. */
+/* holt serve: the command line. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ typedef struct ServeOptions {
 } ServeOptions;
 
 static const Option serve_options[] = {
-        { "--socket", "PATH", "listen there, for clients of the same user", OPTION_STRING,
+        { "--socket", "PATH", "listen on this socket, for clients of the same user", OPTION_STRING,
           offsetof(ServeOptions, socket), NULL },
         { "--methods", NULL, "print the reference of the methods", OPTION_BOOL,
           offsetof(ServeOptions, methods), NULL },
@@ -28,7 +28,8 @@ static const Option serve_options[] = {
 static const OptionSyntax serve_syntax = {
         .verb = "serve",
         .usage = "[--socket PATH]",
-        .summary = "Serves JSON-RPC 2.0, one object a line, over stdin and stdout or a socket.",
+        .summary = "Serves JSON-RPC 2.0 over stdin and stdout, or over a socket. Each message is "
+                   "one line.",
         .options = serve_options,
         .options_count = ELEMENTSOF(serve_options),
 };

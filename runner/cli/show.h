@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holt show prints, for others that print it. */
+/* The output of holt show, which holt create prints, too. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,5 +7,6 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-/* To stdout. warnings, as a member of the JSON, or NULL. 0 or a negative errno. */
+/* Prints a session to stdout. warnings become a member of the JSON; may be NULL. Returns 0 or a
+ * negative errno. */
 int show_session(const char *name, bool json, const StrList *warnings, Error *reterr);

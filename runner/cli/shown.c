@@ -16,7 +16,7 @@ typedef struct Stream {
 } Stream;
 
 static Stream *stream_of(int fd) {
-        static Stream streams[3]; /* stdout, stderr, and a file that the caller named */
+        static Stream streams[3]; /* stdout, stderr, and any other file */
         const bool named = fd != STDOUT_FILENO && fd != STDERR_FILENO;
         Stream *s = &streams[named ? 2 : fd - STDOUT_FILENO];
 

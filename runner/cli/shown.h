@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes from inside that a verb prints by itself, such as a log or a file. A terminal gets colours
- * and cursor movement as they are, and every other control sequence made visible: nobody waits for
- * its answer there. Pipes and files get the bytes. */
+/* Prints bytes from inside, such as a log or a file. A terminal gets colours and cursor movement;
+ * every other control sequence is made visible, because a terminal might type an answer to it.
+ * Pipes and files get the bytes unchanged. */
 #pragma once
 
 #include <stddef.h>
 
-/* What to print to fd instead of *data. stdout and stderr are one stream each, and all other fds
- * together are a third one: a sequence may go on in the next call. *ret_owned is freed by the
- * caller, and NULL where *data stays. 0 or -ENOMEM. */
+/* Replaces *data by the bytes to print to fd. stdout and stderr are one stream each, and all other
+ * fds together are a third one. A control sequence may continue in the next call. The caller frees
+ * *ret_owned, which is NULL if *data is unchanged. Returns 0 or -ENOMEM. */
 int shown_bytes(int fd, const char **data, size_t *length, char **ret_owned);
-/* The same, written to fd by write(2). 0 or a negative errno. */
+/* Does the same, and writes the bytes to fd by write(2). Returns 0 or a negative errno. */
 int shown_write(int fd, const char *data, size_t length);

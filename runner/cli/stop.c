@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt stop, holt rm: sessions end, or go. */
+/* holt stop, holt rm: stop sessions and remove them. */
 #include <stdio.h>
 
 #include "cli/ask.h"
@@ -27,7 +27,8 @@ static int stop_one(const char *name, Error *reterr) {
         return r < 0 ? r : keeper_check_swept(name, dir_fd, reterr);
 }
 
-/* A failed look at protected paths is told, and is no reason to keep the session. */
+/* If the check of protected paths fails, the failure is reported and the session is still
+ * removed. */
 static int remove_one(const char *name, Error *reterr) {
         _cleanup_close_ int dir_fd = FD_NONE;
         Error left;
@@ -42,7 +43,7 @@ static int remove_one(const char *name, Error *reterr) {
         return session_remove(name, dir_fd, reterr);
 }
 
-/* One that fails keeps none of the others. */
+/* If one session fails, the others are stopped all the same. */
 static int stop_each(const OptionResult *words, const void *options,
                      int (*fn)(const char *name, Error *reterr)) {
         const bool *json = options;
@@ -71,7 +72,7 @@ int cmd_stop(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "stop",
                             .usage = "NAME... [--json]",
-                            .summary = "Ends all that runs in sessions; their files stay.",
+                            .summary = "Ends every process of the sessions. Their files stay.",
                             .options = &ask_json_option,
                             .options_count = 1,
                             .operands = true },
@@ -88,8 +89,9 @@ int cmd_rm(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rm",
                             .usage = "NAME... [--json]",
-                            .summary = "Stops sessions and takes them away, with all their files. "
-                                       "A workspace that\n--workspace has named stays.",
+                            .summary =
+                                    "Stops sessions and removes them, with everything in their "
+                                    "directories. A workspace that\n--workspace has named stays.",
                             .options = &ask_json_option,
                             .options_count = 1,
                             .operands = true },

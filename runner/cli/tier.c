@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt tier: another size for a session at rest. */
+/* holt tier: changes the size of a session at rest. */
 #include "session/tier.h"
 
 #include "cli/ask.h"
@@ -14,8 +14,8 @@ int cmd_tier(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "tier",
                             .usage = "NAME standard|medium|large|xlarge [--json]",
-                            .summary = "Gives a session at rest another size, from its next start "
-                                       "on. Its files stay.",
+                            .summary = "Changes the size of a session at rest, from its next start "
+                                       "on. The session keeps its files.",
                             .options = &ask_json_option,
                             .options_count = 1,
                             .operands = true },

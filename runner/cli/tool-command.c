@@ -24,23 +24,26 @@ static const char *const tool_variables[] = { "HOME",   "USER",     "LOGNAME", "
                                               "LC_ALL", "LC_CTYPE", "TERM",    "TMPDIR", "TZ" };
 
 struct ToolCommands {
-        const char *session; /* borrowed, as specs */
+        const char *session; /* borrowed, like specs */
         const StrList *specs;
         char cwd[PATH_MAX];
 };
 
 /* --- the environment --- */
 
-/* A directory that the session can write is no HOME: programs obey what is in it. */
+/* Leaves out HOME if the session can write that directory, because programs obey the files in
+ * it. */
 static int command_env(const ToolPaths *paths, StrList *ret) {
         int r = strlist_take(ret, str_format("PATH=%s", paths->path));
 
-        /* A session's --rw ~/.local would otherwise make modules for each tool in Python. */
+        /* Otherwise every tool in Python would load modules from a ~/.local that the session can
+         * write (--rw). */
         if (r == 0)
                 r = strlist_add(ret, "PYTHONNOUSERSITE=1");
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(tool_variables); i++) {
                 const char *value = getenv(tool_variables[i]);
-                const char *path = value && value[0] == ':' ? value + 1 : value; /* TZ=:FILE */
+                const char *path = value && value[0] == ':' ? value + 1
+                                                            : value; /* TZ may be ":FILE" */
 
                 if (value && !(path[0] == '/' && tool_paths_reached(paths, path)))
                         r = strlist_take(ret, str_format("%s=%s", tool_variables[i], value));
@@ -58,7 +61,7 @@ void tool_command_clear(ToolCommand *command) {
         *command = TOOL_COMMAND_NONE;
 }
 
-/* Any other file, a script for instance, may need its path. One that can't be read is no script. */
+/* Scripts and other files may need their path. A file that cannot be read is not a script. */
 static bool is_binary(int path_fd) {
         char magic[4] = { 0 }, self[40];
         _cleanup_close_ int fd = FD_NONE;
@@ -131,8 +134,8 @@ static int tool_command_is_shown(void *data, const PlanMount *mount, const char 
         return 1;
 }
 
-/* A tool may load modules or settings from there, whatever its command says. If HOME itself can be
- * written, tools get none. */
+/* Warns if the session can write directories below HOME: a tool may load modules or settings from
+ * there, whatever its command says. If the session can write HOME itself, tools get no HOME. */
 static void commands_warn(const ToolCommands *commands, const Reach *reach) {
         static const char *const obeyed[] = { ".local/lib", ".local/bin", ".config" };
         const char *home = getenv("HOME");
@@ -163,7 +166,7 @@ static int commands_check_all(const ToolCommands *commands, const Reach *reach, 
 
                 if (!tool)
                         return error_oom(reterr);
-                /* An empty name or command is an error of its own (cli/tools.c). */
+                /* cli/tools.c reports an empty name or command. */
                 if (equals && equals != spec && equals[1])
                         r = command_check(commands, reach, tool, equals + 1, &command, reterr);
                 tool_command_clear(&command);
@@ -186,7 +189,7 @@ static int tool_command_read_plan(const char *session, LaunchPlan *ret, Error *r
         if (r == 0)
                 r = sources_read(store, path, ret, reterr);
         store_free(store);
-        /* A live session has what was at these paths when it started. */
+        /* A live session has the files that were at these paths when it started. */
         return r < 0 ? r : prepare_try_mounts(ret, reterr);
 }
 
@@ -203,7 +206,7 @@ int tool_commands_new(const char *session, const StrList *specs, ToolCommands **
         commands->specs = specs;
         r = tool_command_read_plan(session, &plan, reterr);
         if (r == 0 && !getcwd(commands->cwd, sizeof(commands->cwd)))
-                r = error_set(reterr, ERROR_SETUP, errno, "cannot tell the working directory");
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
         if (r == 0)
                 r = reach_new(&plan, &reach, reterr);
         if (r == 0)
@@ -243,7 +246,7 @@ int tool_commands_prepare(const ToolCommands *commands, const char *tool, ToolCo
         int r;
 
         if (!text)
-                return error_set(reterr, ERROR_MISSING, ENOENT, "there is no such tool");
+                return error_set(reterr, ERROR_MISSING, ENOENT, "the tool does not exist");
         r = tool_command_read_plan(commands->session, &plan, reterr);
         if (r == 0)
                 r = reach_new(&plan, &reach, reterr);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of --tool NAME=COMMAND: made safe from the session that calls them.
+/* The commands of --tool NAME=COMMAND, which the calling session must not be able to change.
  *
  * Theory of operation. A tool runs on the host, as the caller. If the session could write the
- * tool's program, code inside would run on the host at the next call. So holt has to know what a
- * command runs, and no shell takes part: COMMAND is split into words (cli/tool-words.h), and the
- * first word's program is executed with them. Commands that hand their words to a shell are refused
- * (cli/tool-programs.h), and so is each word that leads to what the session can write
- * (cli/tool-paths.h).
+ * tool's program, code inside would run on the host at the next call. So holt must know which
+ * program a command runs, and no shell takes part. COMMAND is split into words (cli/tool-words.h),
+ * and the program of the first word is executed with them. Commands that hand their words to a
+ * shell are refused (cli/tool-programs.h). So is each word that leads to a file that the session
+ * can write (cli/tool-paths.h).
  *
- * All of this is done when the tools are registered, and again at each call, since the host may
- * have replaced a file or a symlink meanwhile. The program is opened once at a call. If it is a
- * binary, that open file is executed. A script is executed by its path, which the session can't
- * change, and which scripts need to find the files beside them.
+ * All of this is done when the tools are registered. It is done again at each call, because the
+ * host may have replaced a file or a symlink meanwhile. The program is opened once at a call. If it
+ * is a binary, that open file is executed. A script is executed by its path: the session cannot
+ * change the path, and scripts need it to find the files beside them.
  *
- * A tool starts in "/", so that a relative path which is not recognised here finds nothing, and its
+ * A tool starts in "/", so that a relative path that is not recognised here finds nothing. Its
  * environment has only a few of the caller's variables. */
 #pragma once
 
@@ -22,30 +22,32 @@
 
 typedef struct ToolCommands ToolCommands;
 
-/* Takes in each "NAME=COMMAND" of specs, checked against what session can write; other specs are
- * passed over. specs is borrowed as long as *ret is used. Warns on stderr if the session can write
- * directories that programs commonly load modules or settings from. 0; -EPERM with an ERROR_POLICY
- * for a command that the session could change; -EINVAL with an ERROR_USAGE for a command that only
- * a shell understands; or another negative errno. */
+/* Reads each "NAME=COMMAND" of specs and checks that session cannot write its program and files;
+ * ignores other specs. specs is borrowed as long as *ret is used. Warns on stderr if the session
+ * can write directories from which programs commonly load modules or settings.
+ *
+ * Returns 0 or a negative errno:
+ * - -EPERM with an ERROR_POLICY: the session could change the command
+ * - -EINVAL with an ERROR_USAGE: only a shell understands the command */
 int tool_commands_new(const char *session, const StrList *specs, ToolCommands **ret, Error *reterr);
-/* NULL is legal; returns NULL. */
+/* Returns NULL. commands may be NULL. */
 ToolCommands *tool_commands_free(ToolCommands *commands);
 
 /* A command that is ready to be executed. */
 typedef struct ToolCommand {
-        int fd;     /* O_PATH of the program */
-        char *path; /* of the program, absolute */
-        bool by_fd; /* a binary: its path does not matter any more */
+        int fd;     /* O_PATH fd of the program */
+        char *path; /* absolute path of the program */
+        bool by_fd; /* the program is a binary, so it is executed by fd */
         StrList words, env;
 } ToolCommand;
 
 #define TOOL_COMMAND_NONE ((ToolCommand){ .fd = FD_NONE })
 void tool_command_clear(ToolCommand *command);
 
-/* Checks the command of a tool again, for one call. *ret is the caller's. -ENOENT if there is no
- * such tool, or any other errno of tool_commands_new(). */
+/* Checks the command of a tool again, for one call. The caller owns *ret. Returns -ENOENT if the
+ * tool does not exist, or another errno of tool_commands_new(). */
 int tool_commands_prepare(const ToolCommands *commands, const char *tool, ToolCommand *ret,
                           Error *reterr);
-/* In the child, in the working directory of the tool. Returns only if it fails: a negative errno of
- * execve(2). */
+/* Executes the command, in the child, in the tool's working directory. Returns only if it fails: a
+ * negative errno of execve(2). */
 int tool_command_execute(const ToolCommand *command);

@@ -15,13 +15,15 @@
 #include "base/sys.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
-#define NO_PATH "/dev/null" /* nothing is below it */
-#define PATTERNS "*?[{$%"   /* in code: the rest of the path is made up as it runs */
+#define NO_PATH "/dev/null" /* a file, so that no path exists below it */
+#define PATTERNS                                                                                   \
+        "*?[{$%" /* in code, these start a part of a path that is known only when the code runs */
 
 enum {
-        ENDS_MAX = 16, /* where a path in a longer word may end */
+        ENDS_MAX = 16, /* number of places at which a path in a longer word may end */
         ENDS_RELATIVE_MAX = 3,
-        INTERPRETERS_MAX = 5, /* scripts that name scripts; the kernel follows as many */
+        INTERPRETERS_MAX = 5, /* number of scripts that name another script as interpreter; the
+                                 kernel's limit */
 };
 
 /* --- one path --- */
@@ -42,7 +44,7 @@ static int paths_refuse(const ToolPaths *p, const char *what, const Reached *rea
                         p->tool, p->session, str_quote(what, word, sizeof(word)),
                         str_quote(reached->inside, inside, sizeof(inside)));
         return error_cure(p->reterr, -EPERM,
-                          "Move it out of the workspace (or the --rw directory), or give that "
+                          "Move it out of the workspace (or the --rw directory), or make that "
                           "read-only: holt create --workspace-mode ro");
 }
 
@@ -60,7 +62,8 @@ static bool is_nowhere(int r) {
         return r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ENAMETOOLONG || r == -ELOOP;
 }
 
-/* What they lead to in the tool, which has other files open and another directory, is not known. */
+/* Returns whether path depends on the process: the tool has other open files and another
+ * directory. */
 static bool is_of_process(const char *path) {
         _cleanup_free_ char *normal = path_join("/", path);
 
@@ -72,14 +75,14 @@ static int paths_refuse_process(const ToolPaths *p, const char *what) {
         char quoted[300];
 
         (void)error_set(p->reterr, ERROR_POLICY, 0,
-                        "--tool %.100s: %s leads elsewhere in the tool's own process", p->tool,
+                        "--tool %.100s: %s means something else in the tool's own process", p->tool,
                         str_quote(what, quoted, sizeof(quoted)));
         return error_cure(p->reterr, -EPERM,
-                          "Give the path itself, or put the command into a script outside the "
+                          "Give the path itself. Or put the command into a script outside the "
                           "workspace, and give its path.");
 }
 
-/* Refuses an absolute path that leads to what the session can change. *ret_fd may be NULL. */
+/* Refuses an absolute path that leads to a file that the session can change. ret_fd may be NULL. */
 static int paths_judge(const ToolPaths *p, const char *path, const char *what, int *ret_fd) {
         _cleanup_close_ int fd = FD_NONE;
         Reached reached;
@@ -92,7 +95,7 @@ static int paths_judge(const ToolPaths *p, const char *path, const char *what, i
                 return paths_refuse(p, what, &reached);
         if (r < 0 && !is_nowhere(r))
                 return error_set(p->reterr, ERROR_SETUP, -r,
-                                 "--tool %.100s: cannot tell where %s leads", p->tool, what);
+                                 "--tool %.100s: cannot find out where %s leads", p->tool, what);
         if (r == 0 && reach_opaque(p->reach, fd))
                 return paths_refuse_opaque(p, what);
         if (r == 0 && ret_fd)
@@ -112,7 +115,8 @@ static int paths_script(const ToolPaths *p, const char *path, const char *what, 
                         int *ret_fd);
 static int paths_search(const ToolPaths *p, const char *name, char **ret_path);
 
-/* The first line of the script that an O_PATH fd leads to, behind "#!"; false if it is none. */
+/* Reads the first line, after "#!", of the script behind an O_PATH fd. Returns false if it is not a
+ * script. */
 static bool read_interpreter(int path_fd, char line[257]) {
         _cleanup_close_ int fd = FD_NONE;
         char self[40];
@@ -128,7 +132,7 @@ static bool read_interpreter(int path_fd, char line[257]) {
         return true;
 }
 
-/* A word of that line: a path, or the name of a program that env(1) finds in PATH. */
+/* Judges a word of that line: a path, or a name that env(1) finds in PATH. */
 static int paths_interpreter_word(const ToolPaths *p, const char *word, int depth) {
         _cleanup_free_ char *found = NULL;
         int r;
@@ -141,8 +145,8 @@ static int paths_interpreter_word(const ToolPaths *p, const char *word, int dept
         return r == 0 && found ? paths_script(p, found, found, depth + 1, NULL) : r;
 }
 
-/* The program that a script names in its first line, and that program's own words. The program may
- * be a script itself; the kernel follows a few (binfmt_script). */
+/* Judges the program and its words in a script's first line. The program may be a script itself;
+ * the kernel follows a few (binfmt_script). */
 static int paths_interpreter(const ToolPaths *p, int path_fd, int depth) {
         char line[257], *word, *next = NULL;
         int r = 0;
@@ -151,13 +155,13 @@ static int paths_interpreter(const ToolPaths *p, int path_fd, int depth) {
                 return 0;
         word = strtok_r(line + 2, " \t", &next);
         if (word && word[0] != '/')
-                *--word = '/'; /* a relative one is looked up where the tool starts */
+                *--word = '/'; /* a relative path is looked up in "/", where the tool starts */
         for (; r == 0 && word; word = strtok_r(NULL, " \t", &next))
                 r = paths_interpreter_word(p, word, depth);
         return r;
 }
 
-/* ret_fd may be NULL. */
+/* Judges a script and its interpreter. ret_fd may be NULL. */
 static int paths_script(const ToolPaths *p, const char *path, const char *what, int depth,
                         int *ret_fd) {
         _cleanup_close_ int fd = FD_NONE;
@@ -186,7 +190,8 @@ static int tool_path_append(char **list, const char *item, size_t length) {
         return longer ? 0 : -ENOMEM;
 }
 
-/* A relative directory depends on where the tool is, and so is dropped as well. */
+/* A relative directory of PATH is dropped as well, because it depends on the tool's working
+ * directory. */
 static int paths_sort(ToolPaths *p, const char *list) {
         int r = 0;
 
@@ -225,7 +230,7 @@ void tool_paths_clear(ToolPaths *paths) {
         strlist_clear(&paths->directories);
 }
 
-/* The path of name in a directory of list, which is owned by the caller, or NULL. */
+/* Finds name in the directories of list. The caller owns the path; NULL if it is not found. */
 static char *find_in_list(const ToolPaths *p, const char *list, const char *name) {
         struct stat st;
 
@@ -244,7 +249,8 @@ static char *find_in_list(const ToolPaths *p, const char *list, const char *name
         return NULL;
 }
 
-/* Refuses a program that only PATH's writable directories have, or that they have beside others. */
+/* Finds a program in PATH. Refuses it if a directory that the session can write has a program of
+ * that name, too. */
 static int paths_search(const ToolPaths *p, const char *name, char **ret_path) {
         _cleanup_free_ char *dropped = find_in_list(p, p->dropped, name);
         int r = dropped ? paths_file(p, dropped, dropped, NULL) : 0;
@@ -256,7 +262,7 @@ static int paths_search(const ToolPaths *p, const char *name, char **ret_path) {
 
 /* --- a part of a word --- */
 
-/* Not normalised: ".." behind a symlink leads elsewhere. */
+/* Joins two paths without normalising them: ".." after a symlink leads elsewhere. */
 static char *relative_path(const char *base, const char *text) {
         return str_format("%s/%s", streq(base, "/") ? "" : base,
                           str_starts(text, "./") ? text + 2 : text);
@@ -269,7 +275,8 @@ static bool exists_below(const char *base, const char *text) {
         return path && lstat(path, &st) == 0;
 }
 
-/* "~" of the caller or, as "~name", of another user. Owned by the caller; NULL if there is none. */
+/* Replaces "~" by the caller's home, and "~name" by another user's. The caller owns the path; NULL
+ * if that home does not exist. */
 static char *expand_tilde(const ToolPaths *p, const char *text) {
         const size_t length = strcspn(text, "/");
         _cleanup_free_ char *name = strndup(text + 1, length - 1);
@@ -279,7 +286,7 @@ static char *expand_tilde(const ToolPaths *p, const char *text) {
         return home ? str_format("%s%s", home, text + length) : NULL;
 }
 
-/* Where a part of a word may lead: one path for each base. */
+/* Is called with each path that a part of a word may mean. */
 typedef int (*PathFn)(ToolPaths *p, const char *path, const char *what);
 
 static int part_below(ToolPaths *p, const char *base, const char *text, const char *what,
@@ -300,7 +307,7 @@ static int part_module(ToolPaths *p, const char *base, const char *text, PathFn 
         return part_below(p, base, path, text, fn);
 }
 
-/* Without a slash almost any text could be a path; it is one if it exists. */
+/* Almost any text without a slash could be a path, so it counts as one only if it exists. */
 static int part_relative(ToolPaths *p, const char *text, PathFn fn) {
         const bool slash = strchr(text, '/') != NULL;
         int r = exists_below(p->cwd, text) ? part_below(p, p->cwd, text, text, fn) : 0;
@@ -333,14 +340,14 @@ static int part_judge(ToolPaths *p, const char *text, PathFn fn) {
 
 /* --- the parts of a word --- */
 
-/* Whether a path in a longer text rather goes on than ends here. */
+/* Returns whether ch probably continues a path in a longer text. */
 static bool is_of_path(char ch) {
         return isalnum((unsigned char)ch) || (ch && strchr("_.-+/~", ch)) ||
                (unsigned char)ch >= 0x80;
 }
 
-/* Each part that begins at text: up to one of the next characters that may end a path, and to the
- * end of the word. */
+/* Tries the paths that start at text. A path may end at each of the next characters that can end
+ * one, or at the end of the word. */
 static int parts_from(ToolPaths *p, const char *text, PathFn fn) {
         const int max = strchr("/~", text[0]) ? ENDS_MAX : ENDS_RELATIVE_MAX;
         size_t end = 0;
@@ -359,14 +366,14 @@ static int parts_from(ToolPaths *p, const char *text, PathFn fn) {
         return r == 0 ? part_judge(p, text, fn) : r;
 }
 
-/* Behind the letter of an option: -I/usr/include, -Iinclude. */
+/* Tries the path after the letter of an option: -I/usr/include, -Iinclude. */
 static int parts_of_option(ToolPaths *p, const char *text, PathFn fn) {
         const char *slash = text + strcspn(text, "/~");
         int r = text[1] && text[2] ? parts_from(p, text + 2, fn) : 0;
 
         for (const char *at = text; r == 0 && at < slash; at++)
                 if (!is_of_path(*at))
-                        return 0; /* the part behind this begins elsewhere */
+                        return 0; /* no path starts with the text after this */
         return r == 0 && *slash ? parts_from(p, slash, fn) : r;
 }
 
@@ -430,19 +437,20 @@ static int judge_below(const ToolPaths *p, const char *path) {
                 return 0;
         (void)error_set(p->reterr, ERROR_POLICY, 0,
                         "--tool %.100s: session \"%s\" can write below %s (%s inside), where the "
-                        "program may look for what it runs",
+                        "program may look for code",
                         p->tool, p->session, str_quote(path, quoted, sizeof(quoted)), inside);
         return error_cure(p->reterr, -EPERM,
-                          "Name another directory, or put the command into a script outside the "
+                          "Name another directory. Or put the command into a script outside the "
                           "workspace, and give its path.");
 }
 
-/* Code has any directory as a text, such as "/". */
+/* Returns whether text is probably code. In code, text such as "/" may be any directory. */
 static bool is_code(const char *text) {
         return strpbrk(text, " \t\n\"'()") != NULL;
 }
 
-/* A path in code that goes on with a pattern may lead to whatever is below the directory before. */
+/* A path in code may continue with a pattern. It may then lead to anything below the directory
+ * before the pattern. */
 static int judge_patterns(const ToolPaths *p, const char *text) {
         int r = 0;
 
@@ -459,7 +467,7 @@ static int judge_patterns(const ToolPaths *p, const char *text) {
                         continue;
                 part = strndup(text + i, length);
                 slash = part ? strrchr(part, '/') : NULL;
-                if (!slash || slash == part) /* m/.*x/ is no path */
+                if (!slash || slash == part) /* m/.*x/ is not a path */
                         continue;
                 slash[0] = '\0';
                 home = part[0] == '~' ? expand_tilde(p, part) : NULL;
@@ -493,7 +501,8 @@ int tool_paths_words(ToolPaths *paths, const ToolWords *words, bool directories)
                 r = parts_of_word(paths, text, judge_part);
                 if (r == 0 && is_code(text))
                         r = judge_patterns(paths, text);
-                if (r == 0 && text[0] && !strchr(text, '/')) /* env and xargs may start it */
+                if (r == 0 && text[0] &&
+                    !strchr(text, '/')) /* env and xargs may start this program */
                         r = paths_search(paths, text, &program);
                 if (r == 0 && program)
                         r = paths_file(paths, program, program, NULL);
@@ -518,8 +527,8 @@ int tool_paths_program(const ToolPaths *paths, const char *word, char **ret_path
                               "--tool %.100s: cannot execute %s", paths->tool,
                               str_quote(word, quoted, sizeof(quoted)));
                 return error_cure(paths->reterr, r,
-                                  "holt runs a tool's command without a shell: the first word is a "
-                                  "program by its path, or by its name in PATH.");
+                                  "holt runs a tool's command without a shell. The first word must "
+                                  "be the path of a program, or a name in PATH.");
         }
         if (r < 0)
                 return r;

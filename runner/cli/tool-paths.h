@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The paths in a tool's command: finds them in its words, and refuses those that lead to what the
+/* Finds the paths in the words of a tool's command, and refuses those that lead to a file that the
  * session can write (reach/reach.h).
  *
- * Theory of operation. A word may have a path anywhere: after "=" or ":", behind the letter of an
- * option, in quoted code. So each part of a word that could name a path is looked up: from "/",
- * where the tool starts, from the caller's directory, from HOME, and from each directory that
- * another word names, for options such as -C DIR. A path that does not exist yet counts as well if
- * the session could make it. */
+ * Theory of operation. A word may contain a path anywhere: after "=" or ":", after the letter of an
+ * option, in quoted code. So each part of a word that could name a path is looked up from several
+ * bases:
+ * - "/", where the tool starts
+ * - the caller's directory
+ * - HOME
+ * - each directory that another word names, for options such as -C DIR
+ *
+ * A path that does not exist yet counts as well if the session could make it. */
 #pragma once
 
 #include "cli/tool-words.h"
@@ -14,31 +18,34 @@
 
 typedef struct ToolPaths {
         const char *tool, *session, *cwd, *home; /* borrowed; home may be NULL */
-        const Reach *reach;                      /* borrowed */
-        char *path;          /* directories of PATH that the session can't write */
-        char *dropped;       /* the others, and relative ones */
-        StrList directories; /* that the words of a command name */
+        const Reach *reach;  /* borrowed: the files that the session can write */
+        char *path;          /* owned: the directories of PATH that the session cannot write */
+        char *dropped;       /* owned: the other directories of PATH, and relative ones */
+        StrList directories; /* the directories that words of the command name */
         Error *reterr;
 } ToolPaths;
 
-/* Sorts the directories of PATH. The other members are set by the caller. 0 or -ENOMEM. */
+/* Sorts the directories of PATH into path and dropped. The caller sets the other members. Returns 0
+ * or -ENOMEM. */
 int tool_paths_init(ToolPaths *paths);
 void tool_paths_clear(ToolPaths *paths);
 
-/* Finds the program that a command's first word names: relative to the caller's directory if it has
- * a slash, and by PATH otherwise. *ret_path is its absolute path, *ret_fd an O_PATH fd of it; both
- * are the caller's. 0; -EPERM with an ERROR_POLICY if the session can change it; -ENOENT with an
- * ERROR_USAGE; or another negative errno. */
+/* Finds the program of a command's first word: relative to the caller's directory if it has a
+ * slash, otherwise in PATH. The caller owns *ret_path, its absolute path, and *ret_fd, an O_PATH fd
+ * of it.
+ *
+ * Returns 0, -EPERM with an ERROR_POLICY if the session can change the program, -ENOENT with an
+ * ERROR_USAGE, or another negative errno. */
 int tool_paths_program(const ToolPaths *paths, const char *word, char **ret_path, int *ret_fd);
 
-/* Judges the words behind the first. directories: refuse a directory if the session can write below
- * it. 0, -EPERM with an ERROR_POLICY, or another negative errno. */
+/* Judges the words after the first. directories: refuse a directory if the session can write below
+ * it. Returns 0, -EPERM with an ERROR_POLICY, or another negative errno. */
 int tool_paths_words(ToolPaths *paths, const ToolWords *words, bool directories);
 
-/* Whether the session can write an absolute path, or replace it. */
+/* Returns whether the session can write or replace the file at an absolute path. */
 bool tool_paths_reached(const ToolPaths *paths, const char *path);
 
-/* The word as the tool gets it: if it is plain and names an existing file relative to the caller's
- * directory, with an absolute path, and likewise behind "=". Owned by the caller; NULL when memory
- * is out. */
+/* Returns the word as the tool gets it. If a plain word names an existing file relative to the
+ * caller's directory, its path is made absolute; the same holds for the text after "=". The caller
+ * owns the text; NULL if memory is out. */
 char *tool_paths_absolute(const ToolPaths *paths, const ToolWord *word);

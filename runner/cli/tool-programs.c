@@ -8,18 +8,20 @@
 #include <string.h>
 
 enum {
-        PROGRAM_SHELL = 1 << 0,  /* has a script; no code among its words */
-        PROGRAM_CODE = 1 << 1,   /* has a script or code among its words; each word is judged */
+        PROGRAM_SHELL = 1 << 0,  /* takes a script, and no code among its words */
+        PROGRAM_CODE = 1 << 1,   /* takes a script, or code among its words; each word is judged */
         PROGRAM_STARTS = 1 << 2, /* starts the program that its words name */
-        PROGRAM_SETS = 1 << 3,   /* takes NAME=VALUE before that program */
+        PROGRAM_SETS = 1 << 3,   /* takes NAME=VALUE words before that program */
         PROGRAM_LINE = 1 << 4,   /* gives a word to a shell, whatever its options */
-        PROGRAM_BELOW = 1 << 5,  /* may run what lies below a directory that a word names */
-        PROGRAM_INPUT = 1 << 6,  /* makes words of a program of its input, which is the payload */
+        PROGRAM_BELOW = 1 << 5,  /* may run files below a directory that a word names */
+        PROGRAM_INPUT = 1 << 6,  /* makes words of a program from its input, which is the payload */
 };
 
-/* A program by its name, without a version. options and arguments are the letters of the options
- * that are allowed, without and with an argument of their own. "*" as options allows all. skip is
- * the number of words between the options and the program that it starts. */
+/* A program by its name, without a version.
+ *
+ * options and arguments are the letters of the allowed options, without and with an argument of
+ * their own; "*" as options allows all. skip is the number of words between the options and the
+ * program that it starts. */
 typedef struct Program {
         const char *name;
         unsigned flags;
@@ -143,7 +145,8 @@ static const Program programs[] = {
         { "fd", 0, "*", "", 0 },
 };
 
-/* Options of programs in any place, which hand words or the payload to another program. */
+/* Options of various programs, anywhere in a command, that hand words or the payload to another
+ * program. */
 static const struct {
         const char *program, *option;
 } banned[] = {
@@ -169,7 +172,7 @@ static int programs_refuse(const Programs *p, const char *name, const char *what
                 "Put the command into a script outside the workspace, and give its path.");
 }
 
-/* Whether path ends with the name, which may have a version behind it: python3.11. */
+/* Finds the program whose name path ends with. A version may follow the name: python3.11. */
 static const Program *programs_find(const char *path) {
         const char *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
@@ -192,7 +195,8 @@ static const Program *programs_find(const char *path) {
 
 /* --- options --- */
 
-/* The letters of one word. Returns how many words it takes, or 0 if one is not allowed. */
+/* Checks the option letters of one word. Returns how many words they take, or 0 if one letter is
+ * not allowed. */
 static size_t count_option(const Program *program, const char *letters) {
         for (size_t i = 0; letters[i]; i++) {
                 if (strchr(program->arguments, letters[i]))
@@ -207,7 +211,7 @@ static bool is_option(const Program *program, const char *text) {
         return text[0] == '-' || (text[0] == '+' && (program->flags & PROGRAM_SHELL));
 }
 
-/* Finds the first word behind the options. */
+/* Finds the first word after the options. */
 static int programs_options(const Programs *p, const Program *program, size_t at, size_t *ret) {
         char what[400], quoted[200];
 
@@ -221,7 +225,7 @@ static int programs_options(const Programs *p, const Program *program, size_t at
                 }
                 taken = text[1] ? count_option(program, text + 1) : 0;
                 if (taken == 0) {
-                        (void)snprintf(what, sizeof(what), "with %s can't be a tool's command",
+                        (void)snprintf(what, sizeof(what), "with %s cannot be a tool's command",
                                        str_quote(text, quoted, sizeof(quoted)));
                         return programs_refuse(p, program->name, what);
                 }
@@ -233,7 +237,7 @@ static int programs_options(const Programs *p, const Program *program, size_t at
 
 /* --- one program --- */
 
-/* stdin is the payload, which the code inside makes up. */
+/* Returns whether text means stdin, which is the payload, and so comes from the code inside. */
 static bool is_stdin(const char *text) {
         return streq(text, "-") || str_starts(text, "/dev/") || str_starts(text, "/proc/");
 }
@@ -249,7 +253,7 @@ static int programs_shell(const Programs *p, const Program *program, size_t at) 
         return 0;
 }
 
-/* The code is behind an option such as -c, in the same word or in a later one. */
+/* Judges code after an option such as -c, in the same word or in a later one. */
 static int programs_code(const Programs *p, const Program *program, size_t at) {
         bool some = false;
 
@@ -275,12 +279,12 @@ static int programs_banned(const Programs *p, const char *name, size_t at) {
                             strncmp(text, banned[i].option, length) == 0 &&
                             (!text[length] || text[length] == '='))
                                 return programs_refuse(p, name,
-                                                       "can't start programs of its words");
+                                                       "cannot start programs from its words");
                 }
         return 0;
 }
 
-/* The next program of the command, or the end. */
+/* Moves *at to the next program of the command, or to its end. */
 static int programs_starts(const Programs *p, const Program *program, size_t *at) {
         size_t skip = program->skip;
         int r = programs_options(p, program, *at, at);
@@ -304,7 +308,7 @@ static int programs_shells(const Programs *p, size_t at) {
                         continue;
                 if (next[0] == '-' && next[1] != '-' && strpbrk(next, "cs"))
                         return programs_refuse(p, program->name,
-                                               "with -c or -s can't be in a tool's command");
+                                               "with -c or -s cannot be in a tool's command");
         }
         return 0;
 }
@@ -319,11 +323,11 @@ static int programs_at(Programs *p, const char *name, size_t *at, bool *ret_more
         p->below |= (program->flags & PROGRAM_BELOW) != 0;
         if (program->flags & PROGRAM_LINE)
                 return programs_refuse(p, program->name,
-                                       "can't be a tool's command, since it starts a shell");
+                                       "cannot be a tool's command, because it starts a shell");
         if (program->flags & PROGRAM_INPUT)
                 return programs_refuse(p, program->name,
-                                       "can't be a tool's command, since it makes words of a "
-                                       "program of the tool's input");
+                                       "cannot be a tool's command, because it makes words of a "
+                                       "program from the tool's input");
         r = programs_banned(p, program->name, *at);
         if (r == 0 && program->flags & PROGRAM_SHELL)
                 r = programs_shell(p, program, *at);
@@ -336,12 +340,12 @@ static int programs_at(Programs *p, const char *name, size_t *at, bool *ret_more
         return r;
 }
 
-/* The same for a program that a word starts, by its own name or by that of a symlink's target. */
+/* Judges a program that a word starts, by its own name or by that of a symlink's target. */
 static int programs_started(Programs *p, const char *name, size_t *at, bool *ret_more) {
         _cleanup_free_ char *real = NULL;
 
         if (name[0] == '-')
-                return programs_refuse(p, name, "can't be the name of a program");
+                return programs_refuse(p, name, "cannot be the name of a program");
         if (!programs_find(name) && strchr(name, '/'))
                 real = realpath(name, NULL);
         return programs_at(p, real ? real : name, at, ret_more);
@@ -360,7 +364,8 @@ int tool_programs_check(const char *tool, const ToolWords *words, const char *pr
                 at++;
                 r = programs_started(&p, name, &at, &more);
         }
-        /* A symlink gives a shell another name, and a program such as busybox reads its own. */
+        /* A symlink may give a shell another name. A program such as busybox acts on its own
+         * name. */
         if (r == 0 && !programs_find(words->items[0].text)) {
                 at = 1;
                 r = programs_at(&p, program, &at, &more);

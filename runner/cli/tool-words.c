@@ -8,14 +8,15 @@
 #include <string.h>
 
 #define BLANKS " \t"
-#define SYNTAX "$*?[]{}();|&<>`!#\n\r" /* means something to a shell outside of quotes */
-#define SYNTAX_QUOTED "$`"             /* and in double quotes */
-#define ESCAPED "$`\"\\\n"             /* in double quotes a backslash quotes these only */
+#define SYNTAX "$*?[]{}();|&<>`!#\n\r" /* special to a shell outside of quotes */
+#define SYNTAX_QUOTED "$`"             /* special to a shell in double quotes */
+#define ESCAPED "$`\"\\\n"             /* in double quotes, a backslash quotes only these */
 
 typedef struct Splitter {
         const char *tool, *home;
-        const char *at; /* what is left of the command */
-        char *text;     /* the word so far: as long as the command and HOME at most */
+        const char *at; /* rest of the command */
+        char *text;     /* owned: the word so far; its buffer has the size of the command and HOME
+                           together */
         size_t length;
         bool plain;
         Error *reterr;
@@ -34,8 +35,8 @@ static int splitter_refuse(const Splitter *s, const char *what) {
 
         return error_cure(
                 s->reterr, r,
-                "holt runs a tool's command without a shell: put it into a script outside "
-                "the workspace, and give its path. Quoted characters are taken as they are.");
+                "holt runs a tool's command without a shell. Put it into a script outside the "
+                "workspace, and give its path. Or quote the character, to use it as it is.");
 }
 
 static int splitter_refuse_syntax(const Splitter *s, char ch, const char *where) {
@@ -86,7 +87,7 @@ static int splitter_tilde(Splitter *s) {
         if (s->at[1] && !strchr("/" BLANKS, s->at[1]))
                 return splitter_refuse(s, "\"~\" with the name of a user");
         if (!s->home || s->home[0] != '/')
-                return splitter_refuse(s, "\"~\", but HOME is no absolute path");
+                return splitter_refuse(s, "\"~\", but HOME is not an absolute path");
         s->at++;
         s->length = strlen(s->home);
         memcpy(s->text, s->home, s->length);
@@ -116,7 +117,8 @@ static int splitter_word(Splitter *s) {
 
 /* --- all words --- */
 
-/* NAME=VALUE before a command sets a variable in a shell. */
+/* Returns whether text is NAME=VALUE, which sets a variable in a shell if it comes before a
+ * command. */
 static bool is_assignment(const char *text) {
         size_t length = 0;
 
@@ -152,7 +154,7 @@ static int splitter_run(Splitter *s, ToolWords *words) {
                 if (r == 0 && words->count == 0 && is_assignment(s->text)) {
                         r = splitter_refuse(s, "a variable before its program");
                         return error_cure(s->reterr, r,
-                                          "Give variables by env: 'env NAME=VALUE PROGRAM'.");
+                                          "Set variables with env: 'env NAME=VALUE PROGRAM'.");
                 }
                 if (r == 0)
                         r = splitter_add(s, words);

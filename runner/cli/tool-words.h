@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits the COMMAND of --tool NAME=COMMAND into words, as a shell would, without its expansions.
+/* Splits the COMMAND of --tool NAME=COMMAND into words, as a shell would, without a shell's
+ * expansions.
  *
- * Single quotes, double quotes, backslashes, and "~" or "~/" at the start of a word are understood.
- * Everything else that a shell would act on is refused: variables, globs, pipes, redirections,
- * lists, comments and assignments. A command therefore starts one program, and each of its words is
- * known before the program starts. */
+ * It understands single quotes, double quotes, backslashes, and "~" or "~/" at the start of a word.
+ * It refuses everything else that a shell would act on: variables, globs, pipes, redirections,
+ * lists, comments and assignments. So a command starts one program, and each of its words is known
+ * before the program starts. */
 #pragma once
 
 #include "base/strings.h"
 
-enum { TOOL_WORDS_MAX = 4096 }; /* of one command */
+enum { TOOL_WORDS_MAX = 4096 }; /* number of words in one command */
 
 typedef struct ToolWord {
         char *text;
-        bool plain; /* without quotes or a backslash */
+        bool plain; /* the word had no quotes and no backslash */
 } ToolWord;
 
 typedef struct ToolWords {
@@ -23,7 +24,8 @@ typedef struct ToolWords {
 
 void tool_words_clear(ToolWords *words);
 
-/* tool is the tool's name, for messages. home replaces "~" and may be NULL. *ret has at least one
- * word and is the caller's. 0, -EINVAL with an ERROR_USAGE, or -ENOMEM. */
+/* Splits command. tool is the tool's name, for messages. home replaces "~" and may be NULL. The
+ * caller owns *ret, which has at least one word. Returns 0, -EINVAL with an ERROR_USAGE, or
+ * -ENOMEM. */
 int tool_words_split(const char *tool, const char *command, const char *home, ToolWords *ret,
                      Error *reterr);

@@ -19,7 +19,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { PRINTED, SAID, STREAMS }; /* stdout, stderr */
+enum { PRINTED, SAID, STREAMS }; /* indexes of stdout and stderr */
 
 typedef struct Stream {
         int fd;
@@ -27,13 +27,13 @@ typedef struct Stream {
         size_t length;
 } Stream;
 
-/* One call, from its request to its answer. */
+/* One call, from its request to its reply. */
 typedef struct Call {
         struct Call *next;
-        char *request, *name; /* of the request: the id to answer by */
-        char id[24];          /* by which tool.cancel names it */
+        char *request, *name; /* owned; request: the id under which the reply is sent */
+        char id[24];          /* the id that tool.cancel uses */
         JsonWriter payload;
-        pid_t pid; /* 0 while it waits */
+        pid_t pid; /* 0 while it waits to be started */
         int pidfd;
         Stream streams[STREAMS];
         bool over; /* it has printed too much */
@@ -43,7 +43,7 @@ struct ToolHost {
         RpcClient *client;
         ToolCommands *commands;
         int epoll_fd;
-        Call *calls; /* in the order that they came */
+        Call *calls; /* in the order in which they came */
 };
 
 /* --- calls --- */
@@ -85,9 +85,9 @@ int tool_host_fd(const ToolHost *host) {
         return host ? host->epoll_fd : -1;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
-/* What can't be sent any more nobody waits for. */
+/* If a reply cannot be sent, nobody waits for it any more. */
 static void answer_failure(const ToolHost *host, const Call *call, const char *message) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Error ignored;
@@ -113,7 +113,7 @@ static void answer_value(const ToolHost *host, const Call *call, const JsonValue
                 (void)rpc_client_answer(host->client, call->request, &w, NULL, &ignored);
 }
 
-/* The last that a command says tells most. */
+/* The last line of stderr usually tells the most. */
 static const char *last_line(Stream *said) {
         char *line;
 
@@ -148,14 +148,14 @@ static void answer_exit(const ToolHost *host, Call *call, int status) {
         if (json_parse(printed->data ? printed->data : "", printed->length, "its output", &document,
                        &error) == 0)
                 return answer_value(host, call, json_root(document));
-        (void)snprintf(message, sizeof(message), "the command of '%s' has to print JSON: %s",
+        (void)snprintf(message, sizeof(message), "the command of '%s' must print JSON: %s",
                        call->name, error.text);
         answer_failure(host, call, message);
 }
 
 /* --- running --- */
 
-/* In the child. Relative paths lead nowhere from "/" (cli/tool-command.h). */
+/* Runs in the child. Relative paths lead nowhere from "/" (cli/tool-command.h). */
 static _noreturn_ void tools_execute(const ToolCommand *command, int payload_fd,
                                      const int outputs[STREAMS]) {
         sigset_t none;
@@ -203,7 +203,7 @@ static int make_streams(const ToolHost *host, Call *call, int ret_outputs[STREAM
         return 0;
 }
 
-/* -EPERM and the like with an error: the command can't be used any more. */
+/* Returns a negative errno with an error if the command cannot be used any more, such as -EPERM. */
 static int tools_run(const ToolHost *host, Call *call, Error *reterr) {
         _cleanup_(tool_command_clear) ToolCommand command = TOOL_COMMAND_NONE;
         _cleanup_close_ int payload_fd = make_payload(call);
@@ -232,7 +232,7 @@ static int tools_run(const ToolHost *host, Call *call, Error *reterr) {
                      : 0;
 }
 
-/* As many as may run at the same time. */
+/* Starts waiting calls, up to the number that may run at the same time. */
 static void run_next(ToolHost *host) {
         char sentence[ERROR_SENTENCE_MAX];
         unsigned running = 0;
@@ -254,9 +254,9 @@ static void run_next(ToolHost *host) {
         }
 }
 
-/* --- what they print --- */
+/* --- their output --- */
 
-/* False at the end, or when there is nothing now. */
+/* Reads some output. Returns false at the end, or if there is nothing to read now. */
 static bool tools_read_some(Call *call, int which) {
         Stream *stream = &call->streams[which];
         char buf[16 << 10], *data;
@@ -268,7 +268,7 @@ static bool tools_read_some(Call *call, int which) {
                 return false;
         }
         if (which == SAID && stream->length + (size_t)n > sizeof(buf))
-                stream->length = 0; /* only the last of it is told */
+                stream->length = 0; /* only the last part of stderr is reported */
         if (stream->length + (size_t)n > TOOL_PRINTED_MAX) {
                 call->over = true;
                 (void)kill(-call->pid, SIGKILL);
@@ -297,7 +297,8 @@ static bool has_call(const ToolHost *host, const Call *wanted) {
         return false;
 }
 
-/* What its command has left in the background is not waited for. */
+/* Ends a call when its command has ended, without waiting for the command's background
+ * processes. */
 static void tools_attend(ToolHost *host, Call *call) {
         siginfo_t info = { 0 };
         int status;
@@ -398,7 +399,7 @@ void tool_specs_write(const StrList *specs, JsonWriter *w) {
         json_write_end(w);
 }
 
-/* Of another client's: whether it is there is better known now than when it is called. */
+/* Checks a tool of another client: a missing one is better reported now than at the first call. */
 static int find_tool(RpcClient *client, const char *name, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -420,7 +421,7 @@ static int find_tool(RpcClient *client, const char *name, Error *reterr) {
                         "--tool %.100s: not NAME=COMMAND, and no client of the session offers a "
                         "tool of that name",
                         name);
-        return error_cure(reterr, -ENOENT, "As --tool 'lookup=~/tools/lookup.py'");
+        return error_cure(reterr, -ENOENT, "For example: --tool 'lookup=~/tools/lookup.py'");
 }
 
 static int register_tool(RpcClient *client, const char *spec, Error *reterr) {
@@ -434,13 +435,13 @@ static int register_tool(RpcClient *client, const char *spec, Error *reterr) {
                 return find_tool(client, spec, reterr);
         if (!equals || equals == spec || !equals[1]) {
                 r = error_set(reterr, ERROR_USAGE, 0, "--tool %.100s: not NAME=COMMAND", spec);
-                return error_cure(reterr, r, "As --tool 'lookup=~/tools/lookup.py'");
+                return error_cure(reterr, r, "For example: --tool 'lookup=~/tools/lookup.py'");
         }
         if (!name)
                 return error_oom(reterr);
         json_write_object(&w, NULL);
         json_write_string(&w, "name", name);
-        json_write_string(&w, "description", "A command of the host: JSON in, JSON out.");
+        json_write_string(&w, "description", "Runs a command of the host: JSON in, JSON out.");
         json_write_object(&w, "input_schema");
         json_write_string(&w, "type", "object");
         json_write_end(&w);
@@ -454,8 +455,8 @@ static int register_all(RpcClient *client, const StrList *specs, Error *reterr) 
         int r = 0;
 
         if (specs->count > 0)
-                rpc_client_queue(
-                        client); /* first: the first tool may be called before the second */
+                rpc_client_queue(client); /* queues first: code may call the first tool before the
+                                             second is registered */
         for (size_t i = 0; r == 0 && i < specs->count; i++)
                 r = register_tool(client, specs->items[i], reterr);
         return r;

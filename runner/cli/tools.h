@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --tool NAME=COMMAND of holt exec and holt python: tools that are commands of the host; and --tool
- * NAME: one that another client of the session offers.
+/* The tools of --tool, for holt exec and holt python. NAME=COMMAND is a command of the host. NAME
+ * alone is a tool that another client of the session offers.
  *
- * Each call runs COMMAND, without a shell, with the payload as JSON on stdin. What it prints, one
- * JSON value, is the result that the code inside gets. It runs as the caller, outside any sandbox,
- * in "/" and with a clean environment: the payload is an attacker's. */
+ * Each call runs COMMAND, without a shell, with the payload as JSON on stdin. Its output, one JSON
+ * value, is the result for the code inside. It runs as the caller, outside any sandbox, in "/" and
+ * with a clean environment, because the payload may come from an attacker. */
 #pragma once
 
 #include "base/strings.h"
 #include "rpc/client.h"
 
 enum {
-        TOOL_COMMANDS_MAX = 64,         /* that run at the same time; the rest waits */
-        TOOL_PRINTED_MAX = 1000 * 1024, /* bytes of a value */
+        TOOL_COMMANDS_MAX = 64, /* number of commands at the same time; further calls wait */
+        TOOL_PRINTED_MAX = 1000 * 1024, /* bytes of a result */
 };
 
 typedef struct ToolHost ToolHost;
 
-/* Registers each "NAME=COMMAND" of specs with client, a client of session. The client's sends are
- * queued from now on (rpc_client_queue()). *ret is NULL if specs has no command. 0; -EPERM with an
- * ERROR_POLICY for a command that the session could change (cli/tool-command.h); -ENOENT with an
- * ERROR_USAGE for a NAME that nobody offers; or another negative errno. */
+/* Registers each "NAME=COMMAND" of specs with client, a client of session. The client's messages
+ * are queued from now on (rpc_client_queue()). *ret is NULL if specs has no command.
+ *
+ * Returns 0 or a negative errno:
+ * - -EPERM with an ERROR_POLICY: the session could change the command (cli/tool-command.h)
+ * - -ENOENT with an ERROR_USAGE: nobody offers a NAME */
 int tool_host_new(const char *session, RpcClient *client, const StrList *specs, ToolHost **ret,
                   Error *reterr);
-/* Whether one of them has a command, which somebody here has to run. */
+/* Returns whether a spec has a command, which holt must stay to run. */
 bool tool_specs_have_command(const StrList *specs);
-/* Writes the member "tools" of a request: all of specs by their names, where one is another
- * client's. Without it those of the own connection may be called, which is the rest. */
+/* Writes the member "tools" of a request: the names of all specs, if one of them is another
+ * client's. Without that member, the code may call all tools of this connection. */
 void tool_specs_write(const StrList *specs, JsonWriter *w);
-/* Kills what still runs. NULL is legal, here and below; returns NULL. */
+/* Kills the commands that still run. Returns NULL. In these functions, host may be NULL. */
 ToolHost *tool_host_free(ToolHost *host);
 
-/* Becomes readable when there is something to do; -1 for NULL. */
+/* Returns an fd that becomes readable when there is work to do; -1 if host is NULL. */
 int tool_host_fd(const ToolHost *host);
-/* Does it. */
+/* Does the work. */
 void tool_host_work(ToolHost *host);
-/* Takes a message where it is about a tool; false of any other. */
+/* Takes a message about a tool. Returns false for any other message. */
 bool tool_host_take(ToolHost *host, const RpcMessage *message);

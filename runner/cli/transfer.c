@@ -24,7 +24,8 @@ enum { BUFFER_SIZE = 128 * 1024 };
 
 /* --- requests --- */
 
-/* A keeper that answers once is alive: of all that follows nothing is asked twice. */
+/* Asks the keeper once and tries again if it was about to end. A keeper that answers is alive, so
+ * later requests are not repeated. */
 static int transfer_greet(const char *session, RpcClient **ret, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         RpcClient *client = NULL;
@@ -76,11 +77,12 @@ int transfer_call(RpcClient *client, const char *method, JsonWriter *params, int
         return r;
 }
 
-/* --- one act --- */
+/* --- one operation --- */
 
 enum { OPERANDS_SHOWN = 16 };
 
-/* If there are many, only the first of them and the last, the destination. */
+/* Writes the operands. If there are many, writes the first ones, and the last one, which is the
+ * destination. */
 static void write_operands(const char *const *operands, JsonWriter *w) {
         size_t count = 0;
 
@@ -158,18 +160,18 @@ bool transfer_is_directory(RpcClient *client, const char *path) {
 
 static int refuse_directory(const char *path, Error *reterr) {
         char quoted[1024];
-        int r = error_set(reterr, ERROR_MISSING, ENOENT, "there is no directory \"%s\"",
+        int r = error_set(reterr, ERROR_MISSING, ENOENT, "the directory \"%s\" does not exist",
                           str_quote(path, quoted, sizeof(quoted)));
 
-        return error_cure(reterr, r, "holt files NAME mkdir --parents %s makes it.", quoted);
+        return error_cure(reterr, r, "To make it: holt files NAME mkdir --parents %s", quoted);
 }
 
 int transfer_cure_parents(int r, const char *path, Error *reterr) {
         return r != -ENOENT || path_is_tilde(path)
                        ? r
                        : error_cure(reterr, r,
-                                    "The directory has to be there: holt files NAME mkdir "
-                                    "--parents DIRECTORY");
+                                    "Make the directory first: holt files NAME mkdir --parents "
+                                    "DIRECTORY");
 }
 
 int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
@@ -201,8 +203,8 @@ int transfer_put_target(RpcClient *client, const char *path, const char *file, c
 
         if (!streq(file, "-") || (path[0] && !transfer_is_directory(client, path)))
                 return transfer_target(client, path, file, ret, reterr);
-        r = error_set(reterr, ERROR_USAGE, 0, "what comes from stdin has no name of its own");
-        return error_cure(reterr, r, "Say what the file is to be called: %s", cure);
+        r = error_set(reterr, ERROR_USAGE, 0, "input from stdin has no file name");
+        return error_cure(reterr, r, "Name the new file: %s", cure);
 }
 
 /* --- out of the session --- */
@@ -226,18 +228,17 @@ static const struct {
         int errnum;
         const char *cure;
 } cures[] = {
-        { ENOENT, "It is a path of yours, from where holt is run; what is in a session holt cp "
-                  "takes as NAME:PATH." },
-        { EISDIR, "Directories are copied by holt cp -r." },
-        { ENOTDIR, "A part of the path that has to be a directory is none." },
-        { EACCES, "Its permissions refuse it to you." },
+        { ENOENT, "This is a path on the host, relative to your working directory. For a path in a "
+                  "session, write NAME:PATH with holt cp." },
+        { EISDIR, "Copy directories with holt cp -r." },
+        { ENOTDIR, "A part of the path is not a directory." },
+        { EACCES, "Its permissions refuse you access." },
         { ENOSPC, "The disk is full." },
-        { ENXIO,
-          "A FIFO or socket is read and written only as \"-\", with < or >: by its name nobody "
-          "may ever be at its other end." },
+        { ENXIO, "holt reads and writes a FIFO or socket only as \"-\", with < or >, because its "
+                 "other end may be unused." },
         { EAGAIN, "A process has a lease on it (fcntl(2), F_SETLEASE): end that process." },
-        { ELOOP, "A link is in the way, in a directory that commands in the session can write; "
-                 "holt follows none there." },
+        { ELOOP, "The path contains a symlink in a directory that commands in the session can "
+                 "write, and holt follows none there." },
 };
 
 static int transfer_refuse(const char *doing, const char *path, int r, Error *reterr) {
@@ -247,14 +248,14 @@ static int transfer_refuse(const char *doing, const char *path, int r, Error *re
                         doing, str_quote(path, quoted, sizeof(quoted)));
         if (r == -ENOENT && streq(doing, "write"))
                 return error_cure(reterr, r,
-                                  "Its directory is not there: make it, or correct the path.");
+                                  "The directory does not exist: make it, or correct the path.");
         for (size_t i = 0; i < ELEMENTSOF(cures); i++)
                 if (cures[i].errnum == -r)
                         return error_cure(reterr, r, "%s", cures[i].cure);
         return r;
 }
 
-/* The file that is being made, for a signal that ends us. */
+/* The new file that is being written. The signal handler removes it. */
 static NewFile *volatile unfinished;
 
 static void transfer_on_signal(int number) {
@@ -299,7 +300,8 @@ int transfer_open_own(RpcClient *client, const char *path, int flags) {
         return r < 0 ? r : beneath_open(full, &writable, flags, 0);
 }
 
-/* stdin, stdout or stderr, if it is that file and open in that way; or FD_NONE. */
+/* Returns the number of stdin, stdout or stderr that is this file and is open in that way, or
+ * FD_NONE. */
 static int find_own(const struct stat *st, int flags) {
         struct stat own;
 
@@ -313,9 +315,9 @@ static int find_own(const struct stat *st, int flags) {
         return FD_NONE;
 }
 
-/* Opens the file of the O_PATH fd. Opening a FIFO waits for its other end, and a command may have
- * made it: one with a name is taken only if holt has it open already, such as /dev/stdin. A pipe
- * without a name, such as a shell's <(...), has another end. */
+/* Opens the file of an O_PATH fd. Opening a FIFO waits for its other end, and a command may have
+ * made it. So a FIFO with a name is opened only if holt has it open already, such as /dev/stdin. A
+ * pipe without a name, such as a shell's <(...), has another end. */
 static int open_stream(int path_fd, const struct stat *st, int flags) {
         char path[PATH_MAX];
         const bool waits = S_ISSOCK(st->st_mode) || S_ISFIFO(st->st_mode);
@@ -325,10 +327,10 @@ static int open_stream(int path_fd, const struct stat *st, int flags) {
                 return r;
         if (waits && fd < 0 && path[0] == '/')
                 return -ENXIO;
-        /* Opened again it would be refused if another user has made it. */
+        /* Opening it again would fail if another user has made it. */
         if (fd >= 0)
                 return fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        if (S_ISREG(st->st_mode)) /* a lease of somebody inside would keep us waiting */
+        if (S_ISREG(st->st_mode)) /* otherwise a lease that a command holds would make holt wait */
                 flags |= O_NONBLOCK;
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
         fd = open(path, flags | O_NOCTTY | O_CLOEXEC);
@@ -352,7 +354,7 @@ int transfer_place(RpcClient *client, const char *path, FilesPlace *ret) {
         return ret->dir_fd < 0 ? ret->dir_fd : 0;
 }
 
-/* Beside the old file, then over it. */
+/* Writes a new file beside the old one, and then renames it over the old one. */
 static int transfer_replace(RpcClient *client, int source_fd, const char *path, unsigned mode) {
         _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
         uint64_t length = 0;
@@ -384,7 +386,7 @@ static int write_zeros(int fd, uint64_t length) {
         return r;
 }
 
-/* Whether a hole can be made in what is written to: not behind the writes of others (O_APPEND). */
+/* Returns whether a hole can be made in fd: not if others append to it (O_APPEND). */
 static bool takes_holes(int fd) {
         struct stat st;
         int flags = fcntl(fd, F_GETFL);
@@ -392,7 +394,7 @@ static bool takes_holes(int fd) {
         return flags >= 0 && !(flags & O_APPEND) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Leaves a hole in a regular file; zeros over what it has there already. */
+/* Leaves a hole in a regular file. If the file has data there, it is overwritten by zeros. */
 static int write_hole(int fd, uint64_t length) {
         const off_t at = lseek(fd, 0, SEEK_CUR);
         uint64_t old;
@@ -411,8 +413,8 @@ static int write_hole(int fd, uint64_t length) {
         return ftruncate(fd, end) < 0 || lseek(fd, end, SEEK_SET) < 0 ? -errno : 0;
 }
 
-/* Makes the hole that the source has where it stands, if any. Without it, a file of holes that
- * costs a command nothing would fill the caller's disk. */
+/* Copies a hole at the source's current offset, if it has one. Otherwise a file of holes, which
+ * costs a command nothing, would fill the caller's disk. */
 static int copy_hole(int source_fd, int fd, uint64_t *length) {
         const off_t at = lseek(source_fd, 0, SEEK_CUR);
         off_t data = at < 0 ? -1 : lseek(source_fd, at, SEEK_DATA);
@@ -421,7 +423,7 @@ static int copy_hole(int source_fd, int fd, uint64_t *length) {
 
         if (data < 0 && errno == ENXIO && at >= 0 && fstat(source_fd, &st) == 0)
                 data = st.st_size;
-        if (data <= at) /* no hole, or a file system that knows of none */
+        if (data <= at) /* no hole here, or the file system does not report holes */
                 return at < 0 || lseek(source_fd, at, SEEK_SET) >= 0 ? 0 : -errno;
         r = write_hole(fd, (uint64_t)(data - at));
         if (r == 0 && lseek(source_fd, data, SEEK_SET) < 0)
@@ -430,8 +432,8 @@ static int copy_hole(int source_fd, int fd, uint64_t *length) {
         return r;
 }
 
-/* Writes to a file that cannot be replaced: a pipe, a terminal, a device, the file that is stdout.
- */
+/* Writes to a file that cannot be replaced: a pipe, a terminal, a device, or a file that is
+ * stdout. */
 static int write_to(int source_fd, int fd) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
         const bool holes = takes_holes(fd);
@@ -464,7 +466,7 @@ static int save_to(RpcClient *client, int source_fd, int there_fd) {
         if (S_ISDIR(st.st_mode))
                 return -EISDIR;
         if (S_ISREG(st.st_mode)) {
-                /* A link of the caller's stays, and what it leads to is replaced. */
+                /* A link of the caller stays, and its target is replaced. */
                 r = path_of_fd(there_fd, real);
                 return r < 0 ? r : transfer_replace(client, source_fd, real, st.st_mode);
         }

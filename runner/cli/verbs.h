@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of holt, in the order of its help. A row declares cmd_NAME() and is all that main.c
- * needs.
+/* The verbs of holt, in the order of its help. A row declares cmd_NAME(), and main.c needs nothing
+ * else.
  *
- * Each function takes argv from the verb on, prints its own errors, and returns the exit code.
- * LIGHT verbs are in both programs, FULL ones in holt-full alone, to which holt hands them over. */
+ * Each function takes argv from the verb on, prints its own errors, and returns the exit code. Both
+ * programs have the LIGHT verbs. Only holt-full has the FULL ones, and holt executes it for
+ * them. */
 #pragma once
 
 #define VERBS(LIGHT, FULL)                                                                         \
         LIGHT(run, "run a command in a sandbox of its own")                                        \
         FULL(create, "make a session, a sandbox that lasts")                                       \
         FULL(exec, "run a command in a session")                                                   \
-        FULL(sh, "an interactive bash in a session")                                               \
-        FULL(python, "run code in a session's lasting interpreter")                                \
+        FULL(sh, "run an interactive bash in a session")                                           \
+        FULL(python, "run code in the Python interpreter of a session")                            \
         FULL(ps, "list the processes of a session")                                                \
-        FULL(logs, "print what a process of a session has printed")                                \
+        FULL(logs, "print the output of a process")                                                \
         FULL(wait, "wait for the end of a process")                                                \
-        FULL(kill, "kill all that a process has started")                                          \
-        FULL(cp, "copy files into a session, or out of it")                                        \
-        FULL(files, "list, read, write and move a session's files")                                \
-        FULL(kv, "keys and values that a session keeps")                                           \
-        FULL(history, "what was done in a session")                                                \
-        FULL(audit, "what was refused, killed or limited in it")                                   \
+        FULL(kill, "kill a process and everything that it has started")                            \
+        FULL(cp, "copy files into a session or out of it")                                         \
+        FULL(files, "list, read, write and move the files of a session")                           \
+        FULL(kv, "store keys and values in a session")                                             \
+        FULL(history, "show the commands and calls of a session")                                  \
+        FULL(audit, "show what was refused, killed or limited in a session")                       \
         FULL(ls, "list the sessions")                                                              \
-        FULL(show, "say what a session is and has")                                                \
-        FULL(tier, "give a session at rest another size")                                          \
-        FULL(rebind, "have a session at rest take a replaced directory")                           \
-        FULL(stop, "end all that runs in a session")                                               \
-        FULL(rm, "take a session away, with its files")                                            \
-        FULL(serve, "serve JSON-RPC, for adapters")                                                \
+        FULL(show, "describe a session")                                                           \
+        FULL(tier, "change the size of a session at rest")                                         \
+        FULL(rebind, "accept a replaced source of a session at rest")                              \
+        FULL(stop, "end every process of a session")                                               \
+        FULL(rm, "remove a session and its files")                                                 \
+        FULL(serve, "serve sessions over JSON-RPC, for other programs")                            \
         FULL(policy, "show, check and describe policies")                                          \
-        LIGHT(doctor, "try every layer on this host, and say what cures it")
+        LIGHT(doctor, "try every layer on this host, and name the cures")
 
 #define VERB_DECLARE(name, help) int cmd_##name(int argc, char **argv);
 VERBS(VERB_DECLARE, VERB_DECLARE)

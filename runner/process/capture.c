@@ -13,10 +13,10 @@
 typedef struct CaptureWatcher {
         struct CaptureWatcher *next;
         RpcConnection *connection;
-        uint64_t seq; /* of the next chunk it gets */
+        uint64_t seq; /* number of the next chunk that the watcher gets */
         bool base64, end_told;
-        bool holds;   /* the output waits for it */
-        size_t ahead; /* bytes it has got while there was no room, since there was some */
+        bool holds;   /* the output waits for this watcher */
+        size_t ahead; /* number of bytes that it got since its connection had no more room */
 } CaptureWatcher;
 
 static const char *const stream_names[CAPTURE_STREAMS] = { "stdout", "stderr" };
@@ -26,7 +26,7 @@ void capture_init(Capture *output, const char *id, size_t limit, bool keep_tail)
         (void)snprintf(output->id, sizeof(output->id), "%s", id);
 }
 
-/* Takes out the chunk that *at points to. */
+/* Removes the chunk that *at points to. */
 static void capture_drop(Capture *output, CaptureChunk **at, CaptureChunk *before) {
         CaptureChunk *chunk = *at;
         CaptureStream *stream;
@@ -98,7 +98,7 @@ static int capture_notify(CaptureWatcher *watcher, size_t length, const JsonWrit
         return rpc_tell(watcher->connection, "process.output", params);
 }
 
-/* 0, or -EAGAIN where the client has to read first. */
+/* Returns 0, or -EAGAIN if the client must read first. */
 static int capture_tell_watcher(const Capture *output, CaptureWatcher *watcher,
                                 const CaptureChunk *chunk) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -116,11 +116,13 @@ static int capture_tell_watcher(const Capture *output, CaptureWatcher *watcher,
         return r;
 }
 
-/* All that is kept and it has not got; 0, or negative where the client has to read first. */
+/* Sends the watcher all kept chunks that it has not got. Returns 0, or a negative errno if the
+ * client must read first. */
 static int pump_one(const Capture *output, CaptureWatcher *watcher) {
         const CaptureChunk *last = output->last;
         const CaptureChunk *first = last && watcher->seq >= last->seq ? last : output->first;
-        /* Before any of it is looked at: it may be all that is kept, for each chunk that comes. */
+        /* Checks for room before encoding: otherwise each new chunk could cost encoding everything
+         * that is kept. */
         int r = capture_has_room(watcher) ? 0 : -EAGAIN;
 
         for (const CaptureChunk *chunk = first; chunk && r == 0; chunk = chunk->next)
@@ -206,7 +208,7 @@ static void capture_append(Capture *output, CaptureChunk *chunk) {
         output->last = chunk;
 }
 
-/* The oldest bytes of a stream that has more than it may keep; a character is not cut. */
+/* Drops the oldest bytes of a stream that keeps more than its limit. Does not cut a character. */
 static void cut_stream(Capture *output, unsigned number) {
         CaptureStream *stream = &output->streams[number];
         CaptureChunk **at = &output->first, *before = NULL;
@@ -216,7 +218,7 @@ static void cut_stream(Capture *output, unsigned number) {
                 CaptureChunk *chunk = *at;
                 size_t cut = more;
 
-                assert(chunk); /* some have what is kept */
+                assert(chunk); /* a stream that keeps bytes has a chunk */
                 if (chunk->stream != number) {
                         before = chunk;
                         at = &chunk->next;
@@ -244,7 +246,7 @@ static void keep_last(Capture *output, CaptureChunk *chunk) {
                 capture_drop(output, &output->first, NULL);
 }
 
-/* How much of a chunk that does not fit as a whole is kept; a character is not cut. */
+/* Returns how much of a chunk is kept if the whole does not fit. Does not cut a character. */
 static size_t find_room(const Capture *output, const CaptureChunk *chunk) {
         const CaptureStream *stream = &output->streams[chunk->stream];
         size_t room;
@@ -257,7 +259,7 @@ static size_t find_room(const Capture *output, const CaptureChunk *chunk) {
         return room;
 }
 
-/* What is past the limit is told to those who watch, and forgotten. */
+/* Bytes beyond the limit are sent to the watchers, and not kept. */
 static void keep_first(Capture *output, CaptureChunk *chunk) {
         CaptureStream *stream = &output->streams[chunk->stream];
         const size_t length = chunk->length;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What init is told. It may be busy, with a sandbox full of processes to look through, and its
- * socket full: what does not go then waits, by process, and goes when there is room. What waits is
- * bounded: of each process, of which there are PROCESSES_LIVE_MAX, its start, OUTBOX_STARTS_MAX
- * bytes of all, and one of each signal, as the kernel has it of signals that are pending. */
+/* Messages to init. init may be busy, and its socket full: it may have a sandbox full of processes
+ * to look through. Messages that do not fit wait in their process until there is room.
+ *
+ * The queue is bounded. Each of at most PROCESSES_LIVE_MAX processes has one start, and one of each
+ * signal, as the kernel has for pending signals. All starts together have OUTBOX_STARTS_MAX
+ * bytes. */
 #include "process/process-internal.h"
 
 #include <errno.h>
@@ -18,14 +20,15 @@ enum { OUTBOX_STARTS_MAX = 16 * SESSION_BLOCK_MAX };
 
 struct ProcessStart {
         char *block;
-        size_t size; /* of the block, which comes in the message, or NULL and in the first fd */
+        size_t size; /* size of block, which is sent in the message; if block is NULL, the first fd
+                        is its memory file */
         int fds[4];
         size_t fds_count;
 };
 
 /* --- one message --- */
 
-/* Nothing was started: it can be asked for again. */
+/* Nothing was started, so the client can try again. */
 static int outbox_refuse_start(int r, Error *reterr) {
         if (r != -EPIPE && r != -ECONNREFUSED && r != -ECONNRESET)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init");
@@ -48,7 +51,8 @@ bool outbox_was_read(const Processes *all) {
                unread == 0;
 }
 
-/* With size bytes of block behind it, and fds. 0 or a negative errno of sendmsg(2). */
+/* Sends a message, with size bytes of block after it, and fds. Returns 0 or a negative errno of
+ * sendmsg(2). */
 static int send_message(Processes *all, const SessionMessage *message, const char *block,
                         size_t size, const int *fds, size_t count) {
         union {
@@ -155,9 +159,10 @@ static int send_resume(Process *process) {
         return r;
 }
 
-/* --- what waits --- */
+/* --- the queue --- */
 
-/* All that waits of one process, in order: a kill ends it in any case. */
+/* Sends everything that waits for one process, in order. A kill comes last, because it ends the
+ * process in any case. Returns a negative errno if the socket has no room. */
 static int outbox_send_all(Process *process) {
         int r = process->start ? send_start(process) : 0;
 
@@ -178,7 +183,7 @@ static bool is_due(const Process *process) {
         return process->start || process->signals_due || process->resume_due || process->kills_due;
 }
 
-/* The list has the newest first. */
+/* The list has the newest process first. */
 static Process *oldest_due(const Processes *all) {
         Process *oldest = NULL;
 
@@ -213,7 +218,7 @@ void processes_give_up(Processes *all) {
                 outbox_give_up(process, -EPIPE);
 }
 
-/* The socket has room, or nobody reads it any more. */
+/* Is called when the socket has room, or nobody reads it any more. */
 static void outbox_on_room(void *data, uint32_t events) {
         Processes *all = data;
         Process *process;
@@ -233,7 +238,8 @@ static void outbox_on_room(void *data, uint32_t events) {
                 loop_watch_set(all->room, 0);
 }
 
-/* Each watch of the loop's takes an fd of its own; the socket's is watched for what comes. */
+/* Each watch of the loop needs its own fd, and another watch reads the socket. So this one gets a
+ * duplicate. */
 int outbox_init(Processes *all, Error *reterr) {
         all->room_fd = fcntl(all->sandbox->control_fd, F_DUPFD_CLOEXEC, 3);
         if (all->room_fd < 0)
@@ -252,7 +258,7 @@ static void outbox_wait_for_room(Processes *all) {
                 loop_watch_set(all->room, EPOLLOUT);
 }
 
-/* --- what is told --- */
+/* --- messages --- */
 
 int process_tell_start(Process *process, ProcessStart *start, Error *reterr) {
         Processes *all = process->all;
@@ -260,13 +266,14 @@ int process_tell_start(Process *process, ProcessStart *start, Error *reterr) {
 
         if (all->waits && size_of_starts(all) + start->size > OUTBOX_STARTS_MAX) {
                 (void)process_start_free(start);
-                (void)error_set(reterr, ERROR_LIMIT, 0,
-                                "%d MiB of command lines wait for the session's init to start them",
-                                OUTBOX_STARTS_MAX >> 20);
+                (void)error_set(
+                        reterr, ERROR_LIMIT, 0,
+                        "%d MiB of command lines are waiting until the session's init starts them",
+                        OUTBOX_STARTS_MAX >> 20);
                 return error_cure(reterr, -EBUSY, "Wait for some of them, or kill them.");
         }
         process->start = start;
-        /* Behind who waits already. */
+        /* A new start must not overtake those that wait. */
         r = all->waits ? 0 : send_start(process);
         if (r == -EAGAIN)
                 outbox_wait_for_room(all);
@@ -296,7 +303,7 @@ void process_tell_signal(Process *process, int signal) {
         outbox_tell(process);
 }
 
-/* A stop that still waits is over; it would be sent behind this. */
+/* Drops a stop that still waits, because it would otherwise be sent after the resume. */
 void process_tell_resume(Process *process) {
         process->kills_due &= ~STOPS;
         process->resume_due = true;

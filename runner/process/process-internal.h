@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of process.h share: process.c has the table and what init says, start.c
- * starts one, outbox.c is what init is told, streams.c has its stdin, stdout and
- * stderr. */
+/* Declarations shared by the files of process.h:
+ *
+ * - process.c: the table, and messages from init
+ * - start.c: starts a process
+ * - outbox.c: messages to init
+ * - streams.c: stdin, stdout and stderr */
 #pragma once
 
 #include "process/process.h"
@@ -12,52 +15,57 @@ struct Processes {
         const Launch *launch;
         Sandbox *sandbox;
         ProcessEvents events;
-        Process *first; /* the newest */
+        Process *first; /* the newest process */
         uint32_t last_number;
-        LoopWatch *room; /* in init's socket; NULL once nobody reads it */
+        LoopWatch *room; /* watches for room in init's socket; NULL once nobody reads it */
         int room_fd;
-        bool waits;         /* something does, for room there */
-        uint32_t last_told; /* the process whose start was the last message to init, or 0 */
-        uint64_t gone_at;   /* usec, monotonic: init last said that nothing of one is left, or 0 */
+        bool waits;         /* a message waits for that room */
+        uint32_t last_told; /* number of the process whose start was the last message to init, or 0
+                             */
+        uint64_t gone_at;   /* usec, monotonic: when init last reported that nothing of a process is
+                               left, or 0 */
         OomWatch oom;
-        uint64_t oom_until; /* usec, monotonic: ends by SIGKILL are the OOM killer's until then */
+        uint64_t oom_until; /* usec, monotonic: until then, an end by SIGKILL is the OOM killer's */
 };
 
-/* --- what init is told --- */
+/* --- messages to init --- */
 
-/* What a start takes: size bytes of a block, or, where it is NULL, its memory file (else FD_NONE),
- * and then the fds of stdin, stdout and stderr as far as there are. It takes all of them over, in
- * any case. 0 or -ENOMEM. */
+/* Makes a start. The block of size bytes is in block, or, if that is NULL, in the memory file
+ * block_fd (otherwise FD_NONE). The fds for stdin, stdout and stderr are added later. The start
+ * owns all of them, also if this fails. Returns 0 or -ENOMEM. */
 int process_start_new(char *block, size_t size, int block_fd, ProcessStart **ret);
 void process_start_add(ProcessStart *start, int fd);
 
-/* Takes start over in any case. -EBUSY with an ERROR_LIMIT where too many wait. */
+/* Sends or queues a start, and always takes ownership of it. Returns -EBUSY with an ERROR_LIMIT if
+ * too many wait. */
 int process_tell_start(Process *process, ProcessStart *start, Error *reterr);
-/* To the process group of the command, or to all processes; what waits already goes once. signal is
- * 1 to 64. */
+/* Sends a signal (1 to 64) to the command's process group, or to all processes. A signal that
+ * already waits is sent once. */
 void process_tell_signal(Process *process, int signal);
 void process_tell_kill(Process *process, int signal);
 void process_tell_resume(Process *process);
-/* init has gone and has not read all that it was told (ECONNRESET, which the socket says once): the
- * last it has certainly not. */
+/* init ended before it had read all messages (ECONNRESET, which the socket reports once). The last
+ * message was certainly not read. */
 void outbox_not_read(Processes *all);
-/* Whether init has read all that it was told. */
+/* Returns whether init has read all messages. */
 bool outbox_was_read(const Processes *all);
-/* What waits is not sent. */
+/* Drops the messages that wait. */
 void process_forget_due(Process *process);
 int outbox_init(Processes *all, Error *reterr);
 void outbox_clear(Processes *all);
 
-/* Sets the timer: to the time in which a command has to start, and once it has to its timeout. */
+/* Sets the timer to the end of START_TIME while the command has not started, and then to its
+ * timeout. */
 void process_set_deadline(Process *process);
-/* Frees one that is in no list. */
+/* Frees a process that is in no list. */
 void process_drop(Process *process);
-/* The timer's: TERM at the first time, KILL at the next. */
+/* Is called by the timer: sends TERM the first time, KILL the next time. */
 void process_on_time(void *data);
 
-/* Watches those streams that are open and not watched yet. */
+/* Watches the open streams that are not watched yet. */
 int process_watch_streams(Process *process, Error *reterr);
-/* It has waited for init, which could not be told: process->error says why. */
+/* Answers a process that was waiting for init, and now cannot be started: process->error says
+ * why. */
 void process_not_started(Process *process);
-/* Closes all fds, and the timer. */
+/* Closes all fds and the timer. */
 void process_release(Process *process);

@@ -21,11 +21,11 @@
 #include "sandbox/failure.h"
 
 enum {
-        HANG_UP_TIME = 100000, /* usec between two HUPs */
-        OOM_TOGETHER = 500000, /* usec in which what the OOM killer has ended is heard of */
-        START_TIME = HOLT_WAIT(20000000), /* usec in which a command has to start */
-        /* usec in which init has to report the end of what it has to kill, and usec more if it is
-         * seen to work */
+        HANG_UP_TIME = 100000, /* usec between two SIGHUPs */
+        OOM_TOGETHER = 500000, /* usec during which the OOM killer's kills are counted together */
+        START_TIME = HOLT_WAIT(20000000), /* usec in which a command must start */
+        /* KILL_TIME: usec in which init must report the end of a process that it was told to kill.
+         * SLOW_TIME: additional usec if init is seen to work. */
         KILL_TIME = HOLT_WAIT(5000000),
         SLOW_TIME = HOLT_WAIT(15000000),
 };
@@ -101,15 +101,14 @@ int process_find(Processes *all, const char *id, Process **ret, Error *reterr) {
                         *ret = p;
                         return 0;
                 }
-        r = error_set(reterr, ERROR_MISSING, 0, "there is no process \"%.32s\"", id);
+        r = error_set(reterr, ERROR_MISSING, 0, "process \"%.32s\" does not exist", id);
         (void)error_cure(reterr, r,
-                         "holt ps NAME lists them; of those that have ended the last %d "
-                         "are kept.",
+                         "holt ps NAME lists the processes. It keeps the last %d that have ended.",
                          PROCESSES_ENDED_MAX);
         return -ENOENT;
 }
 
-/* The oldest of the ended make room; the list has the newest first. */
+/* Drops the oldest processes that have ended. The list has the newest first. */
 void processes_make_room(Processes *all) {
         size_t kept = 0;
         unsigned ended = 0;
@@ -126,11 +125,12 @@ void processes_make_room(Processes *all) {
         }
 }
 
-/* --- what init is told --- */
+/* --- messages to init --- */
 
 static void process_on_gone(Process *process, const SessionMessage *message);
 
-/* Nobody can refuse SIGSTOP or SIGCONT; who is told all of a signal goes on for it. */
+/* Notes the effect of a signal. No process can refuse SIGSTOP or SIGCONT. all: a signal to all
+ * processes is followed by SIGCONT. */
 static void expect_stop(Process *process, int signal, bool all) {
         if (signal == SIGSTOP)
                 process->stopped = process->running;
@@ -155,15 +155,16 @@ void process_resume(Process *process) {
         process_tell_resume(process);
 }
 
-/* Init was not told of it. Its end is told by the timer, since the caller may be at work on who
- * waits for it. */
+/* Drops a start that init has not got. The timer reports the end, because the caller may be using
+ * the list of waiting clients. */
 static void process_withdraw(Process *process) {
         process_forget_due(process);
         process->withdrawn = process->doomed = true;
         loop_timer_set(process->timer, time_now_usec());
 }
 
-/* What runs inside may hold up a start, or init itself: after KILL_TIME the sandbox is stopped. */
+/* Kills a process. Commands inside may delay a start, or init itself, so the sandbox is stopped
+ * after KILL_TIME. */
 static void process_kill_in_time(Process *process) {
         if (process->start && process->timer)
                 return process_withdraw(process);
@@ -189,8 +190,8 @@ void process_kill(Process *process) {
         process_kill_in_time(process);
 }
 
-/* An interactive shell does not heed TERM: its terminal goes. Once more a moment later: of two
- * signals that come at once readline(3) passes on one. */
+/* An interactive shell ignores TERM, so its terminal hangs up. It does so again a moment later,
+ * because readline(3) passes on only one of two signals that come together. */
 void process_terminate(Process *process) {
         const uint64_t kill_after = process->all->launch->plan->kill_after;
 
@@ -212,13 +213,13 @@ bool process_is_over(const Process *process) {
         return process->gone || process->alone;
 }
 
-/* An init that has read what it was told, or has ended another command just now, is not stuck: it
- * may have much to kill, on a busy machine. */
+/* An init that has read its messages, or has just ended another command, is not stuck. On a busy
+ * machine, it may have much to kill. */
 static bool init_works(const Processes *all) {
         return outbox_was_read(all) || time_now_usec() - all->gone_at < KILL_TIME;
 }
 
-/* Its end is answered now, whatever becomes of its processes. */
+/* Reports the end of a process now, even if some of its processes still exist. */
 static void give_up_on(Process *process) {
         const SessionMessage gone = { .value = SIGKILL };
         Processes *all = process->all;
@@ -237,8 +238,8 @@ static bool is_out_of_time(const Process *process) {
         return process->timeout && time_now_usec() >= process->started_at + process->timeout;
 }
 
-/* At the first time TERM, at the next KILL; and KILL for what was told to end, or has not started
- * yet, where TERM is lost. */
+/* Sends TERM the first time, KILL the next time. Sends KILL at once if the process was told to end,
+ * or has not started yet, because TERM would be lost. */
 void process_on_time(void *data) {
         Process *process = data;
 
@@ -264,7 +265,7 @@ void process_on_time(void *data) {
         loop_timer_set(process->timer, time_now_usec() + process->all->launch->plan->kill_after);
 }
 
-/* --- what init says --- */
+/* --- messages from init --- */
 
 static Process *find_number(const Processes *all, uint32_t number) {
         for (Process *p = all->first; p; p = p->next)
@@ -273,8 +274,8 @@ static Process *find_number(const Processes *all, uint32_t number) {
         return NULL;
 }
 
-/* Written for stdin and read for stdout or stderr, where those are not pipes of ours; each of the
- * loop's watches takes an fd of its own. */
+/* The master is written for stdin and read for stdout or stderr, unless those are pipes of the
+ * keeper's. Each watch of the loop needs its own fd. */
 static void process_take_terminal(Process *process, int master_fd) {
         Error ignored;
 
@@ -290,7 +291,8 @@ static void process_take_terminal(Process *process, int master_fd) {
         (void)process_watch_streams(process, &ignored);
 }
 
-/* It has not started in time, and that is how it ends: the kill may let its start be reported. */
+/* Returns whether the command did not start in time. That stays the reason for its end, even if
+ * init still reports the start. */
 static bool process_is_late(const Process *process) {
         return process->doomed && !process->timed_out && !process->killed;
 }
@@ -302,7 +304,7 @@ static void on_started(Process *process, const SessionMessage *message, int *mas
         process->pid = message->value;
         if (!process->doomed && !process->killed)
                 process_set_deadline(process);
-        /* Nothing else is taken from inside, and only by who has asked for it. */
+        /* No other fd is accepted from inside, and this one only if a client has asked for it. */
         if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
                 *master_fd = fd_close(*master_fd);
         if (*master_fd >= 0 && !process->gives_master) {
@@ -322,7 +324,7 @@ static void process_settle(Process *process) {
         process->all->events.settled(process->all->events.data, process);
 }
 
-/* By the plan, as if it had been for this command. */
+/* Explains the failure by the session's plan, with this command as its argv. */
 static void process_explain(Process *process, const InitMessage *failure) {
         Launch launch = *process->all->launch;
         LaunchPlan plan = *launch.plan;
@@ -356,7 +358,8 @@ static void on_failed(Process *process, const SessionMessage *message) {
                 (void)error_cure(&process->error, 0,
                                  path_is_tilde(process->cwd)
                                          ? PATH_TILDE_CURE
-                                         : "Name one that is there inside, and may be entered.");
+                                         : "Name a directory that exists inside and that the "
+                                           "command may enter.");
         } else {
                 process_explain(process, &failure);
         }
@@ -397,7 +400,8 @@ static void on_ended(Process *process, const SessionMessage *message) {
         out->usage.system_us = message->system_us;
         out->usage.max_rss = message->max_rss;
         process_conclude(process, &message->value);
-        /* What it has left goes on; what was told to end is still to be killed. */
+        /* The processes that the command has left continue. If the process was told to end, they
+         * must still be killed. */
         if (!process->timed_out && !process->killed)
                 loop_timer_set(process->timer, 0);
         process_settle(process);
@@ -410,7 +414,7 @@ static void process_on_stopped(Process *process, const SessionMessage *message) 
         process->all->events.stopped(process->all->events.data, process, message->value);
 }
 
-/* Without the monitor's word the end is not known. */
+/* The end is unknown, because the monitor did not report it. */
 static void settle_unknown(Process *process) {
         process_conclude(process, NULL);
         process_settle(process);
@@ -419,15 +423,17 @@ static void settle_unknown(Process *process) {
 static void answer_late(Process *process) {
         (void)error_set(&process->error, ERROR_SETUP, ETIMEDOUT,
                         "the command did not start within %d s", START_TIME / 1000000);
-        (void)error_cure(&process->error, 0,
-                         "Look for what stops the processes of the session (holt ps NAME), and end "
-                         "it: holt kill NAME ID, or holt stop NAME");
+        (void)error_cure(
+                &process->error, 0,
+                "A process of the session may be stopping it. List the processes with holt ps NAME "
+                "and end that one with holt kill NAME ID, or use holt stop NAME");
         answer_error(process);
 }
 
-/* Nothing was heard of it. A monitor says nothing if it was killed: by what it has started, because
- * the command was to end, or because it did not start in time. The end is known before the start is
- * answered, and is told with it: who asks for it later may find that the keeper has gone. */
+/* Answers a process of which init has not reported an end. A monitor reports nothing if it was
+ * killed: by a process of the command, because the command was to end, or because it did not start
+ * in time. The end is known before the start is answered, and is sent with it: a client that asks
+ * later may find that the keeper has gone. */
 static void answer_for_monitor(Process *process, bool killed) {
         const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK };
 
@@ -486,7 +492,7 @@ void process_not_started(Process *process) {
 static void process_obey(Processes *all, const SessionMessage *message, int *fd) {
         Process *process = find_number(all, message->exec);
 
-        /* Of one that it has not been told of there is nothing to say. */
+        /* A message about a process that init does not know is ignored. */
         if (!process || process->gone || process->start || process->withdrawn)
                 return;
         if (message->type == SESSION_STARTED)
@@ -503,7 +509,7 @@ static void process_obey(Processes *all, const SessionMessage *message, int *fd)
         }
 }
 
-/* 1 when there was a message, 0 when not, or a negative errno. */
+/* Returns 1 after a message, 0 if there was none, or a negative errno. */
 static int listen_once(Processes *all) {
         union {
                 struct cmsghdr header;
@@ -511,7 +517,7 @@ static int listen_once(Processes *all) {
         } control;
         SessionMessage message;
         struct iovec vector = { &message, sizeof(message) };
-        /* CMSG_SPACE(), by its padding, has room for a second fd. */
+        /* The padding of CMSG_SPACE() leaves room for a second fd. */
         struct msghdr header = { .msg_iov = &vector,
                                  .msg_iovlen = 1,
                                  .msg_control = &control,

@@ -2,9 +2,10 @@
 /* The processes that a session's clients have started: one for each exec, with everything it
  * started.
  *
- * A process is running until its command has ended; what that has left behind runs on below its
- * monitor (helpers/session-init.c), and prints on, until it is gone. Ended ones are kept for a
- * while, with their output. What comes from init is checked as an attacker's. */
+ * A process is running until its command has ended. Processes that the command has left continue
+ * below its monitor (helpers/session-init.c), and continue to print, until the last one is gone.
+ * Ended processes are kept for a while, with their output. Every message from init is checked as an
+ * attacker's. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,10 +20,10 @@
 
 enum {
         PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,
-        PROCESSES_ENDED_MAX = 256,     /* that are kept, the oldest go first */
-        PROCESSES_KEPT_MAX = 32 << 20, /* bytes of output of all ended ones */
-        PROCESS_INPUT_MAX = 8 << 20,   /* bytes written to stdin that wait for the process */
-        PROCESS_UNGUARDED_MAX = 400,   /* bytes of a text */
+        PROCESSES_ENDED_MAX = 256,     /* number kept; the oldest are dropped first */
+        PROCESSES_KEPT_MAX = 32 << 20, /* bytes of output kept of all ended processes */
+        PROCESS_INPUT_MAX = 8 << 20,   /* bytes for stdin that wait until the process reads */
+        PROCESS_UNGUARDED_MAX = 400,   /* bytes of the text */
 };
 
 typedef struct Processes Processes;
@@ -30,27 +31,32 @@ typedef struct ProcessStart ProcessStart;
 
 typedef enum ProcessInput {
         INPUT_NONE,   /* /dev/null */
-        INPUT_PIPE,   /* open until process_close_input() */
-        INPUT_SOCKET, /* the same, and the other end can be read: process->input */
+        INPUT_PIPE,   /* a pipe, open until process_close_input() */
+        INPUT_SOCKET, /* a socket, open until process_close_input(); its other end can be read:
+                         process->input */
 } ProcessInput;
 
-/* What to start. fds that are not FD_NONE are taken over in any case. */
+/* A command to start. process_start() always takes ownership of the fds that are not FD_NONE. */
 typedef struct ProcessSpec {
-        StrList argv, env; /* argv is taken over; env is the whole environment */
-        const char *cwd;   /* borrowed; absolute */
-        const char *asked; /* for what cwd, as messages name it; borrowed; NULL: as it is */
-        uint64_t timeout;  /* usec of wall time from the request on; 0 is none */
-        int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or input */
+        StrList argv,
+                env;     /* process_start() takes ownership of argv; env is the whole environment */
+        const char *cwd; /* borrowed; absolute */
+        const char *asked; /* borrowed: the cwd as messages name it; NULL: cwd itself */
+        uint64_t timeout;  /* usec of wall time, from the request on; 0 is none */
+        int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or as input
+                       says */
         ProcessInput input;
-        unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal, made inside */
-        bool background;   /* ... whose keys it gets only when it reads from it */
-        bool give_master;  /* the terminal's master is the client's, who reads and writes it */
+        unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal made inside */
+        bool background;   /* ... which gets the keys only when the command reads from it */
+        bool give_master;  /* the client gets the terminal's master, and reads and writes it */
         uint16_t rows, columns;
         const uint8_t *mode; /* struct termios as TCSETS takes it, or NULL */
-        size_t kept;         /* bytes of each stream */
+        size_t kept;         /* bytes to keep of each stream */
         bool keep_tail;
-        RpcConnection *owner; /* it is killed when this connection ends; or NULL */
-        struct Grant *grant;  /* what it may call, or NULL; the process's once it is started */
+        RpcConnection
+                *owner; /* borrowed, or NULL; the process is killed when this connection ends */
+        struct Grant *grant; /* the tools that it may call, or NULL; owned by the process once it is
+                                started */
 } ProcessSpec;
 
 typedef struct Process {
@@ -58,36 +64,36 @@ typedef struct Process {
         Processes *all;
         uint32_t number; /* p1, p2, ... */
         char id[16];
-        StrList argv;  /* until it is answered */
-        char *command; /* for people: the words, quoted where that is needed */
+        StrList argv;  /* empty once the process is answered */
+        char *command; /* for people: the words, with quotes if needed */
         char *cwd;     /* for people */
-        int pid;       /* inside */
-        bool answered; /* it has been started, or could not be */
+        int pid;       /* PID inside */
+        bool answered; /* it was started, or could not be started */
         bool started, running, gone;
-        bool alone;   /* its command has ended, and has left no process */
-        bool done;    /* with what it was started for: how it ends is nothing to audit */
-        bool stopped; /* as far as was heard: what goes on inside by itself says nothing */
-        bool settled; /* it has ended, and its output up to there has been read */
-        uint64_t started_at_ms, started_at, ended_at; /* since the epoch; usec of time_now_usec() */
+        bool alone; /* its command has ended, and has left no process */
+        bool done;  /* the code that it was started for has ended, so its own end is not audited */
+        bool stopped; /* as far as init has reported; a stop inside the sandbox is not reported */
+        bool settled; /* it has ended, and its output up to there was read */
+        uint64_t started_at_ms, started_at,
+                ended_at; /* ms since the epoch; usec of time_now_usec() */
         Outcome outcome;
-        Error error; /* where cause is CAUSE_ERROR */
+        Error error; /* set if cause is CAUSE_ERROR */
         Capture output;
-        bool elsewhere[CAPTURE_STREAMS]; /* what it prints there goes to a client's fd or terminal
-                                          */
+        bool elsewhere[CAPTURE_STREAMS]; /* the stream goes to a client's fd or terminal */
         RpcConnection *owner;
-        struct Grant *grant;     /* until it is gone; or NULL */
-        char *params;            /* of the call that started it, as the history has them, or NULL */
-        const char *method;      /* its name */
-        uint64_t history;        /* a row of the store's while it runs, or 0 */
-        char unrecorded[160];    /* why its end was not in the history at once; "" where it was */
-        uint64_t unrecorded_row; /* as store/unwritten.h numbers it */
+        struct Grant *grant;  /* until the process is gone; or NULL */
+        char *params;         /* parameters of the call that started it, for the history, or NULL */
+        const char *method;   /* name of the method that started it */
+        uint64_t history;     /* id of its row in the store while it runs, or 0 */
+        char unrecorded[160]; /* why the history did not get its end at once, or "" */
+        uint64_t unrecorded_row; /* number of that row in store/unwritten.h */
         Denials denied_before;
-        /* It has settled, or a run of its code has, and the keeper has yet to look at protected
-         * paths, or is looking: its end is told after that, and it does not make room before. */
+        /* It has settled, or a run of its code has, and the keeper must still check protected
+         * paths, or is checking. Its end is reported after that, and it is not dropped before. */
         bool sweep_due, sweep_runs;
-        StrList set_aside;                     /* what was, relative to the workspace */
-        char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be; or "" */
-        const char *replaced; /* the path for which the sandbox was stopped, or NULL; borrowed */
+        StrList set_aside;                     /* paths set aside, relative to the workspace */
+        char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be set aside, or "" */
+        const char *replaced; /* borrowed: the path for which the sandbox was stopped, or NULL */
 
         /* private */
         int streams[CAPTURE_STREAMS], input, master;
@@ -98,106 +104,110 @@ typedef struct Process {
         LoopTimer *timer;
         uint64_t timeout;
         bool timed_out, killed, has_terminal, gives_master;
-        bool doomed;         /* init was told KILL: the timer is for its report of the end */
-        bool withdrawn;      /* ... or was not told of it at all */
-        bool slow;           /* ... and the timer is for an end that takes long */
-        bool hang_up;        /* its terminal is to be told so again, at the time of the timer */
-        ProcessStart *start; /* init has not been told yet, or NULL */
-        bool resume_due;     /* init is to put it into the foreground */
-        uint64_t signals_due, kills_due; /* a bit for each that init is to be told: 1 is signal 1 */
+        bool doomed;         /* init was told KILL, and the timer limits its report of the end */
+        bool withdrawn;      /* ... or init was never told to start it */
+        bool slow;           /* ... and the timer gives a slow init more time */
+        bool hang_up;        /* at the time of the timer, SIGHUP is sent to its terminal again */
+        ProcessStart *start; /* init was not told yet; otherwise NULL */
+        bool resume_due;     /* init must put it into the foreground */
+        uint64_t signals_due,
+                kills_due; /* a bit for each signal that init must still get: bit 0 is signal 1 */
 } Process;
 
 typedef struct ProcessEvents {
-        /* It runs now, or could not be started (process->outcome.cause is CAUSE_ERROR). master_fd
-         * is taken over if it was asked for, else FD_NONE. */
+        /* The process runs, or could not be started (process->outcome.cause is CAUSE_ERROR). The
+         * handler owns master_fd, which is FD_NONE unless it was asked for. */
         void (*answered)(void *data, Process *process, int master_fd);
-        /* Its command, which is on a terminal, was stopped by signal: SIGTSTP, SIGTTIN, ... */
+        /* Its command, which has a terminal, was stopped by signal: SIGTSTP, SIGTTIN, ... */
         void (*stopped)(void *data, Process *process, int signal);
-        /* Its command has ended and its output so far is there. */
+        /* Its command has ended, and its output so far was read. */
         void (*settled)(void *data, Process *process);
-        /* Nothing that it has started is there any more. */
+        /* Its last process is gone. */
         void (*gone)(void *data, Process *process);
-        /* Init has not ended one that it was to kill: the sandbox has to be stopped. */
+        /* Init has not ended a process that it was told to kill, so the sandbox must be stopped. */
         void (*stuck)(void *data);
-        /* It makes room for others, and is freed after this. */
+        /* The process is dropped to make room, and is freed after this. */
         void (*dropped)(void *data, Process *process);
         void *data;
 } ProcessEvents;
 
-/* Whether no look at protected paths is to come that it waits for. */
+/* Returns whether the process waits for no check of protected paths. */
 static inline bool process_is_swept(const Process *process) {
         return !process->sweep_due && !process->sweep_runs;
 }
 
-/* launch and sandbox are borrowed. 0 or a negative errno. */
+/* Makes the table. launch and sandbox are borrowed. Returns 0 or a negative errno. */
 int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,
                   Processes **ret, Error *reterr);
-/* NULL is legal; returns NULL. */
+/* Returns NULL. all may be NULL. */
 Processes *processes_free(Processes *all);
 
-/* Reads what init says: to be called when sandbox->control_fd is readable. 0, or -EPIPE when init
- * is gone. */
+/* Reads messages from init; call it when sandbox->control_fd is readable. Returns 0, or -EPIPE if
+ * init is gone. */
 int processes_listen(Processes *all);
 
-/* The sandbox is killed because the host replaced path, which outlives all: notes that in every
- * process that has not settled. */
+/* The sandbox is killed because the host replaced path. Notes this in every process that has not
+ * settled. path must outlive all. */
 void processes_kill_replaced(Processes *all, const char *path);
-/* The sandbox has ended: settles every process that init has reported the start of, but not the
- * end. */
+/* The sandbox has ended: settles every process whose start init has reported, and whose end it has
+ * not. */
 void processes_settle(Processes *all);
-/* The sandbox has ended, and with it those that were to end: that is their cause. */
+/* The sandbox has ended: the processes that were told to end get that as their cause. */
 void processes_end_told(Processes *all);
 
-/* init is gone: what it was still to be told is not done. Those of whom it has not heard are
- * answered with ESHUTDOWN. */
+/* init is gone: drops the messages to it. A process that init has not reported yet is answered with
+ * ESHUTDOWN. */
 void processes_give_up(Processes *all);
 
-/* Starts a process; whether it runs the events say. -EBUSY with an ERROR_LIMIT at
- * PROCESSES_LIVE_MAX, -E2BIG, -ENOMEM. */
+/* Starts a process; events report whether it runs. Returns 0, -EBUSY with an ERROR_LIMIT at
+ * PROCESSES_LIVE_MAX, -E2BIG or -ENOMEM. */
 int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reterr);
 
-/* By "p3". -ENOENT with an ERROR_MISSING. */
+/* Finds a process by an id such as "p3". Returns -ENOENT with an ERROR_MISSING if it does not
+ * exist. */
 int process_find(Processes *all, const char *id, Process **ret, Error *reterr);
 Process *processes_first(Processes *all);
-/* How many have a process inside. */
+/* Returns how many processes of the table still have a process inside. */
 unsigned processes_live(const Processes *all);
 
-/* The oldest of those that have ended go, where they have more than they may; not from an event.
- * A start does the same. */
+/* Drops the oldest processes that have ended, if there are too many. Must not be called from an
+ * event. A start does the same. */
 void processes_make_room(Processes *all);
 
-/* Takes in what it has printed up to now. */
+/* Reads what the process has printed up to now. */
 void process_drain(Process *process);
-/* Its watchers hold its output (capture_hold()) in another way than before. */
+/* Applies a changed capture_hold() of its watchers. */
 void process_follow_output(Process *process);
 
-/* To its command's process group. */
+/* Sends a signal to the command's process group. */
 void process_signal(Process *process, int signal);
-/* To all that it has started, in whatever group, which goes on then if it was stopped. */
+/* Sends a signal to everything that the process has started, in every process group, and continues
+ * what was stopped. */
 void process_signal_all(Process *process, int signal);
-/* Puts its command into the foreground of its terminal and lets all that it has started go on. */
+/* Puts the command into the foreground of its terminal, and continues everything that it has
+ * started. */
 void process_resume(Process *process);
-/* Whether nothing is left of it, or only its monitor, which is ending. */
+/* Returns whether nothing is left of the process, except perhaps its ending monitor. */
 bool process_is_over(const Process *process);
-/* Kills everything it has started, what its command has left included, also before its command has
- * started. If init does not report that end within seconds, the process ends nevertheless, and the
- * sandbox is stopped. */
+/* Kills everything that the process has started, also after its command's end and before its start.
+ * If init does not report the end within seconds, the process ends nevertheless, and the sandbox is
+ * stopped. */
 void process_kill(Process *process);
-/* The same, by TERM first, with HUP for what has a terminal, and after the policy's kill_after by
- * KILL. */
+/* Ends everything that the process has started: by TERM, and HUP if it has a terminal, and by KILL
+ * after the policy's kill_after. */
 void process_terminate(Process *process);
 
-/* Writes bytes to stdin, and queues what it has no room for. -EPIPE with an ERROR_USAGE where that
- * is no pipe or has been closed, -ENOSPC with an ERROR_LIMIT at PROCESS_INPUT_MAX. */
+/* Writes bytes to stdin, and queues bytes that do not fit. Returns 0, -EPIPE with an ERROR_USAGE if
+ * stdin is not a pipe or is closed, or -ENOSPC with an ERROR_LIMIT at PROCESS_INPUT_MAX. */
 int process_write(Process *process, const char *data, size_t length, Error *reterr);
-/* Writes at once what there is room for. */
+/* Writes as many queued bytes as fit now. */
 void process_flush_input(Process *process);
-/* Once all queued bytes are written. */
+/* Closes stdin once all queued bytes are written. */
 void process_close_input(Process *process);
-/* -ENOTTY with an ERROR_USAGE where it has no terminal here. */
+/* Resizes the terminal. Returns -ENOTTY with an ERROR_USAGE if the process has no terminal here. */
 int process_resize(Process *process, uint16_t rows, uint16_t columns, Error *reterr);
 
-/* A client has gone: what it owned and has not ended is killed. */
+/* A client has disconnected: kills the processes that it owned. */
 void processes_forget(Processes *all, RpcConnection *connection);
-/* The watchers of connection go on. */
+/* Continues with the watchers of connection. */
 void processes_pump(Processes *all);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members that the results of a command and of a run of the interpreter share. */
+/* Members that the result of a command shares with the result of a run of the interpreter. */
 #pragma once
 
 #include "process/process.h"
 
-/* "set_aside": the paths that were renamed aside after it; "unguarded", if some could not be; and
- * "replaced", the protected path that the host changed, or null. */
+/* Writes "set_aside": the paths that were set aside after it; "unguarded", if some could not be;
+ * and "replaced", the protected path that the host changed, or null. */
 void process_write_set_aside(const Process *process, JsonWriter *w);
-/* What is kept of a stream, 0 for stdout and 1 for stderr, as the member key. */
+/* Writes the kept bytes of a stream, 0 for stdout and 1 for stderr, as the member key. */
 void process_write_output(const Process *process, unsigned stream, const char *key, bool base64,
                           JsonWriter *w);

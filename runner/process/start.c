@@ -44,8 +44,8 @@ static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) 
                 at = start_append(at, spec->env.items[i]);
 }
 
-/* What to execute, owned by the caller; where it is too large for a message NULL, and in *ret_fd a
- * memory file. */
+/* Makes the block to execute. The caller owns *ret; a block that is too large for a message is
+ * NULL, and in the memory file *ret_fd. */
 static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, size_t *ret_size,
                       int *ret_fd, Error *reterr) {
         const size_t size = sizeof(ExecBlock) + strlen(spec->cwd) + 1 + sum_lengths(argv) +
@@ -72,14 +72,14 @@ static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, 
         return 0;
 }
 
-/* Fds for what the client has not given, and our ends of them. */
+/* Makes an fd that the client has not given, and the keeper's end of it. */
 static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reterr) {
         int pair[2];
 
         if (spec->fds[fd] >= 0 || spec->terminal & (1U << fd))
                 return 0;
         if (fd == 0 && spec->input == INPUT_NONE) {
-                /* The keeper's own stdin is /dev/null, which it may not open any more. */
+                /* The keeper's own stdin is /dev/null, which it cannot open any more. */
                 spec->fds[0] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
                 return spec->fds[0] < 0
                                ? error_set(reterr, ERROR_SETUP, errno, "cannot duplicate stdin")
@@ -115,7 +115,7 @@ static int send_exec(Process *process, ProcessSpec *spec, Error *reterr) {
         return process_tell_start(process, start, reterr);
 }
 
-/* The words, with quotes where a shell would need them. */
+/* Joins the words, with quotes if a shell would need them. */
 static char *start_describe(const StrList *argv) {
         char *text = strdup("");
 
@@ -171,7 +171,7 @@ static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
         if (r == 0)
                 r = loop_timer_new(process->all->loop, process_on_time, process, &process->timer,
                                    reterr);
-        /* From the request on: what runs inside can hold up the start. */
+        /* The time starts with the request, because processes inside can delay the start. */
         if (r == 0)
                 process_set_deadline(process);
         return r < 0 ? r : send_exec(process, spec, reterr);
@@ -182,9 +182,9 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
         int r = 0;
 
         if (processes_live(all) >= PROCESSES_LIVE_MAX) {
-                (void)error_set(reterr, ERROR_LIMIT, 0, "%d commands have processes already",
-                                PROCESSES_LIVE_MAX);
-                r = error_cure(reterr, -EBUSY, "Wait for some, or kill them.");
+                (void)error_set(reterr, ERROR_LIMIT, 0,
+                                "the session already has %d running commands", PROCESSES_LIVE_MAX);
+                r = error_cure(reterr, -EBUSY, "Wait for some of them, or kill them.");
         }
         if (r == 0 && !(process = new_process(all, spec)))
                 r = error_oom(reterr);

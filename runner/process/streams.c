@@ -31,14 +31,14 @@ void process_release(Process *process) {
 
 /* --- output --- */
 
-/* What is there now. false at the end of the stream. */
+/* Reads what is there now. Returns false at the end of the stream. */
 static bool read_stream(Process *process, unsigned i) {
         _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
         ssize_t n = read(process->streams[i], buf, sizeof(buf));
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return true;
-        /* EIO: nobody has the terminal open any more. */
+        /* EIO means that no process has the terminal open any more. */
         (void)capture_add(&process->output, i, buf, n > 0 ? (size_t)n : 0, n <= 0);
         return n > 0;
 }
@@ -48,8 +48,8 @@ static void stream_take(Process *process, unsigned i) {
                 close_stream(process, (int)i);
 }
 
-/* While a watcher holds the output who prints waits, by the pipe. Where nobody is left to print
- * there is no more than the pipe has. */
+/* While a watcher holds the output, the pipe fills and the writer waits. If no writer is left, only
+ * the contents of the pipe remain. */
 void process_follow_output(Process *process) {
         const bool held = capture_is_held(&process->output);
 
@@ -73,16 +73,16 @@ static void on_stderr(void *data, uint32_t events) {
         on_stream(data, 1, events);
 }
 
-/* Whether nobody has the other end open any more. */
+/* Returns whether no process has the other end open any more. */
 static bool stream_has_ended(int fd) {
         struct pollfd end = { .fd = fd };
 
         return poll(&end, 1, 0) > 0 && end.revents & POLLHUP;
 }
 
-/* What was written before the command's end is in the pipe, which holds no more than this reads. A
- * grandchild that goes on writing is read as it comes. Whoever is answered now has all of it, the
- * start of a character that has no end included. */
+/* All output from before the command's end is in the pipe, which holds no more than this reads.
+ * Output of a grandchild is read later as it comes. The reader gets everything now, including an
+ * incomplete character at the end. */
 void process_drain(Process *process) {
         enum { PIPE_ROUNDS = 32 };
 
@@ -124,7 +124,7 @@ static void stream_on_input(void *data, uint32_t events) {
                 process->input_watch = loop_unwatch(process->input_watch);
 }
 
-/* An error is left to the watch, as what there is no room for. */
+/* Leaves an error, or bytes that do not fit, to the watch. */
 static size_t write_now(const Process *process, const char *data, size_t length) {
         ssize_t n = process->pending_length > 0 ? 0 : write(process->input, data, length);
 
@@ -137,15 +137,17 @@ int process_write(Process *process, const char *data, size_t length, Error *rete
         int r = 0;
 
         if (process->input < 0 || process->input_ends) {
-                (void)error_set(reterr, ERROR_USAGE, EPIPE, "%s has no open stdin here",
+                (void)error_set(reterr, ERROR_USAGE, EPIPE, "stdin of %s is not open here",
                                 process->id);
                 return error_cure(reterr, -EPIPE,
-                                  "It was started without one, has closed it, or has ended.");
+                                  "The process was started without it, or it was closed, or the "
+                                  "process has ended.");
         }
         if (length > PROCESS_INPUT_MAX - process->pending_length) {
-                (void)error_set(reterr, ERROR_LIMIT, 0, "%s does not read: %zu bytes wait for it",
-                                process->id, process->pending_length);
-                return error_cure(reterr, -ENOSPC, "Write again when it has read.");
+                (void)error_set(reterr, ERROR_LIMIT, 0,
+                                "%s does not read its stdin: %zu bytes are waiting", process->id,
+                                process->pending_length);
+                return error_cure(reterr, -ENOSPC, "Write again after it has read.");
         }
         written = write_now(process, data, length);
         if (written == length)

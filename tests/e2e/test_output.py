@@ -72,7 +72,7 @@ def test_a_byte_more_is_not(holt: Holt) -> None:
     assert (result.code, result.cause) == (143, "output_limit")
     assert result.out == "0123456789"
     assert output(result) == (10, 1)
-    assert result.err == "holt: ended with 1 byte of output dropped past 10, the limit of --output; raise it there\n"
+    assert result.err == "holt: dropped 1 byte of output beyond the limit of 10 (--output)\n"
 
 
 def test_it_holds_for_stdout_and_stderr_together(holt: Holt) -> None:
@@ -457,7 +457,7 @@ def test_a_late_reader_gets_what_holt_says(holt: Holt) -> None:
     held[0].close()
 
     assert result.code == 124
-    assert "holt: stopped after 300ms" in text
+    assert "holt: timed out after 300ms" in text
 
 
 @pytest.mark.slow

@@ -263,23 +263,23 @@ def test_a_timeout_names_whose_it_was(holt: Holt, policy: Make, put: Make) -> No
 
     path = policy(limits={"timeout": "0.2s"})
     assert "$.limits.timeout; raise it there, or with --timeout TIME" in said("--policy", path)
-    assert "after 100ms, the limit of --timeout; raise it there" in said("--policy", path, "--timeout", "100ms")
+    assert "after 100ms (--timeout)" in said("--policy", path, "--timeout", "100ms")
 
     project(put, limits={"timeout": "50ms"})
     by_project = said("--timeout", "10m")
-    assert f"after 50ms, the limit of the workspace's {holt.cwd}/.holt.json: $.limits.timeout" in by_project
+    assert f"after 50ms (the workspace's {holt.cwd}/.holt.json: $.limits.timeout" in by_project
     assert "no option can" in by_project and "--timeout" not in by_project
     project(put, limits={"timeout": "10m"})
     assert "--timeout" in said("--timeout", "100ms")
 
 
 def test_one_process_is_too_few_whoever_says_so(holt: Holt, put: Make) -> None:
-    assert "limit of --pids; raise it there" in holt(["run", "--pids", "1", "--", "true"]).cure
+    assert "This is the limit of --pids." in holt(["run", "--pids", "1", "--", "true"]).cure
     project(put, limits={"pids": 1})
     result = holt(["run", "--pids", "100", "--", "true"])
 
     assert result.code == 125
-    assert ".holt.json: $.limits.pids; raise it there, since no option can" in result.cure
+    assert ".holt.json: $.limits.pids; raise it there, because no option can" in result.cure
 
 
 def test_the_project_may_be_left_unread(holt: Holt, put: Make) -> None:

@@ -78,8 +78,8 @@ def test_what_is_no_text_is_told(session: Session) -> None:
     python(session, "-c", kinds).ok()
     one, two = python(session, "-c", "Plot()").ok(), python(session, "-c", "display(Plot()); display(Table())").ok()
 
-    assert one.err == "holt: 1 display (image/png) not printed; --json has it\n"
-    assert two.err == "holt: 2 displays (image/png and others) not printed; --json has them\n"
+    assert one.err == "holt: 1 display (image/png) not printed; --json prints it\n"
+    assert two.err == "holt: 2 displays (image/png and others) not printed; --json prints them\n"
     # Its text is the result, which is printed.
     assert python(session, "-c", "Table()").ok().err == ""
     assert python(session, "--json", "-c", "Plot()").ok().err == ""
@@ -106,13 +106,13 @@ def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Sessio
 @pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
 def test_what_has_ended_it_is_told(flags: tuple[str, ...], sessions: Sessions) -> None:
     session = sessions.create("w", "--timeout", "2s", "--kill-after", "100ms")
-    gone = "" if flags else "  Its variables are gone; the next run has a new one.\n"
+    gone = "" if flags else "  Its variables are lost. The next run has a new interpreter.\n"
     for more, code, err in (
-        (("--timeout", "500ms"), "import time; time.sleep(100)", "holt: stopped after 500ms, the limit of --timeout; raise it there\n"),
-        ((), "import time; time.sleep(100)", "holt: stopped after 2s, the limit of the session's policy, which holt create --timeout gives\n"),
-        (("--timeout", "500ms"), IGNORES, f"holt: stopped after 500ms, the limit of --timeout; raise it there\n{gone}"),
-        ((), "import os; os._exit(3)", f"holt: the interpreter has ended (exited, 3)\n{gone}"),
-        ((), "import os; os.abort()", f"holt: the interpreter has ended (signaled, 134)\n{gone}"),
+        (("--timeout", "500ms"), "import time; time.sleep(100)", "holt: timed out after 500ms (--timeout)\n"),
+        ((), "import time; time.sleep(100)", "holt: timed out after 2s (the session's policy; holt create --timeout sets it)\n"),
+        (("--timeout", "500ms"), IGNORES, f"holt: timed out after 500ms (--timeout)\n{gone}"),
+        ((), "import os; os._exit(3)", f"holt: the interpreter ended (exited, 3)\n{gone}"),
+        ((), "import os; os.abort()", f"holt: the interpreter ended (signaled, 134)\n{gone}"),
     ):
         assert python(session, *flags, *more, "-c", code).err.endswith(err)
     assert python(session, *flags, "-c", "1").ok().err == ""
@@ -126,8 +126,8 @@ def test_a_run_says_that_what_was_before_is_gone(session: Session) -> None:
 
     assert said.out == "2\n"
     assert said.err == (
-        "holt: the interpreter had ended since the run before (signaled)\n"
-        "  Its variables are gone; this run had a new one.\n"
+        "holt: the interpreter ended after the last run (signaled)\n"
+        "  Its variables are lost. This run had a new interpreter.\n"
     )
 
 
@@ -137,8 +137,8 @@ def test_how_much_a_result_has_of_its_output(session: Session) -> None:
         result = json.loads(python(session, "--json", *flags, "-c", code).ok().out)
         assert (len(result["stdout"]), result["stdout_dropped"]) == (most, 2000001 - most)
     refused = python(session, "--json", "--output", "9M", "-c", code)
-    assert refused.code == 125 and "--output 9M: not a size" in refused.out + refused.err
-    assert "--output is for --json" in python(session, "--output", "1K", "-c", code).refusal()
+    assert refused.code == 125 and "is not a valid size" in refused.out + refused.err
+    assert "--output needs --json" in python(session, "--output", "1K", "-c", code).refusal()
 
 
 def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
@@ -151,7 +151,7 @@ def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:
     for args in ([], ["-c", "1", "file"], ["--restart", "-c", "1"], ["no-such-file"], ["--timeout", "x", "-c", "1"]):
         assert python(session, *args, cwd=holt.cwd).refusal()
     for args in (["--fresh"], ["--cwd", "/tmp"], ["--env", "A=b"], ["--timeout", "1s"], ["--output", "1M"], ["--tool", "a=cat"]):
-        assert "for code that is run" in python(session, "--variables", *args).refusal()
+        assert "need code to run" in python(session, "--variables", *args).refusal()
 
 
 def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: object) -> None:

@@ -53,7 +53,7 @@ def test_a_directory_that_was_made_again(work: Session, project: Path, identity:
     assert work.show()["state"] == "at rest"
 
     told = work("rebind").ok().out
-    assert told == f"/workspace is now {project}, as it is there\n"
+    assert told == f"/workspace now mounts the new {project}\n"
     assert work.out("cat file") == "new\n"
     assert grants(work) == [{"grant": "holt rebind", "target": "/workspace", "source": str(project)}]
 
@@ -65,7 +65,7 @@ def test_a_live_session_is_refused(work: Session) -> None:
 
 
 def test_nothing_has_changed(work: Session) -> None:
-    assert work("rebind").ok().out == "nothing has changed\n"
+    assert work("rebind").ok().out == "no source was replaced\n"
     assert json.loads(work("rebind", "--json").ok().out) == {"rebound": []}
     assert grants(work) == []
 

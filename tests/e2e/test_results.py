@@ -225,7 +225,7 @@ def test_a_command_that_the_file_size_ends_says_so(holt: Holt) -> None:
     result = holt(["run", "--file-size", "4KiB", "--", "dd", "if=/dev/zero", "of=f", "bs=8k", "count=1"])
 
     assert ending(result) == (128 + signal.SIGXFSZ, "signaled", "SIGXFSZ")
-    assert "past 4KiB, the limit of --file-size; raise it there" in result.err
+    assert "reached the size limit of 4KiB (--file-size)" in result.err
     assert "--file-size" not in holt.sh("kill -XFSZ $$").err
 
 
@@ -233,7 +233,7 @@ def test_one_process_is_too_few(holt: Holt) -> None:
     result = holt(["run", "--pids", "1", "--", "true"])
 
     assert "EAGAIN" in result.refusal()
-    assert "--pids; raise it there" in result.cure and "init" in result.cure
+    assert "This is the limit of --pids." in result.cure and "init" in result.cure
     holt(["run", "--pids", "2", "--", "true"]).ok()
 
 

@@ -70,7 +70,7 @@ def test_tools_are_called_where_there_is_no_python_and_no_libc(sessions: Session
     session = sessions.create("w", "--rootfs", rootfs)
     script = """echo '{"a" : [1.50, "ä"]}' | holt-tool given; holt-tool --list; holt-tool none; echo $?"""
     result = session.exec("sh", "-c", script, flags=["--tool", "given=cat"]).ok()
-    assert result.out == '{"a": [1.5, "ä"]}\ngiven\tA command of the host: JSON in, JSON out.\n1\n'
+    assert result.out == '{"a": [1.5, "ä"]}\ngiven\tRuns a command of the host: JSON in, JSON out.\n1\n'
     assert result.err == "holt-tool: [permission_error] there is no tool 'none', or it may not be called from here\n"
 
 

@@ -274,8 +274,8 @@ def test_so_many_commands_have_processes_and_no_more(keeper: Bound) -> None:
     ids += [keeper.call("process.spawn", argv=["sleep", "1000"])["id"] for _ in range(128)]
     for method in ("process.spawn", "exec"):
         refused = keeper.refused(method, argv=["true"])
-        assert (refused.kind, refused.message) == ("limit", "256 commands have processes already")
-        assert refused.hint == "Wait for some, or kill them."
+        assert (refused.kind, refused.message) == ("limit", "the session already has 256 running commands")
+        assert refused.hint == "Wait for some of them, or kill them."
 
     for ended in (ids[0], ids[-1]):
         keeper.call("process.kill", id=ended)

@@ -305,7 +305,7 @@ def test_an_empty_path_is_told(rpc: Rpc) -> None:
 def test_a_copy_says_what_it_leaves_out(session: Session) -> None:
     session.out("mkdir -p d; mkfifo d/a d/b")
 
-    assert session("files", "cp", "-r", "d", "copy").ok().err == "holt: left out: 2 FIFOs, sockets or devices\n"
+    assert session("files", "cp", "-r", "d", "copy").ok().err == "holt: special files left out (FIFOs, sockets, devices): 2\n"
     assert session("files", "mv", "d", "moved").ok().err == ""
 
 

@@ -49,18 +49,18 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
     name = session.name
     session.out("mkdir -p d/e")
     for args, word in (
-        (("files", name), "what to do"),
-        (("files", name, "nonsense"), "has no"),
-        (("files", name, "get"), "lacks PATH"),
+        (("files", name), "missing VERB"),
+        (("files", name, "nonsense"), "unknown verb"),
+        (("files", name, "get"), "missing PATH"),
         (("files", name, "cat", "none"), "No such file"),
         (("files", name, "rm", "d"), "not empty"),
-        (("files", name, "put", "-"), "no name"),
+        (("files", name, "put", "-"), "no file name"),
         (("files", "nobody", "ls"), "no session"),
-        (("cp", "a"), "where to"),
+        (("cp", "a"), "missing DESTINATION"),
         (("cp", "a", "b"), "in a session"),
-        (("cp", f"{name}:a", f"{name}:b"), "one side"),
+        (("cp", f"{name}:a", f"{name}:b"), "between one session and the host"),
         (("cp", "/etc", f"{name}:"), "directory"),
-        (("cp", "/etc/hostname", f"{name}:none/"), "no directory"),
+        (("cp", "/etc/hostname", f"{name}:none/"), "does not exist"),
         (("cp", "/etc/hostname", "/etc/passwd", f"{name}:none"), "several"),
         (("cp", f"{name}:d", "x"), "directory"),
         (("cp", f"{name}:d", "none/"), "cannot copy into"),
@@ -78,13 +78,13 @@ def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> N
     def told(what: str, to: str) -> str:
         return session.cp("-r", f"{name}:{what}", place / to).ok().err
 
-    assert told("r", "1").startswith("holt: a git repository came along: r/.git\n  Your git runs what its config")
-    assert "came along: s/.git\n" in told("s/.git", "2")
-    assert "came along: s/.git/\n" in told("s/.git/", "3")
-    assert "came along: t\n" in told("t", ".git")
-    assert "came along: r/.git\n" in told("r/.git", "3/.git")
+    assert told("r", "1").startswith("holt: the copy contains a git repository: r/.git\n  Commands may have written its config")
+    assert "git repository: s/.git\n" in told("s/.git", "2")
+    assert "git repository: s/.git/\n" in told("s/.git/", "3")
+    assert "git repository: t\n" in told("t", ".git")
+    assert "git repository: r/.git\n" in told("r/.git", "3/.git")
     assert told("t", "4") == ""
-    assert "came along" not in told("l", "5"), "a link is left out"
+    assert "git repository" not in told("l", "5"), "a link is left out"
     assert json.loads(session.cp("-r", "--json", f"{name}:r", place / "4").ok().out)["repository"] == "r/.git"
     assert session.cp("-r", place / "1", f"{name}:back").ok().err == ""
 
@@ -93,9 +93,9 @@ def test_a_repository_is_told_where_something_else_fails(session: Session, place
     session.out("mkdir -p r/.git")
     sources = [f"{session.name}:{path}" for path in ("r", "none")]
 
-    assert "came along: r/.git\n" in session.cp("-r", *sources, place).err
+    assert "git repository: r/.git\n" in session.cp("-r", *sources, place).err
     again = session.cp("-r", *sources, place)
-    assert "not mixed" in again.err and "came along" not in again.err, "it is not there anew"
+    assert "does not merge" in again.err and "git repository" not in again.err, "it is not there anew"
 
 
 def test_directories_are_copied_whole(session: Session, place: Path, workspace: Path, put: Make) -> None:
@@ -107,8 +107,8 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
 
     told = session.cp("-r", workspace / "t", f"{name}:")
     assert told.ok().err == (
-        "holt: left out: 1 that are no files or directories: link a/link\n"
-        f"  tar takes links along: tar c DIRECTORY | holt exec {name} -- tar x\n"
+        "holt: entries left out (neither files nor directories): 1: link a/link\n"
+        f"  tar also copies links: tar c DIRECTORY | holt exec {name} -- tar x\n"
     )
     assert session.out("find t -printf '%M %P\\n' | sort -k2") == (
         "drwxr-xr-x \ndrwxr-xr-x a\ndrwxr-xr-x a/deep\ndrwxr-xr-x a/deep/er\n-rw-r--r-- a/deep/er/two\n"
@@ -118,7 +118,7 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
 
     session.out("for i in 1 2 3; do ln -s /etc/passwd t/l$i; done; mkfifo t/fifo; mkdir t/empty")
     told = session.cp("-r", f"{name}:t", place / "back").ok()
-    assert "left out: 4 that are no files or directories: special file fifo, link l1, link l2, ...\n" in told.err
+    assert "entries left out (neither files nor directories): 4: special file fifo, link l1, link l2, ...\n" in told.err
     assert told.err.endswith(f": holt exec {name} -- tar c DIRECTORY | tar x\n")
     back = {str(p.relative_to(place / "back")) for p in (place / "back").rglob("*")}
     assert back == {"a", "a/one", "a/deep", "a/deep/er", "a/deep/er/two", "run", "empty"}
@@ -288,7 +288,7 @@ def test_what_was_copied_as_json(session: Session, place: Path) -> None:
     assert (several["files"], several["bytes"]) == (2, 1000)
     refused = session.cp("--json", f"{name}:t/one", "-")
     assert refused.code == 125 and refused.out == ""
-    assert json.loads(refused.err)["error"]["message"] == "stdout would have the file, and what --json says"
+    assert json.loads(refused.err)["error"]["message"] == "--json and the file would both go to stdout"
 
 
 @pytest.mark.parametrize("stopped", (False, True))

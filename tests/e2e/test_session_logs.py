@@ -125,7 +125,7 @@ def test_output_that_went_to_its_caller_is_not_silence(flags: tuple[str, ...], s
     result = session("logs", "p1", *flags).ok()
 
     assert result.out == ""
-    assert result.err.startswith("holt: the output of p1 went to whoever has called it, and is not kept\n")
+    assert result.err.startswith("holt: the output of p1 went to the command's caller, and was not kept\n")
     assert session.rpc()("process.read", id="p1")["elsewhere"] == ["stdout", "stderr"]
 
 

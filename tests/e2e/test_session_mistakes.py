@@ -15,51 +15,51 @@ from lib.sessions import Session, Sessions
 
 Put = Callable[..., Path]
 
-LISTED = "A path is as inside, from the workspace on; what there is: holt files w ls"
+LISTED = "PATH is relative to the workspace, as a command inside sees it. To list the files: holt files w ls"
 HOME = 'holt does not expand "~". The home directory inside is /home/agent: write that path.'
-YOURS = "It is a path of yours, from where holt is run; what is in a session holt cp takes as NAME:PATH."
+YOURS = "This is a path on the host, relative to your working directory. For a path in a session, write NAME:PATH with holt cp."
 
 LINES = (
     # operands
-    ("create", "holt create lacks NAME", "holt create NAME [OPTIONS]"),
-    ("create a b", 'holt create takes no "b"', "holt create NAME [OPTIONS]"),
-    ("ls x", 'holt ls takes no "x"', "holt ls [--json]"),
-    ("show", "holt show lacks NAME", "holt show NAME [--json]"),
-    ("show w x", 'holt show takes no "x"', "holt show w [--json]"),
-    ("sh", "holt sh lacks NAME", "holt sh NAME"),
-    ("sh w x", 'holt sh takes no "x"', "holt sh w"),
-    ("exec", "holt exec lacks NAME", "holt exec NAME [OPTIONS] -- COMMAND [ARG...]"),
-    ("exec w", "holt exec lacks COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
-    ("exec --detach w", "holt exec lacks COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
-    ("logs w", "holt logs lacks ID", "holt logs w ID"),
-    ("stop", "holt stop lacks NAME", "holt stop NAME..."),
-    ("tier w", "holt tier lacks standard|medium|large|xlarge", "holt tier w standard|medium|large|xlarge"),
-    ("python w f x", 'holt python takes no "x"', "holt python w [OPTIONS]"),
-    ("cp", "holt cp lacks what to copy", "holt cp FILE... NAME:PATH"),
-    ("cp w:f", "holt cp lacks where to copy it", "holt cp FILE... NAME:PATH"),
-    ("cp - w:", "what comes from stdin has no name", "Say what the file is to be called: holt cp - NAME:PATH"),
-    ("cp - w:dir", "what comes from stdin has no name", "Say what the file is to be called: holt cp - NAME:PATH"),
-    ("files w put -", "what comes from stdin has no name", "to be called: holt files w put - PATH"),
-    ("files w put - dir", "what comes from stdin has no name", "to be called: holt files w put - PATH"),
-    ("cp w:dir .", "cannot read dir", "Directories are copied by holt cp -r."),
-    ("cp a:b w:", "one side of a copy is one session", "A file of yours is written ./a:b"),
-    ("cp a:b x", 'there is no session "a"', "A file of yours is written ./a:b"),
+    ("create", "holt create: missing NAME", "holt create NAME [OPTIONS]"),
+    ("create a b", 'holt create: unexpected operand "b"', "holt create NAME [OPTIONS]"),
+    ("ls x", 'holt ls: unexpected operand "x"', "holt ls [--json]"),
+    ("show", "holt show: missing NAME", "holt show NAME [--json]"),
+    ("show w x", 'holt show: unexpected operand "x"', "holt show w [--json]"),
+    ("sh", "holt sh: missing NAME", "holt sh NAME"),
+    ("sh w x", 'holt sh: unexpected operand "x"', "holt sh w"),
+    ("exec", "holt exec: missing NAME", "holt exec NAME [OPTIONS] -- COMMAND [ARG...]"),
+    ("exec w", "holt exec: missing COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
+    ("exec --detach w", "holt exec: missing COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
+    ("logs w", "holt logs: missing ID", "holt logs w ID"),
+    ("stop", "holt stop: missing NAME", "holt stop NAME..."),
+    ("tier w", "holt tier: missing standard|medium|large|xlarge", "holt tier w standard|medium|large|xlarge"),
+    ("python w f x", 'holt python: unexpected operand "x"', "holt python w [OPTIONS]"),
+    ("cp", "holt cp: missing SOURCE and DESTINATION", "holt cp FILE... NAME:PATH"),
+    ("cp w:f", "holt cp: missing DESTINATION", "holt cp FILE... NAME:PATH"),
+    ("cp - w:", "input from stdin has no file name", "Name the new file: holt cp - NAME:PATH"),
+    ("cp - w:dir", "input from stdin has no file name", "Name the new file: holt cp - NAME:PATH"),
+    ("files w put -", "input from stdin has no file name", "Name the new file: holt files w put - PATH"),
+    ("files w put - dir", "input from stdin has no file name", "Name the new file: holt files w put - PATH"),
+    ("cp w:dir .", "cannot read dir", "Copy directories with holt cp -r."),
+    ("cp a:b w:", "holt cp copies between one session and the host", "If you mean the file of that name, write ./a:b"),
+    ("cp a:b x", 'there is no session "a"', "If you mean the file of that name, write ./a:b"),
     ("cp a:c x", 'there is no session "a"', "holt ls lists them."),
     ("cp -r mine w:none/x", "cannot make the directory none/", "holt files w mkdir --parents DIRECTORY"),
-    ("cp f w:a g", "neither the first nor the last of these is in a session", "holt cp FILE... NAME:PATH"),
+    ("cp f w:a g", "neither the first nor the last operand is in a session", "holt cp FILE... NAME:PATH"),
     # what to do
-    ("kv", "holt kv lacks NAME", "holt kv NAME get | set | delete | keys ..."),
-    ("kv w", "holt kv lacks what to do", "holt kv w get | set | delete | keys ..."),
-    ("kv w gte k", 'holt kv has no "gte"; did you mean "get"?', "holt kv w get | set | delete | keys"),
-    ("kv w get", "holt kv w get lacks KEY", "holt kv w get KEY [--raw] [--json]"),
-    ("kv w set k", "holt kv w set lacks VALUE", "holt kv w set KEY VALUE"),
-    ("kv w set k -5", 'unknown option "-5"', '"--" ends the options, and what follows may begin with "-".'),
-    ("kv w keys a b", 'holt kv w keys takes no "b"', "holt kv w keys [PREFIX]"),
-    ("files ls", "holt files lacks NAME", "holt files NAME ls | cat"),
-    ("files w lss", 'holt files has no "lss"; did you mean "ls"?', "holt files w ls | cat"),
-    ("files ls w", 'the session comes before "ls"', "holt files w ls"),
-    ("files w mv f", "holt files w mv lacks TO", "holt files w mv FROM TO [--replace]"),
-    ("files w ls a b", 'holt files w ls takes no "b"', "holt files w ls [PATH]"),
+    ("kv", "holt kv: missing NAME", "holt kv NAME get | set | delete | keys ..."),
+    ("kv w", "holt kv: missing VERB", "holt kv w get | set | delete | keys ..."),
+    ("kv w gte k", 'holt kv: unknown verb "gte"; did you mean "get"?', "holt kv w get | set | delete | keys"),
+    ("kv w get", "holt kv w get: missing KEY", "holt kv w get KEY [--raw] [--json]"),
+    ("kv w set k", "holt kv w set: missing VALUE", "holt kv w set KEY VALUE"),
+    ("kv w set k -5", 'unknown option "-5"', 'If this is not an option, write "--" before it to end the options.'),
+    ("kv w keys a b", 'holt kv w keys: unexpected operand "b"', "holt kv w keys [PREFIX]"),
+    ("files ls", "holt files: missing NAME", "holt files NAME ls | cat"),
+    ("files w lss", 'holt files: unknown verb "lss"; did you mean "ls"?', "holt files w ls | cat"),
+    ("files ls w", 'write the session\'s name before "ls"', "holt files w ls"),
+    ("files w mv f", "holt files w mv: missing TO", "holt files w mv FROM TO [--replace]"),
+    ("files w ls a b", 'holt files w ls: unexpected operand "b"', "holt files w ls [PATH]"),
     # what is not there
     ("files w cat none", "cannot read none", LISTED),
     ("files w get none", "cannot read none", LISTED),
@@ -69,14 +69,14 @@ LINES = (
     ("cp w:none .", "cannot read none", LISTED),
     ("files w put none", 'cannot read "none"', YOURS),
     ("cp none w:", 'cannot read "none"', YOURS),
-    ("cp w:file none/f", 'cannot write "none/f"', "Its directory is not there: make it, or correct the path."),
-    ("files w mkdir dir", "cannot make the directory dir", "--parents takes it as it is."),
-    ("files w mkdir none/x", "cannot make the directory none/x", "--parents makes the directories above it, too."),
-    ("files w get dir", "cannot read dir", "Directories are copied by holt cp -r w:dir ."),
-    ("python w none.py", 'cannot read "none.py"', "code itself comes behind -c."),
+    ("cp w:file none/f", 'cannot write "none/f"', "The directory does not exist: make it, or correct the path."),
+    ("files w mkdir dir", "cannot make the directory dir", "--parents accepts an existing directory."),
+    ("files w mkdir none/x", "cannot make the directory none/x", "--parents also makes the directories above it."),
+    ("files w get dir", "cannot read dir", "Copy directories with holt cp -r w:dir ."),
+    ("python w none.py", 'cannot read "none.py"', "To run code directly, use -c CODE."),
     ("python w --load", "no variables were saved in /home/agent/.local/state/holt/python.pickle",
-     "holt python w --save keeps the variables first."),
-    ("logs w p99", 'there is no process "p99"', "holt ps w lists them"),
+     "Save the variables first: holt python w --save"),
+    ("logs w p99", 'process "p99" does not exist', "holt ps w lists the processes"),
     # a home that only a shell knows
     ("cp file w:~/x", "cannot write ~/x", HOME), ("cp w:~/x .", "cannot read ~/x", HOME),
     ("files w put file ~/x", "cannot write ~/x", HOME), ("files w cat ~/x", "cannot read ~/x", HOME),
@@ -88,22 +88,22 @@ LINES = (
     # options
     ("logs w p1 -n 5", 'unknown option "-n"; did you mean --tail?', "holt logs --help"),
     ("history w -n 5", 'unknown option "-n"; did you mean --limit?', "holt history --help"),
-    ("files w ls -l", 'unknown option "-l"', '"--" ends the options'),
+    ("files w ls -l", 'unknown option "-l"', 'write "--" before it to end the options'),
     ("exec w --allow-syscall unshare -- true",
-     "holt exec does not take --allow-syscall, by which holt create and holt run settle a policy",
+     "holt exec does not take --allow-syscall. Only holt create and holt run settle a policy",
      '"holt exec --help" lists the options.'),
     ("exec w --policy strict -- true",
-     "holt exec does not take --policy, by which holt create and holt run settle a policy",
+     "holt exec does not take --policy. Only holt create and holt run settle a policy",
      '"holt exec --help" lists the options.'),
-    ("exec w --timeout 0 -- true", "--timeout 0: not a time", '"none", for no limit but the policy\'s'),
-    ("exec w --timeout 100us -- true", "--timeout 100us: not a time", "from 1ms to 1000d"),
-    ("python w --timeout 0 -c 1", "--timeout 0: not a time", '"none", for no limit but the policy\'s'),
-    ("exec w --shell x -- true", "holt exec takes either a command or --shell", "What the line needs is in it"),
-    ("exec w --cwd none/x -- true", 'cannot start in the directory "none/x"', "Name one that is there inside"),
-    ("exec w --cwd file -- true", 'cannot start in the directory "file"', "Name one that is there inside"),
-    ("audit w --kind grnt", '--kind: "grnt" is not one of denial|grant|guard|kill|limit|tool', "holt audit --help"),
-    ("python w --save --load", "does what one of --variables, --interrupt, --restart, --save and --load says", "-c '1 + 1'"),
-    ("python w --timeout x -c 1", "--timeout x: not a time", "A number with a unit, as 250ms, 30s or 10m"),
+    ("exec w --timeout 0 -- true", '--timeout: "0" is not a valid time', '"none", for only the policy\'s limit'),
+    ("exec w --timeout 100us -- true", '--timeout: "100us" is not a valid time', "from 1ms to 1000d"),
+    ("python w --timeout 0 -c 1", '--timeout: "0" is not a valid time', '"none", for only the policy\'s limit'),
+    ("exec w --shell x -- true", "holt exec takes either COMMAND or --shell", "Put the whole line into --shell"),
+    ("exec w --cwd none/x -- true", 'cannot start in the directory "none/x"', "Name a directory that exists inside"),
+    ("exec w --cwd file -- true", 'cannot start in the directory "file"', "Name a directory that exists inside"),
+    ("audit w --kind grnt", '--kind: "grnt" must be one of denial|grant|guard|kill|limit|tool', "holt audit --help"),
+    ("python w --save --load", "needs exactly one of -c CODE, FILE, --variables, --interrupt, --restart, --save and --load", "-c '1 + 1'"),
+    ("python w --timeout x -c 1", '--timeout: "x" is not a valid time', "Use a number with a unit from 1ms to 1000d, for example 250ms, 30s or 10m"),
 )
 
 
@@ -208,8 +208,8 @@ def test_a_report_to_a_dash_is_no_file(session: Session) -> None:
     for flags in (["--report", "-"], ["--report=-"]):
         result = session.exec("touch", "ran", flags=flags)
 
-        assert result.refusal() == '--report takes a file, not "-"'
-        assert "--json prints the result to stderr" in result.cure
+        assert result.refusal() == '--report needs a file, not "-"'
+        assert "Use --json to print the result to stderr." in result.cure
     assert session.out("ls") == ""
     assert not (session.sessions.holt.cwd / "-").exists()
 
@@ -246,7 +246,7 @@ def test_a_command_that_kills_all_is_not_said_to_be_killed_from_outside_alone(se
     result = session.sh("kill -9 -1; sleep 1000")
 
     assert result.code == 137
-    assert result.err == ("holt: it was killed, and its monitor with it: by a command in the session, as kill -9 -1 does, or "
+    assert result.err == ("holt: the command and its monitor were killed, by a command in the session, such as kill -9 -1, or "
                           "from outside\n")
 
 
@@ -314,7 +314,7 @@ def test_a_value_that_does_not_fit_a_request(session: Session) -> None:
     for value in (b"\xff" * 800_000, b"x" * 1_048_576, b"x" * 2_000_000):
         result = session("kv", "set", "k", "-", stdin=value)
         assert "the value is too long: " in result.refusal()
-        assert "Text may have nearly 1 MiB, other bytes 760 KiB." in result.err
+        assert "A text may have nearly 1 MiB, other bytes 760 KiB." in result.err
     session("kv", "set", "k", "-", stdin=b"\xff" * (760 << 10)).ok()
 
 

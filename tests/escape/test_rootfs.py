@@ -98,7 +98,7 @@ def test_a_session_s_tree_is_recorded(sessions: Sessions, place: Path, identity:
     make_rootfs(tree, identity)
     assert "it is another directory" in session.exec("sh", "-c", "true").refusal()
     told = session("rebind").ok().out
-    assert told == f"rootfs is now {tree}, as it is there\n"
+    assert told == f"rootfs now mounts the new {tree}\n"
     session.exec("sh", "-c", "true").ok()
     session.stop()
     tree.rename(place / "older")

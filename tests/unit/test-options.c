@@ -157,14 +157,14 @@ static void test_refused(void **state) {
                 { &run_syntax, "--json=yes", "--json takes no value" },
                 { &run_syntax, "--allow-wide=yes", "--allow-wide takes no value" },
                 { &run_syntax, "--color=blue",
-                  "--color: \"blue\" is not one of auto|always|never" },
+                  "--color: \"blue\" must be one of auto|always|never" },
                 { &check_syntax, "--timeout=3",
-                  "holt check does not take --timeout, by which holt create and holt run settle a "
+                  "holt check does not take --timeout. Only holt create and holt run settle a "
                   "policy" },
                 { &check_syntax, "--policy=ci",
-                  "holt check does not take --policy, by which holt create and holt run settle a "
+                  "holt check does not take --policy. Only holt create and holt run settle a "
                   "policy" },
-                { &bare_syntax, "x", "holt bare takes no \"x\"" },
+                { &bare_syntax, "x", "holt bare: unexpected operand \"x\"" },
         };
 
         (void)state;

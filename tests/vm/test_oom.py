@@ -104,10 +104,10 @@ def test_a_command_that_takes_too_much_ends_by_oom(holt: Holt, group: Group) -> 
     result = group.limit().run(holt, *HOG)
 
     assert (ending(result), oom_kills(result)) == (KILLED, 1), str(result)
-    assert result.err.startswith("holt: killed by the kernel for lack of memory: ")
+    assert result.err.startswith("holt: the kernel killed the command because memory ran out: ")
     assert result.err.count("\n") == 2
     # v1 does not tell whose limit it was.
-    assert ("the limit of 64MiB is reached" in result.err) == (group.hierarchy == ROOT)
+    assert ("the limit is 64MiB" in result.err) == (group.hierarchy == ROOT)
 
 
 @either
@@ -115,7 +115,7 @@ def test_a_child_that_takes_too_much_is_told(holt: Holt, group: Group) -> None:
     result = group.limit().run(holt, "sh", "-c", '"$@"; "$@"; exit 3', "sh", *HOG)
 
     assert (ending(result), oom_kills(result)) == ((3, "exited", None), 2), str(result)
-    assert "holt: meanwhile the kernel has killed 2 processes for lack of memory: " in result.err
+    assert "holt: the kernel killed 2 processes because memory ran out: " in result.err
 
 
 @either
@@ -190,7 +190,7 @@ def test_a_cgroup_without_the_controller_is_counted_above(holt: Holt, group: Gro
     result = group.limit().child(memory=False).run(holt, *HOG)
 
     assert (ending(result), oom_kills(result)) == (KILLED, 1), str(result)
-    assert "the limit of 64MiB is reached" in result.err
+    assert "the limit is 64MiB" in result.err
 
 
 @v2
@@ -202,7 +202,7 @@ def test_in_a_container_it_is_the_container_s(kind: str, holt: Holt, identity: I
     result = group.limit().run(holt, *HOG, prefix=prefix)
 
     assert (ending(result), oom_kills(result)) == (KILLED, 1), str(result)
-    assert "the limit of 64MiB is reached" in result.err
+    assert "the limit is 64MiB" in result.err
 
 
 @v2
@@ -227,5 +227,5 @@ def test_without_a_cgroup_holt_only_guesses(holt: Holt, unseen: Group) -> None:
     result = unseen.limit().run(holt, *HOG)
 
     assert (ending(result), oom_kills(result)) == ((137, "signaled", "SIGKILL"), None), str(result)
-    assert "holt: it may have been killed for lack of memory" in result.err
+    assert "holt: the command may have been killed because memory ran out" in result.err
     assert holt(["run", "--", "sh", "-c", "kill -KILL $$"]).err == ""
