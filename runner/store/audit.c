@@ -13,14 +13,14 @@ static const Statement statements[] = {
         [AUDIT_LIST_KIND] = { "list the audit",
                               "SELECT " COLUMNS " FROM audit WHERE id < ?1 AND kind = ?3"
                               " ORDER BY id DESC LIMIT ?2" },
-        /* Code inside can have any number of calls of tools noted. So the kind that there is most
-         * of makes room, and no flood pushes out what else it has done. */
+        /* Code inside can cause any number of audit rows for tool calls. So the most frequent kind
+         * makes room, and no flood removes the traces of other acts. */
         [AUDIT_DROP] = { "make room in the audit",
                          "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ?1"
                          " AND kind = (SELECT kind FROM audit WHERE id < ?1 GROUP BY kind"
                          " ORDER BY COUNT(*) DESC, MIN(id) LIMIT 1) ORDER BY id LIMIT ?2)" },
 };
-static_assert(ELEMENTSOF(statements) == AUDIT_MAX, "every one is in the table");
+static_assert(ELEMENTSOF(statements) == AUDIT_MAX, "every statement is in the table");
 
 static const StatementTable audit = { STORE_AUDIT, statements, AUDIT_MAX };
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the history that are written down, but not in the database yet.
+/* Rows of the history that are on the disk, but not in the database yet.
  *
- * Theory of operation. A transaction of SQLite's takes a tenth of the time of a short command, and
- * the command's answer would wait for it. So a row is appended to NAME-pending by one write, which
- * is as safe from the end of this process as the database is, and the database takes many at once
- * (store_history_flush()). A record has the id that its row will have: one that the database has
- * already was moved by a process that ended before it could empty the file. What is behind a record
- * that is cut short, or not as it was written, or not the next one, was never answered.
+ * Theory of operation. A transaction of SQLite takes a tenth of the time of a short command, and
+ * the command's reply would wait for it. So a row is appended to NAME-pending by a single write,
+ * and the database later takes many rows at once (store_history_flush()). The row survives the end
+ * of this process as it would in the database.
  *
- * The file is there from the first row that a process adds to its end; what is in it then, and
- * could not be moved, stays. */
+ * A record has the id that its row will have. If the database already has that id, a process moved
+ * the row and ended before it could empty the file. A record that is truncated, damaged or out of
+ * sequence ends the file: nobody got a reply for the rest.
+ *
+ * The file appears with a process's first row and exists until the process ends. If its rows could
+ * not be moved, it stays. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,17 +22,17 @@
 #include "store/store-internal.h"
 
 enum {
-        ROWS_MAX = 64, /* a millisecond or two of writing */
+        ROWS_MAX = 64, /* takes a millisecond or two to write */
         BYTES_MAX = 256 << 10,
         RECORD_TEXTS_MAX = 3 * (STORE_TEXT_MAX + 1),
 };
 
-/* Behind it are the three texts, with a NUL each. */
+/* The header of a record. Its three texts follow, each with a NUL. */
 typedef struct Record {
-        uint64_t check; /* of all that follows */
+        uint64_t check; /* checksum of the rest of the record */
         uint64_t id;
         uint64_t started_ms, ended_ms;
-        uint32_t name, params, result; /* bytes with the NUL; 0 where there is none */
+        uint32_t name, params, result; /* bytes, including the NUL; 0 if the text is missing */
         uint32_t padding;
 } Record;
 
@@ -51,7 +53,8 @@ static bool is_text(const char *text, uint32_t size) {
         return size > 0 && strnlen(text, size) == size - 1;
 }
 
-/* The size of the record at text, of which length bytes are there, or 0 where it is none. */
+/* Reads the record at text, which has length bytes. Returns the record's size, or 0 if it is not a
+ * valid record. */
 static size_t read_record(const char *text, size_t length, StoreHistory *ret) {
         const char *name = text + sizeof(Record), *params, *result;
         Record record;
@@ -80,7 +83,7 @@ static size_t read_record(const char *text, size_t length, StoreHistory *ret) {
 size_t pending_read(const Pending *pending, size_t at, StoreHistory *ret) {
         size_t size = read_record(pending->text + at, pending->length - at, ret);
 
-        assert(size > 0); /* pending_open() and pending_add() let nothing else in */
+        assert(size > 0); /* pending_open() and pending_add() accept only valid records */
         return size;
 }
 
@@ -131,7 +134,7 @@ int pending_add(Pending *pending, const StoreHistory *row) {
                 return -ENOMEM;
         pending->text = grown;
         write_record(grown + pending->length, &record, row);
-        /* What came short is written over by the next. */
+        /* The next row overwrites a truncated one. */
         if (pwrite(pending->fd, grown + pending->length, size, (off_t)pending->length) !=
             (ssize_t)size)
                 return -ENOSPC;
@@ -149,7 +152,7 @@ void pending_empty(Pending *pending) {
                 (void)!ftruncate(pending->fd, 0);
 }
 
-/* --- opening and closing --- */
+/* Keeps the valid records, as long as their ids continue those of the database. */
 
 /* As far as it is whole, and follows on what the database has or had. */
 static void keep_whole(Pending *pending, uint64_t *last) {
@@ -175,11 +178,11 @@ static int read_file(Store *store, Error *reterr) {
         ssize_t n;
 
         if (fstat(pending->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-                (void)error_set(reterr, ERROR_DATA, 0, "%s-pending is no regular file",
+                (void)error_set(reterr, ERROR_DATA, 0, "%s-pending is not a regular file",
                                 store->path);
-                return error_cure(reterr, -EINVAL, "Move it away: holt makes its own.");
+                return error_cure(reterr, -EINVAL, "Move it away: holt makes a new one.");
         }
-        /* No process writes more. */
+        /* No process writes more than this. */
         if (st.st_size > BYTES_MAX + (off_t)sizeof(Record) + RECORD_TEXTS_MAX)
                 st.st_size = BYTES_MAX + (off_t)sizeof(Record) + RECORD_TEXTS_MAX;
         pending->text = malloc((size_t)st.st_size + 1);
@@ -209,7 +212,7 @@ int pending_open(Store *store, Error *reterr) {
         if (r == 0)
                 keep_whole(pending, &store->history_last);
         else
-                pending->fd = fd_close(pending->fd); /* it stays */
+                pending->fd = fd_close(pending->fd); /* its rows are kept */
         return r;
 }
 

@@ -26,9 +26,9 @@ static const Statement statements[] = {
                                 "SELECT " COLUMNS " FROM history WHERE id < ?1 AND name = ?3"
                                 " ORDER BY id DESC LIMIT ?2" },
         [HISTORY_LAST] = { "read the history", "SELECT max(id) FROM history" },
-        /* Code inside can have any number of calls of tools noted, as in the audit: the kind that
-         * there is most of makes room. Counting is the index's; of a kind all of which goes on
-         * nothing can go. */
+        /* As in the audit, code inside can cause any number of rows for tool calls, so the most
+         * frequent name makes room. The index makes counting cheap. Rows of calls that still run
+         * are never removed, so a name with only such rows is skipped. */
         [HISTORY_DROP] = { "make room in the history",
                            "DELETE FROM history WHERE id IN (SELECT id FROM history"
                            " WHERE id < ?1 AND (ended_ms > 0 OR id <= ?3) AND name ="
@@ -38,7 +38,7 @@ static const Statement statements[] = {
                            " AND row.id < ?1 AND (row.ended_ms > 0 OR row.id <= ?3))"
                            " ORDER BY rows DESC, first LIMIT 1) ORDER BY id LIMIT ?2)" },
 };
-static_assert(ELEMENTSOF(statements) == HISTORY_MAX, "every one is in the table");
+static_assert(ELEMENTSOF(statements) == HISTORY_MAX, "every statement is in the table");
 
 static const StatementTable history = { STORE_HISTORY, statements, HISTORY_MAX };
 
@@ -58,12 +58,12 @@ int store_history_start(Store *store, Error *reterr) {
 /* --- writing --- */
 
 static int history_check_row(const StoreHistory *row, Error *reterr) {
-        int r = store_check_text(row->params, "what is called", reterr);
+        int r = store_check_text(row->params, "the description of the call", reterr);
 
-        return r == 0 && row->result ? store_check_text(row->result, "a result", reterr) : r;
+        return r == 0 && row->result ? store_check_text(row->result, "the result", reterr) : r;
 }
 
-/* The newest row stays whatever the cap: so ids only grow. */
+/* The newest row is kept even if it exceeds the cap, so that ids only grow. */
 static int history_insert_row(Store *store, const StoreHistory *row, Error *reterr) {
         int r = statement_run(store, &history, HISTORY_ADD,
                               VALUES(NUMBER(row->id), TEXT(row->name), TEXT(row->params),
@@ -76,7 +76,7 @@ static int history_insert_row(Store *store, const StoreHistory *row, Error *rete
                                        &store->history_before, reterr);
 }
 
-/* The last that an earlier process has done may have been to write these. */
+/* These may include rows that an earlier process has already moved. */
 static int insert_pending(Store *store, Error *reterr) {
         int r = 0;
 
@@ -108,7 +108,7 @@ int store_history_flush(Store *store, Error *reterr) {
         return 0;
 }
 
-/* Into the database, with an entry of the audit where there is one. */
+/* Adds a row to the database, with an entry in the audit if kind is given. */
 static int history_add(Store *store, StoreHistory *row, const char *kind, const char *detail,
                        Error *reterr) {
         _cleanup_(store_rollbackp) Store *transaction = NULL;
@@ -142,7 +142,7 @@ int store_history_begin(Store *store, const char *name, const char *params, uint
 
 int store_history_end(Store *store, uint64_t id, const char *result, uint64_t ended_ms,
                       Error *reterr) {
-        int r = store_check_text(result, "a result", reterr);
+        int r = store_check_text(result, "the result", reterr);
 
         if (r < 0)
                 return r;
@@ -159,7 +159,7 @@ int store_history_put(Store *store, const StoreHistory *row, Error *reterr) {
         if (r < 0)
                 return r;
         added.id = store->history_last + 1;
-        /* Where there is no such file, or no room in it, the database says why. */
+        /* If the file does not exist or has no room, the database's own error says why. */
         if (pending_add(&store->pending, &added) < 0)
                 return history_add(store, &added, NULL, NULL, reterr);
         store->history_last = added.id;
@@ -191,8 +191,8 @@ static int history_read_row(Query *query, StoreHistory *ret, Error *reterr) {
         return r;
 }
 
-/* The newest of all: what a process that was killed has left to one that only reads, or what there
- * is no room for in the database. */
+/* Lists the pending rows, which are the newest. A reader finds them if a process was killed, or if
+ * the database has no room for them. */
 static int list_pending(const Store *store, uint64_t end, const char *name, uint64_t *limit,
                         StoreHistoryFn fn, void *data) {
         int r = 0;
@@ -223,7 +223,7 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
         r = list_pending(store, end, name, &limit, fn, data);
         if (r < 0)
                 return r;
-        /* A process that goes on may have moved them meanwhile. */
+        /* A running process may have moved them meanwhile. */
         if (store->pending.rows > 0 && end > store->history_stored + 1)
                 end = store->history_stored + 1;
         if (name)

@@ -17,7 +17,7 @@ static const Statement statements[] = {
         [KV_KEYS] = { "list the keys", "SELECT CAST(key AS TEXT), length(value) FROM kv"
                                        " WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3" },
 };
-static_assert(ELEMENTSOF(statements) == KV_MAX, "every one is in the table");
+static_assert(ELEMENTSOF(statements) == KV_MAX, "every statement is in the table");
 
 static const StatementTable kv = { STORE_KV, statements, KV_MAX };
 
@@ -40,20 +40,20 @@ static int check_key(const char *key, size_t *ret_length, Error *reterr) {
 
         if (length == 0) {
                 (void)error_set(reterr, ERROR_USAGE, 0, "a key cannot be empty");
-                return error_cure(reterr, -EINVAL, "It has 1 to %d bytes.", STORE_KEY_MAX);
+                return error_cure(reterr, -EINVAL, "A key has 1 to %d bytes.", STORE_KEY_MAX);
         }
         if (length > STORE_KEY_MAX)
                 return store_limit(reterr, EINVAL, "Choose a shorter one.",
-                                   "a key has %zu bytes; %d are the most", length, STORE_KEY_MAX);
+                                   "the key has %zu bytes; the limit is %d", length, STORE_KEY_MAX);
         if (!is_utf8(key, length))
-                return error_set(reterr, ERROR_USAGE, 0, "a key has to be UTF-8");
+                return error_set(reterr, ERROR_USAGE, 0, "a key must be UTF-8");
         *ret_length = length;
         return 0;
 }
 
 /* --- one key --- */
 
-/* *ret_size is what the value of key has, *ret_there whether there is one. */
+/* Finds a key. *ret_size is the size of its value, *ret_there whether it exists. */
 static int kv_find(Store *store, const char *key, size_t length, uint64_t *ret_size,
                    bool *ret_there, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
@@ -68,10 +68,10 @@ static int kv_find(Store *store, const char *key, size_t length, uint64_t *ret_s
         return 0;
 }
 
-/* Whether the key may have a value of that length: by the totals, once it is there. */
+/* Checks by the totals whether the key may get a value of that length. */
 static int kv_check_room(Store *store, const char *key, size_t key_length, size_t length,
                          Error *reterr) {
-        static const char cure[] = "Delete keys that are not needed any more.";
+        static const char cure[] = "Delete keys that you do not need.";
         const StoreSize *cap = &store->caps[STORE_KV];
         uint64_t old, added;
         StoreSize size = { 0 };
@@ -84,9 +84,10 @@ static int kv_check_room(Store *store, const char *key, size_t key_length, size_
         if (r < 0)
                 return r;
         if (!there && size.rows >= cap->rows)
-                return store_limit(reterr, ENOSPC, cure, "the session has %llu keys, and no more",
+                return store_limit(reterr, ENOSPC, cure,
+                                   "the session has %llu keys, which is the limit",
                                    (unsigned long long)cap->rows);
-        /* What is there already may always become smaller. */
+        /* A value may always be replaced by a smaller one, even beyond the limit. */
         added = there ? 0 : key_length;
         if (length + added > old && size.bytes - old + length + added > cap->bytes)
                 return store_limit(reterr, ENOSPC, cure,
@@ -105,8 +106,8 @@ int store_kv_set(Store *store, const char *key, const void *value, size_t length
         if (r < 0)
                 return r;
         if (length > STORE_VALUE_MAX)
-                return store_limit(reterr, EINVAL, "Keep it in a file of the session.",
-                                   "a value has %zu bytes; %d are the most", length,
+                return store_limit(reterr, EINVAL, "Store the value in a file of the session.",
+                                   "the value has %zu bytes; the limit is %d", length,
                                    STORE_VALUE_MAX);
         r = store_begin(store, &transaction, reterr);
         if (r == 0)
@@ -163,8 +164,8 @@ int store_kv_delete(Store *store, const char *key, bool *ret_deleted, Error *ret
 
 /* --- listing --- */
 
-/* The first key that is behind all that start with prefix. There is none that starts with 0xff,
- * which is no byte of UTF-8; so that is behind all. */
+/* Changes prefix to the first key after all keys that start with it. 0xff is not a byte of UTF-8,
+ * so "\xff" sorts after all keys. */
 static size_t kv_successor(char *prefix, size_t length) {
         while (length > 0 && prefix[length - 1] == '\xff')
                 length--;
@@ -179,7 +180,7 @@ int store_kv_keys(Store *store, const char *prefix, const char *after, uint64_t 
                   StoreKeyFn fn, void *data, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
         const bool behind = strcmp(after, prefix) >= 0;
-        /* Its own NUL makes a text the first that is behind it. */
+        /* With its NUL, the text is the first key after it. */
         const char *from = behind ? after : prefix;
         const size_t from_length = strlen(from) + (behind && *after);
         const char *key = NULL;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the file, and how an older one becomes that. A migration that has been in a release is
- * never changed: another row comes behind it. */
+/* The tables of the file, and the steps from older versions. A migration that was in a release is
+ * never changed: a new row is added after it. */
 #include "store/store-internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Small columns come first: what is large lies in pages of its own, which then need not be read.
- * length() of a text counts characters, of a blob bytes. */
+/* Small columns come first: a large value lies in pages of its own, which then need not be read.
+ * length() counts the characters of a text, and the bytes of a blob. */
 static const char version_1[] =
         "PRAGMA application_id = 0x686f6c74;"
 
         "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT;"
 
-        /* Keys are blobs so that their order is that of their bytes. */
+        /* Keys are blobs, so that they sort by their bytes. */
         "CREATE TABLE kv (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, value BLOB NOT NULL)"
         " STRICT;"
 
@@ -62,7 +62,7 @@ const Migration store_migrations[] = {
 };
 const size_t store_migrations_count = ELEMENTSOF(store_migrations);
 
-/* All that the last version has, in byte order. */
+/* All names of the last version, in byte order. */
 static const char *const schema_names[] = {
         "audit",          "audit_delete",   "audit_insert", "audit_kind",     "history",
         "history_delete", "history_insert", "history_name", "history_update", "kv",
@@ -72,15 +72,15 @@ static const char *const schema_names[] = {
 enum { SCHEMA_NAMES, SCHEMA_VERSION, SCHEMA_APPLICATION, SCHEMA_MAX };
 
 static const Statement statements[] = {
-        /* What SQLite has made for itself, as the indexes of unique columns, is not ours to know.
-         */
+        /* Names that SQLite makes for itself, such as the indexes of unique columns, are not
+         * checked. */
         [SCHEMA_NAMES] = { "read the tables",
                            "SELECT name FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
                            " ORDER BY name" },
         [SCHEMA_VERSION] = { "read the version", "PRAGMA user_version" },
         [SCHEMA_APPLICATION] = { "read the kind", "PRAGMA application_id" },
 };
-static_assert(ELEMENTSOF(statements) == SCHEMA_MAX, "every one is in the table");
+static_assert(ELEMENTSOF(statements) == SCHEMA_MAX, "every statement is in the table");
 
 static const StatementTable schema = { STORE_SCHEMA, statements, SCHEMA_MAX };
 
@@ -100,7 +100,7 @@ int store_check_schema(Store *store, Error *reterr) {
         if (r < 0)
                 return r;
         if (same != count || count != ELEMENTSOF(schema_names))
-                return store_damaged(store, reterr, "has not the tables that holt makes");
+                return store_damaged(store, reterr, "does not have holt's tables");
         return 0;
 }
 
@@ -139,14 +139,15 @@ int store_check_version(const Store *store, uint64_t application_id, uint64_t ve
         int r;
 
         if (application_id != STORE_APPLICATION_ID)
-                return store_damaged(store, reterr, "is a database, but none of holt's");
+                return store_damaged(store, reterr, "is a database, but not holt's");
         if (version == 0)
                 return store_damaged(store, reterr, "has no version");
         if (version <= (uint64_t)newest)
                 return 0;
-        r = error_set(reterr, ERROR_DATA, 0, "%s is of version %llu; this holt knows up to %d",
-                      store->path, (unsigned long long)version, newest);
-        return error_cure(reterr, r, "A newer holt has written it: use that one.");
+        r = error_set(reterr, ERROR_DATA, 0,
+                      "%s has version %llu; this holt supports versions up to %d", store->path,
+                      (unsigned long long)version, newest);
+        return error_cure(reterr, r, "A newer holt has written it. Use that one.");
 }
 
 int store_migrate(Store *store, const Migration *migrations, size_t count, Error *reterr) {
@@ -162,8 +163,9 @@ int store_migrate(Store *store, const Migration *migrations, size_t count, Error
         if (r < 0)
                 return r;
         if (store->mode == STORE_READ && version < (uint64_t)newest) {
-                r = error_set(reterr, ERROR_BUSY, EAGAIN, "%s is of an older holt", store->path);
-                return error_cure(reterr, r, "Start the session once: that brings it up to date.");
+                r = error_set(reterr, ERROR_BUSY, EAGAIN, "%s was made by an older holt",
+                              store->path);
+                return error_cure(reterr, r, "Start the session once to update the file.");
         }
         for (size_t i = 0; i < count && r == 0; i++)
                 if ((uint64_t)migrations[i].version > version)

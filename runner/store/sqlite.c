@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library: how it is set up, and what its errors mean. */
+/* Sets up the SQLite library, and translates its errors. */
 #include "store/store-internal.h"
 
 #include <errno.h>
@@ -8,9 +8,10 @@
 
 /* --- set up --- */
 
-/* SQLite's own makes an absolute path by lstat(2) of each part of it and follows links as it goes
- * (os_unix.c, unixFullPathname): from /proc/self/fd/N it would get to a path that the keeper may
- * not walk, and that another may rename. store_open() gives one that is absolute and stays true. */
+/* Replaces SQLite's own xFullPathname. That one makes a path absolute by lstat(2) of each part, and
+ * follows links (os_unix.c, unixFullPathname). From /proc/self/fd/N it would get a path that the
+ * keeper may not walk, and that another process may rename. store_open() gives a path that is
+ * absolute and stays valid. */
 static int sqlite_file_full_path(sqlite3_vfs *vfs, const char *name, int size, char *out) {
         size_t length = strlen(name);
 
@@ -24,13 +25,13 @@ static int sqlite_file_full_path(sqlite3_vfs *vfs, const char *name, int size, c
 static int sqlite_file_configure(void) {
         int rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
 
-        /* Each costs memory that a keeper has for as long as its session lives: counters, pages and
-         * slots that are set aside at the start. */
+        /* Counters, and pages and slots set aside at the start, cost memory for the whole life of a
+         * keeper. */
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_MMAP_SIZE, (sqlite3_int64)0, (sqlite3_int64)0);
-        /* A path is never a URI, whatever the library was built with. */
+        /* A path is never a URI, however the library was built. */
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_URI, 0);
         return rc ? rc : sqlite3_initialize();
 }
@@ -54,7 +55,7 @@ int store_library(const char **ret_vfs, Error *reterr) {
                 vfs.zName = "holt";
                 vfs.xFullPathname = sqlite_file_full_path;
                 (void)sqlite3_vfs_register(&vfs, 0);
-                /* It reads /dev/urandom the first time, which the keeper later may not open. */
+                /* The first use reads /dev/urandom, which the keeper cannot open later. */
                 sqlite3_randomness(sizeof(byte), &byte);
         }
         *ret_vfs = vfs.zName;
@@ -63,26 +64,28 @@ int store_library(const char **ret_vfs, Error *reterr) {
 
 /* --- errors --- */
 
-#define CURE_DISK "Make room on that file system, or in the quota on it, and try again."
-/* A log that belongs to another file would be taken for the copy's. */
+#define CURE_DISK "Free space on that file system or in your quota, and try again."
+/* SQLite would take the log of another file for the copy's own. */
 #define CURE_DATA                                                                                  \
-        "Remove the session and make it anew; or put a copy of the file back in its place, once "  \
-        "what lies beside it with -wal and -shm at its end is gone.\n"                             \
-        "What can still be read of it is printed by: sqlite3 FILE .recover"
+        "Remove the session and make it again. Or put a copy of the file back in its place, "      \
+        "after you have removed "                                                                  \
+        "the files beside it that end in -wal and -shm.\n"                                         \
+        "To print what can still be read: sqlite3 FILE .recover"
 
-/* Looked up by the extended code first, then by the primary one. */
+/* SQLite's codes: the extended code is looked up first, then the primary one. */
 static const struct {
         int code;
         ErrorKind kind;
-        int errnum; /* where the system has said none */
+        int errnum; /* used if the system gave none */
         const char *text;
         const char *cure;
 } results[] = {
         { SQLITE_CORRUPT, ERROR_DATA, 0, "the database is damaged", CURE_DATA },
-        { SQLITE_NOTADB, ERROR_DATA, 0, "it is no database", CURE_DATA },
-        /* Longer than anything that we write. */
+        { SQLITE_NOTADB, ERROR_DATA, 0, "the file is not a database", CURE_DATA },
+        /* holt writes nothing of that length. */
         { SQLITE_TOOBIG, ERROR_DATA, 0, "the database is damaged", CURE_DATA },
-        /* No statement of ours is wrong by itself: tables or columns are not those we made. */
+        /* holt's statements are correct, so the tables or columns must differ from those that holt
+         * made. */
         { SQLITE_ERROR, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
         { SQLITE_CONSTRAINT, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
         { SQLITE_MISMATCH, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
@@ -94,16 +97,16 @@ static const struct {
         { SQLITE_PROTOCOL, ERROR_BUSY, EBUSY, "other processes are opening it",
           "Try again once they have finished." },
         { SQLITE_IOERR_SHMSIZE, ERROR_LIMIT, ENOSPC, "the disk is full", CURE_DISK },
-        { SQLITE_READONLY_DBMOVED, ERROR_MISSING, ENOENT, "the file has been removed",
-          "End the session, and start it again." },
-        { SQLITE_READONLY, ERROR_SETUP, EACCES, "it may only be read",
-          "Give its owner the right to write it and its directory." },
-        { SQLITE_PERM, ERROR_SETUP, EACCES, "it may not be opened", "" },
-        { SQLITE_AUTH, ERROR_SETUP, EACCES, "it may not be opened", "" },
+        { SQLITE_READONLY_DBMOVED, ERROR_MISSING, ENOENT, "the file was removed",
+          "Stop the session, and start it again." },
+        { SQLITE_READONLY, ERROR_SETUP, EACCES, "it is read-only",
+          "Let its owner write it and its directory." },
+        { SQLITE_PERM, ERROR_SETUP, EACCES, "permission to open it is denied", "" },
+        { SQLITE_AUTH, ERROR_SETUP, EACCES, "permission to open it is denied", "" },
         { SQLITE_CANTOPEN, ERROR_SETUP, EIO, "it cannot be opened",
-          "Its directory has to be there, and writable." },
-        { SQLITE_IOERR, ERROR_SETUP, EIO, "the disk does not work as it should",
-          "Look at what the kernel says of the disk: dmesg" },
+          "Its directory must exist and be writable." },
+        { SQLITE_IOERR, ERROR_SETUP, EIO, "the disk reported an error",
+          "Read the kernel's messages about the disk: dmesg" },
 };
 
 static size_t result_row(int rc) {
@@ -117,8 +120,8 @@ static bool is_no_memory(int rc) {
         return (rc & 0xff) == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM;
 }
 
-/* What the system has said of a failed read, write or sync: the log's, or else the file's.
- * sqlite3_system_errno() does not have it where a commit has failed. */
+/* Returns the errno of a failed read, write or sync: the log's, or else the file's. After a failed
+ * commit, sqlite3_system_errno() does not have it. */
 static int file_errno(const Store *store) {
         static const int files[] = { SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER };
         int errnum = 0;
@@ -158,7 +161,7 @@ int store_error(const Store *store, int rc, const char *what, Error *reterr) {
         if (i == ELEMENTSOF(results))
                 i = result_row(rc & 0xff);
         if (i == ELEMENTSOF(results))
-                return error_set(reterr, ERROR_SETUP, errnum, "cannot %s in %s: SQLite says: %s",
+                return error_set(reterr, ERROR_SETUP, errnum, "cannot %s in %s: SQLite reports: %s",
                                  what, store->path, sqlite3_errstr(rc));
         r = error_set(reterr, results[i].kind, errnum > 0 ? errnum : results[i].errnum,
                       "cannot %s in %s: %s", what, store->path, results[i].text);

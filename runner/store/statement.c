@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements and transactions. Nothing else binds or steps. */
+/* Statements and transactions. No other file binds parameters or steps. */
 #include "store/store-internal.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static int statement_bind(sqlite3_stmt *handle, int at, const Value *value) {
         case VALUE_TEXT:
                 return sqlite3_bind_text(handle, at, value->data, -1, SQLITE_STATIC);
         case VALUE_BLOB:
-                /* A NULL pointer would be NULL, not an empty value. */
+                /* A NULL pointer would bind NULL instead of an empty value. */
                 return sqlite3_bind_blob64(handle, at, value->number > 0 ? value->data : "",
                                            value->number, SQLITE_STATIC);
         case VALUE_NUMBER:
@@ -43,7 +43,7 @@ int query_start(Store *store, const StatementTable *table, size_t which, const V
         r = statement_prepare(store, statement, handle, reterr);
         if (r < 0)
                 return r;
-        /* Whoever is called for a row may not come back to what hands it out. */
+        /* A row's handler must not run the statement that gave it the row. */
         assert(!sqlite3_stmt_busy(*handle));
         assert((size_t)sqlite3_bind_parameter_count(*handle) == values_count);
         *ret = (Query){ .store = store, .statement = statement, .handle = *handle };
@@ -69,7 +69,7 @@ int query_next(Query *query, Error *reterr) {
 void query_end(Query *query) {
         if (!query->handle)
                 return;
-        /* It says again what the last step has said. */
+        /* The result is that of the last step, which was handled. */
         (void)sqlite3_reset(query->handle);
         (void)sqlite3_clear_bindings(query->handle);
         query->handle = NULL;
@@ -88,7 +88,7 @@ int query_blob(Query *query, int column, const void **ret, size_t *ret_length, E
         const void *bytes = sqlite3_column_blob(query->handle, column);
         const size_t length = (size_t)sqlite3_column_bytes(query->handle, column);
 
-        /* An empty one is NULL, too. */
+        /* SQLite returns NULL for an empty value, too. */
         if (!bytes && length > 0)
                 return error_oom(reterr);
         *ret = bytes ? bytes : "";
@@ -123,7 +123,8 @@ static const Statement transaction_statements[] = {
         [BEGIN] = { "begin a write", "BEGIN IMMEDIATE" },
         [COMMIT] = { "finish a write", "COMMIT" },
 };
-static_assert(ELEMENTSOF(transaction_statements) == TRANSACTION_MAX, "every one is in the table");
+static_assert(ELEMENTSOF(transaction_statements) == TRANSACTION_MAX,
+              "every statement is in the table");
 
 static const StatementTable transactions = { STORE_TRANSACTION, transaction_statements,
                                              TRANSACTION_MAX };
@@ -147,8 +148,8 @@ int store_commit(Store **store, Error *reterr) {
 }
 
 void store_rollbackp(Store **store) {
-        /* Where the disk is full, SQLite has rolled back already. If this fails the next write
-         * can't begin, and says so. */
+        /* On a full disk, SQLite has rolled back already. If this fails, the next write cannot
+         * begin, and reports why. */
         if (*store && !sqlite3_get_autocommit((*store)->db))
                 (void)sqlite3_exec((*store)->db, "ROLLBACK", NULL, NULL, NULL);
         *store = NULL;

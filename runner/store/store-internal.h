@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share. The unit tests include it, to lower caps and to break things.
- */
+/* Declarations that the files of this folder share. Unit tests use them to lower the caps and to
+ * cause failures. */
 #pragma once
 
 #include <sqlite3.h>
@@ -9,7 +9,7 @@
 #include "base/time.h"
 #include "store/store.h"
 
-/* Whose statement, cap and total it is. */
+/* The modules, which have their own statements, caps and totals. */
 typedef enum StoreModule {
         STORE_SELF, /* meta, totals */
         STORE_TRANSACTION,
@@ -22,34 +22,34 @@ typedef enum StoreModule {
 
 typedef struct StoreSize {
         uint64_t rows;
-        uint64_t bytes; /* of all that a client has written into them */
+        uint64_t bytes; /* bytes of everything that clients have stored in the rows */
 } StoreSize;
 
-enum { STORE_STATEMENTS_MAX = 8 }; /* of one module */
+enum { STORE_STATEMENTS_MAX = 8 }; /* number of statements of one module */
 
-/* Rows of the history that are written down, but not in the database yet: history-pending.c. */
+/* Rows of the history that are on the disk, but not in the database yet (history-pending.c). */
 typedef struct Pending {
-        int dir_fd; /* the store's */
-        char *name; /* of the file, in dir_fd */
-        int fd;     /* FD_NONE without a file */
-        char *text; /* its content, whole records */
+        int dir_fd; /* borrowed from the store */
+        char *name; /* owned: name of the file in dir_fd */
+        int fd;     /* FD_NONE if there is no file */
+        char *text; /* owned: content of the file, only whole records */
         size_t length;
         size_t rows;
-        void (*fn)(void *data); /* store_on_pending() */
+        void (*fn)(void *data); /* set by store_on_pending() */
         void *data;
 } Pending;
 
 struct Store {
         sqlite3 *db;
         StoreMode mode;
-        int dir_fd; /* the way to all its files: see store_register_vfs() */
-        char *name; /* in dir_fd */
-        char *path; /* for messages */
-        bool made;  /* by this process, and not finished: it goes if opening fails */
-        StoreSize caps[STORE_MODULE_MAX]; /* none of the first three */
-        uint64_t history_before;          /* what an earlier process began has an id up to this */
-        uint64_t history_stored;          /* the newest row's id in the database */
-        uint64_t history_last;            /* ... or pending */
+        int dir_fd; /* owned: all files are opened below it; see store_register_vfs() */
+        char *name; /* owned: name of the database in dir_fd */
+        char *path; /* owned: path for messages */
+        bool made;  /* this process has made the file; it is removed if opening fails */
+        StoreSize caps[STORE_MODULE_MAX]; /* STORE_SELF has no caps */
+        uint64_t history_before;          /* highest id of rows that an earlier process began */
+        uint64_t history_stored;          /* id of the newest row in the database */
+        uint64_t history_last;            /* id of the newest row, including pending ones */
         Pending pending;
         sqlite3_stmt *statements[STORE_MODULE_MAX][STORE_STATEMENTS_MAX];
 };
@@ -60,24 +60,26 @@ static inline void store_freep(Store **store) {
 
 /* --- sqlite.c: the library --- */
 
-/* The name of the VFS to open databases by. Configures the library the first time. 0 or a negative
- * errno. */
+/* Returns in *ret_vfs the name of the VFS for opening databases. The first call configures the
+ * library. Returns 0 or a negative errno. */
 int store_library(const char **ret_vfs, Error *reterr);
 
-/* Turns a result of SQLite's, or the error that the connection has last had, into an Error: "cannot
- * WHAT in PATH: ...". Returns a negative errno. */
+/* Makes an Error, "cannot WHAT in PATH: ...", from a result code of SQLite, or from the
+ * connection's last error. Returns a negative errno. */
 int store_error(const Store *store, int rc, const char *what, Error *reterr);
-/* For what SQLite does not see: ERROR_DATA, "PATH ...", with its cure. Returns -EINVAL. */
+/* Makes an ERROR_DATA, "PATH ...", with a cure, for damage that SQLite does not see. Returns
+ * -EINVAL. */
 int store_damaged(const Store *store, Error *reterr, const char *fmt, ...) _printf_(3, 4);
 
 /* --- statement.c --- */
 
 typedef struct Statement {
-        const char *what; /* goes behind "cannot" */
+        const char *what; /* follows "cannot" in messages */
         const char *sql;
 } Statement;
 
-/* A module's statements, by its own enum. Each is prepared when it is first needed, and kept. */
+/* The statements of a module, indexed by its own enum. Each is prepared at its first use, and
+ * kept. */
 typedef struct StatementTable {
         StoreModule module;
         const Statement *rows;
@@ -85,19 +87,19 @@ typedef struct StatementTable {
 } StatementTable;
 
 typedef enum ValueType {
-        VALUE_TEXT, /* NULL for none */
+        VALUE_TEXT, /* data is NULL for an SQL NULL */
         VALUE_BLOB,
         VALUE_NUMBER,
 } ValueType;
 
-/* What a parameter is bound to: borrowed until the statement has ended. */
+/* The value of a parameter, borrowed until the statement has ended. */
 typedef struct Value {
         ValueType type;
         const void *data;
-        uint64_t number; /* or the length of data; past INT64_MAX it is that */
+        uint64_t number; /* the number, or the length of data; larger numbers become INT64_MAX */
 } Value;
 
-/* Its versions do not agree on this. */
+/* The versions of clang-format disagree about these macros. */
 /* clang-format off */
 #define TEXT(text)                                                                                 \
         { .type = VALUE_TEXT, .data = (text) }
@@ -106,7 +108,7 @@ typedef struct Value {
 #define NUMBER(value)                                                                              \
         { .type = VALUE_NUMBER, .number = (value) }
 /* clang-format on */
-/* The parameters of a statement, in its order: two arguments of the functions below. */
+/* The parameters of a statement, in its order. Expands to two arguments of the functions below. */
 #define VALUES(...) (const Value[]){ __VA_ARGS__ }, ELEMENTSOF(((const Value[]){ __VA_ARGS__ }))
 #define NO_VALUES NULL, 0
 
@@ -116,39 +118,41 @@ typedef struct Query {
         sqlite3_stmt *handle;
 } Query;
 
-/* Prepares, binds; ret is for query_next(), and ends with query_end(). 0 or a negative errno. */
+/* Prepares a statement and binds its values. *ret is used with query_next() and must end with
+ * query_end(). Returns 0 or a negative errno. */
 int query_start(Store *store, const StatementTable *table, size_t which, const Value *values,
                 size_t values_count, Query *ret, Error *reterr);
-/* 1 with a row, 0 when there is none any more, or a negative errno. */
+/* Returns 1 for a row, 0 after the last row, or a negative errno. */
 int query_next(Query *query, Error *reterr);
-/* Legal on one that has not been started. */
+/* Ends a query. query may be one that was never started. */
 void query_end(Query *query);
 
-/* A column of the row: borrowed until the next call. *ret is NULL where it is NULL. -ENOMEM. */
+/* Returns a column of the row, borrowed until the next call. *ret is NULL for an SQL NULL. Returns
+ * 0 or -ENOMEM. */
 int query_text(Query *query, int column, const char **ret, Error *reterr);
 int query_blob(Query *query, int column, const void **ret, size_t *ret_length, Error *reterr);
 uint64_t query_number(const Query *query, int column);
 
-/* All of a statement that has no rows. 0 or a negative errno. */
+/* Runs a statement without result rows. Returns 0 or a negative errno. */
 int statement_run(Store *store, const StatementTable *table, size_t which, const Value *values,
                   size_t values_count, Error *reterr);
 
-/* A write: *ret is the store until store_commit(), and where that doesn't come to pass
- * store_rollbackp() takes all back at the end of its scope. */
+/* Begins a write. *ret is the store until store_commit(). If that is not called, store_rollbackp()
+ * undoes the write at the end of the variable's scope. */
 int store_begin(Store *store, Store **ret, Error *reterr);
 int store_commit(Store **store, Error *reterr);
 void store_rollbackp(Store **store);
 
 /* --- audit.c --- */
 
-/* store_audit_add(), within a transaction. */
+/* Does the work of store_audit_add(), within a transaction. */
 int store_audit_insert(Store *store, const char *kind, const char *detail, uint64_t at_ms,
                        Error *reterr);
 
 /* --- schema.c --- */
 
 typedef struct Migration {
-        int version; /* what the database has once it is through */
+        int version; /* version of the database after this migration */
         const char *sql;
 } Migration;
 
@@ -156,52 +160,54 @@ extern const Migration store_migrations[];
 extern const size_t store_migrations_count;
 
 enum {
-        STORE_APPLICATION_ID = 0x686f6c74, /* "holt" */
+        STORE_APPLICATION_ID = 0x686f6c74, /* the bytes "holt" */
 };
 
-/* Whether it is one of ours that we know: by its header, and again by what SQLite reads. 0, or
- * -EINVAL with an ERROR_DATA. */
+/* Checks whether the file is a holt database of a known version. It is called with the numbers of
+ * the header, and again with those that SQLite reads. Returns 0, or -EINVAL with an ERROR_DATA. */
 int store_check_version(const Store *store, uint64_t application_id, uint64_t version, int newest,
                         Error *reterr);
-/* Brings a database to the last of the migrations, each in a transaction of its own. One to be only
- * read has to be there already; a newer one is ERROR_DATA. */
+/* Updates a database to the last migration; each runs in a transaction of its own. A database that
+ * is only read must be up to date. A newer one gives ERROR_DATA. */
 int store_migrate(Store *store, const Migration *migrations, size_t count, Error *reterr);
-/* Whether the tables are those of the last migration. */
+/* Checks whether the tables are those of the last migration. */
 int store_check_schema(Store *store, Error *reterr);
 
 /* --- store.c --- */
 
-/* Rows and bytes of a module, which triggers keep: no write counts. */
+/* Reads the numbers of rows and bytes of a module. Triggers keep them, so that no write has to
+ * count. */
 int store_size(Store *store, StoreModule module, StoreSize *ret, Error *reterr);
 
-/* A cap is reached: ERROR_LIMIT. Returns -errnum. */
+/* Makes an ERROR_LIMIT for a cap that is reached. Returns -errnum. */
 int store_limit(Error *reterr, int errnum, const char *cure, const char *fmt, ...) _printf_(4, 5);
-/* Whether a text of history or audit is short enough. 0 or -E2BIG. */
+/* Checks the length of a text of the history or audit. Returns 0 or -E2BIG. */
 int store_check_text(const char *text, const char *what, Error *reterr);
 
-/* Deletes the oldest rows of a module, 1 % at a time, until the cap is not exceeded. which of table
- * does it, by three parameters: the id that they have to be below, newest; how many; and *over,
- * where that is not NULL. -ENOSPC where none may be deleted. */
+/* Deletes the oldest rows of a module, 1 % at a time, until its cap is met. Statement which of
+ * table deletes them. Its parameters are newest (the ids must be lower), the number of rows, and
+ * *over if over is not NULL. Returns -ENOSPC if no row may be deleted. */
 int store_make_room(Store *store, const StatementTable *table, size_t which, uint64_t newest,
                     const uint64_t *over, Error *reterr);
 
 /* --- history-pending.c --- */
 
-/* Takes what an earlier process has left, whose newest id is history_last then. 0 or a negative
- * errno. */
+/* Reads the rows that an earlier process has left, and sets history_last to the newest id. Returns
+ * 0 or a negative errno. */
 int pending_open(Store *store, Error *reterr);
-/* Removes the file where nothing is pending any more, unless it was only read. */
+/* Closes the file, and removes it if nothing is pending and it was opened for writing. */
 void pending_close(Store *store);
-/* Whether it is time that the database takes what is here. */
+/* Returns whether the database should take the pending rows now. */
 bool pending_is_full(const Pending *pending);
-/* Appends a row: safe from now on. A negative errno, and nothing has changed. */
+/* Appends a row to the file. Returns 0, or a negative errno if nothing has changed. */
 int pending_add(Pending *pending, const StoreHistory *row);
-/* The row at that place of pending->text, which it borrows from; the bytes that it takes there. */
+/* Reads the row at that offset of pending->text, and borrows its texts from there. Returns the
+ * record's size. */
 size_t pending_read(const Pending *pending, size_t at, StoreHistory *ret);
-/* The database has them. */
+/* Drops the rows, because the database has them. */
 void pending_empty(Pending *pending);
 
 /* --- history.c --- */
 
-/* What is there has been begun by an earlier process: it is over, whatever became of it. */
+/* Marks the existing rows as begun by an earlier process: their calls are over. */
 int store_history_start(Store *store, Error *reterr);

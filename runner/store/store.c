@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation. SQLite is given one path, /proc/self/fd/N/NAME, N being an fd of the
- * directory that the store owns. So whatever it looks up later (the log and its index beside the
- * file, the directory to be synced) goes by that fd: no directory above has to be searchable, and
- * one that is renamed stays the same.
+/* Theory of operation. SQLite gets one path, /proc/self/fd/N/NAME. N is an fd of the directory,
+ * which the store owns. So all later lookups go through that fd: the log and its index beside the
+ * file, and the directory to be synced. No directory above must be searchable, and renaming one
+ * changes nothing.
  *
- * A file is refused before SQLite reads, and so might write, anything but its header; and until the
- * last step of opening has accepted it nothing is checkpointed into it.
+ * A file is refused before SQLite reads more than its header, because reading may cause writing.
+ * Nothing is checkpointed into the file until the last step of opening has accepted it.
  *
- * Damage within is found where it is met: a check of all pages would take seconds at the largest
- * size. Opening reads the header, compares its number of pages with the file's size, and reads the
- * schema. */
+ * Damage inside the file is reported when it is found: a check of all pages would take seconds at
+ * the largest size. Opening reads the header, compares its number of pages with the file's size,
+ * and reads the schema. */
 #include "store/store-internal.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ enum {
         PAGES_AT = 28,
         VERSION_AT = 60,
         APPLICATION_AT = 68,
-        PAGES_VALID_AT = 92, /* what CHANGES was when PAGES was written */
+        PAGES_VALID_AT = 92, /* value of CHANGES when PAGES was written */
 };
 
 /* --- statements, meta and totals --- */
@@ -37,14 +37,14 @@ enum {
 enum { META_SET, META_GET, TOTALS_GET, USE_LOG, SELF_MAX };
 
 static const Statement statements[] = {
-        [META_SET] = { "write what the session is",
+        [META_SET] = { "write a setting of the session",
                        "INSERT INTO meta (name, value) VALUES (?1, ?2)"
                        " ON CONFLICT (name) DO UPDATE SET value = excluded.value" },
-        [META_GET] = { "read what the session is", "SELECT value FROM meta WHERE name = ?1" },
+        [META_GET] = { "read a setting of the session", "SELECT value FROM meta WHERE name = ?1" },
         [TOTALS_GET] = { "read the totals", "SELECT count, bytes FROM totals WHERE name = ?1" },
         [USE_LOG] = { "set up the log", "PRAGMA journal_mode = WAL" },
 };
-static_assert(ELEMENTSOF(statements) == SELF_MAX, "every one is in the table");
+static_assert(ELEMENTSOF(statements) == SELF_MAX, "every statement is in the table");
 
 static const StatementTable self = { STORE_SELF, statements, SELF_MAX };
 
@@ -89,7 +89,7 @@ int store_size(Store *store, StoreModule module, StoreSize *ret, Error *reterr) 
         if (r < 0)
                 return r;
         if (r == 0)
-                return store_damaged(store, reterr, "has no total of %s", names[module]);
+                return store_damaged(store, reterr, "does not have the total of %s", names[module]);
         *ret = (StoreSize){ query_number(&query, 0), query_number(&query, 1) };
         return 0;
 }
@@ -105,7 +105,7 @@ int store_limit(Error *reterr, int errnum, const char *cure, const char *fmt, ..
         va_end(args);
         if (!text)
                 return error_oom(reterr);
-        /* The sentence says it all: "No space left on device" behind it would mislead. */
+        /* No errno is added: "No space left on device" would mislead here. */
         (void)error_set(reterr, ERROR_LIMIT, 0, "%s", text);
         return error_cure(reterr, -errnum, "%s", cure);
 }
@@ -113,7 +113,7 @@ int store_limit(Error *reterr, int errnum, const char *cure, const char *fmt, ..
 int store_check_text(const char *text, const char *what, Error *reterr) {
         if (strlen(text) <= STORE_TEXT_MAX)
                 return 0;
-        return store_limit(reterr, E2BIG, "Write less of it down.", "%s is longer than %d bytes",
+        return store_limit(reterr, E2BIG, "Write a shorter text.", "%s is longer than %d bytes",
                            what, STORE_TEXT_MAX);
 }
 
@@ -134,9 +134,9 @@ int store_make_room(Store *store, const StatementTable *table, size_t which, uin
                 if (r < 0)
                         return r;
                 if (sqlite3_changes64(store->db) == 0)
-                        return store_limit(reterr, ENOSPC, "Wait until some of it has ended.",
-                                           "%s holds all that it may, and all of it goes on",
-                                           store->path);
+                        return store_limit(reterr, ENOSPC,
+                                           "Wait until some of the calls have ended.",
+                                           "%s is full, and all its calls still run", store->path);
         }
 }
 
@@ -157,7 +157,7 @@ static int store_open_directory(Store *store, Error *reterr) {
         if (store->dir_fd < 0)
                 return error_set(reterr, errno == ENOENT ? ERROR_MISSING : ERROR_SETUP, errno,
                                  "cannot open the directory %s", directory);
-        /* "/proc/self/fd/7" says nothing to a person. */
+        /* People need the real path, not "/proc/self/fd/7". */
         r = path_of_fd(store->dir_fd, real);
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot read /proc/self/fd");
@@ -168,8 +168,8 @@ static int store_open_directory(Store *store, Error *reterr) {
         return private_check(store->dir_fd, "", real, reterr);
 }
 
-/* The files that SQLite and the history have beside the database. Nobody else can write in their
- * directory, so they stay what they are found to be. */
+/* Checks the files beside the database. Nobody else can write in their directory, so they cannot
+ * change after the check. */
 static int check_private(const Store *store, Error *reterr) {
         static const char *const suffixes[] = { "", "-journal", "-wal", "-shm", "-pending" };
         int r = 0;
@@ -184,7 +184,8 @@ static int check_private(const Store *store, Error *reterr) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* SQLite would make it by the umask, and gives the files beside it the mode that it has. */
+/* Makes the file itself, because SQLite would use the umask. The files beside it get the same mode
+ * from SQLite. */
 static int store_make_file(Store *store, Error *reterr) {
         int fd = openat(store->dir_fd, store->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
@@ -202,10 +203,10 @@ static int store_refuse_file(const Store *store, int errnum, Error *reterr) {
 
         if (errnum != ENOENT)
                 return r;
-        return error_cure(reterr, r,
-                          "Without it there is no session: put a copy of the file back in its "
-                          "place; or take what you need out of that directory, and the rest away "
-                          "by holt rm.");
+        return error_cure(
+                reterr, r,
+                "The session cannot work without it. Put a copy of the file back in its place. Or "
+                "save what you need from that directory, and remove the session with holt rm.");
 }
 
 static int find_file(Store *store, Error *reterr) {
@@ -213,11 +214,11 @@ static int find_file(Store *store, Error *reterr) {
 
         if (store->mode == STORE_CREATE)
                 return store_make_file(store, reterr);
-        /* A fifo would be waited for. */
+        /* Opening a FIFO would wait. */
         if (fstatat(store->dir_fd, store->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return store_refuse_file(store, errno, reterr);
         if (!S_ISREG(st.st_mode))
-                return store_damaged(store, reterr, "is no regular file");
+                return store_damaged(store, reterr, "is not a regular file");
         return check_private(store, reterr);
 }
 
@@ -237,7 +238,7 @@ static int open_database(Store *store, Error *reterr) {
                 return store_error(store, rc, "open the database", reterr);
         (void)sqlite3_extended_result_codes(store->db, 1);
         (void)sqlite3_busy_timeout(store->db, BUSY_MS);
-        /* SQLite is content with less than it was asked for. */
+        /* SQLite silently opens a file read-only if it cannot write it. */
         if (store->mode != STORE_READ && sqlite3_db_readonly(store->db, "main") != 0)
                 return store_error(store, SQLITE_READONLY, "open the database", reterr);
         return 0;
@@ -247,7 +248,7 @@ static uint32_t store_number(const uint8_t *at) {
         return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Whether the log has something in it, which is then newer than what the file says of itself. */
+/* Returns whether the log has contents. They are newer than the file's header. */
 static bool has_log(const Store *store) {
         char name[NAME_MAX + 1];
         struct stat st;
@@ -262,17 +263,17 @@ static int store_check_size(Store *store, const uint8_t *header, uint64_t size, 
 
         page = page == 1 ? 65536 : page;
         if (page < 512 || (page & (page - 1)) != 0)
-                return store_damaged(store, reterr, "is damaged: it has no size of pages");
+                return store_damaged(store, reterr, "is damaged: its page size is invalid");
         if (store_number(header + CHANGES_AT) != store_number(header + PAGES_VALID_AT) ||
             has_log(store))
                 return 0;
         if (size % page != 0 || size / page < store_number(header + PAGES_AT))
-                return store_damaged(store, reterr, "is cut short");
+                return store_damaged(store, reterr, "is truncated");
         return 0;
 }
 
-/* By SQLite's own fd: to close another of the same file would take away the locks that this process
- * has on it (fcntl(2), POSIX record locks). */
+/* Uses SQLite's own fd. Closing another fd of the same file would release this process's locks on
+ * it (fcntl(2), POSIX record locks). */
 static int check_header(Store *store, Error *reterr) {
         static const char magic[16] = "SQLite format 3";
         const int newest = store_migrations[store_migrations_count - 1].version;
@@ -291,15 +292,15 @@ static int check_header(Store *store, Error *reterr) {
         if (size == 0)
                 return store_damaged(store, reterr, "is empty");
         if (memcmp(header, magic, (size_t)size < sizeof(magic) ? (size_t)size : sizeof(magic)) != 0)
-                return store_damaged(store, reterr, "is no database");
+                return store_damaged(store, reterr, "is not a database");
         if (size < HEADER_SIZE)
-                return store_damaged(store, reterr, "is cut short");
+                return store_damaged(store, reterr, "is truncated");
         r = store_check_version(store, store_number(header + APPLICATION_AT),
                                 store_number(header + VERSION_AT), newest, reterr);
         return r < 0 ? r : store_check_size(store, header, (uint64_t)size, reterr);
 }
 
-/* The file is the caller's own, but may be damaged, or come from somewhere. */
+/* The file belongs to the caller, but may be damaged, or come from an untrusted source. */
 static const struct {
         int option, value;
 } options[] = {
@@ -309,7 +310,7 @@ static const struct {
         { SQLITE_DBCONFIG_ENABLE_VIEW, 0 },
         { SQLITE_DBCONFIG_DQS_DDL, 0 },
         { SQLITE_DBCONFIG_DQS_DML, 0 },
-        /* Until it has been accepted. */
+        /* no checkpoint until the file is accepted */
         { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
 };
 
@@ -321,8 +322,8 @@ static const struct {
         { SQLITE_LIMIT_WORKER_THREADS, 0 },
 };
 
-/* The log is moved into the file at 1 MiB, in the midst of a write; what it takes up on the disk
- * while nothing happens is no more than that. The cache is what the keeper has in memory. */
+/* SQLite moves the log into the file when it has 1 MiB, during a write, and an idle log takes no
+ * more than that on the disk. The cache is the keeper's memory. */
 static const char pragmas[] = "PRAGMA cell_size_check = ON;"
                               "PRAGMA synchronous = NORMAL;"
                               "PRAGMA cache_size = -256;"
@@ -332,9 +333,9 @@ static const char pragmas[] = "PRAGMA cell_size_check = ON;"
                               "PRAGMA wal_autocheckpoint = 256;"
                               "PRAGMA journal_size_limit = 1048576;";
 
-/* One that is cut short while it is made is none, and nobody puts it together again: so a journal
- * in memory does until it is complete, and saves most of the waiting for the disk. Pages that have
- * become free are used again; moving others to where they were would cost each write. */
+/* A new database that is interrupted is removed and never repaired, so until it is complete a
+ * journal in memory is enough. That saves most waits for the disk. Freed pages are used again,
+ * because moving other pages there would make each write slower. */
 static const char new_pragmas[] = "PRAGMA auto_vacuum = NONE;"
                                   "PRAGMA journal_mode = MEMORY;";
 
@@ -355,8 +356,8 @@ static int store_migrate_to(Store *store, Error *reterr) {
         return store_migrate(store, store_migrations, store_migrations_count, reterr);
 }
 
-/* It stays so in the file. SQLite answers with the mode that there is then: where processes can't
- * share memory by a file, that is the old one, and no error. */
+/* Turns on WAL, which the file then keeps. If processes cannot share memory through a file there,
+ * SQLite reports no error, and returns the old mode instead. */
 static int use_log(Store *store, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
         const char *mode = NULL;
@@ -371,7 +372,7 @@ static int use_log(Store *store, Error *reterr) {
                 r = query_text(&query, 0, &mode, reterr);
         if (r < 0 || (mode && streq(mode, "wal")))
                 return r;
-        r = error_set(reterr, ERROR_SETUP, EOPNOTSUPP, "cannot have a log beside %s", store->path);
+        r = error_set(reterr, ERROR_SETUP, EOPNOTSUPP, "cannot make a log beside %s", store->path);
         return error_cure(reterr, r, "Keep sessions on a local file system: see XDG_DATA_HOME.");
 }
 
@@ -381,7 +382,7 @@ static int open_pending(Store *store, Error *reterr) {
         if (r < 0 || store->mode == STORE_READ)
                 return r;
         r = store_history_flush(store, reterr);
-        return r == -ENOSPC || r == -EDQUOT ? 0 : r; /* they wait for room where they are */
+        return r == -ENOSPC || r == -EDQUOT ? 0 : r; /* the rows stay pending until there is room */
 }
 
 static int accept_file(Store *store, Error *reterr) {
@@ -390,8 +391,8 @@ static int accept_file(Store *store, Error *reterr) {
         return rc == SQLITE_OK ? 0 : store_error(store, rc, "open the database", reterr);
 }
 
-/* In this order: what comes before check_header() writes nothing to a file that was there, nor what
- * comes before store_migrate_to() to one that SQLite finds damaged. */
+/* The order matters. Steps before check_header() write nothing to an existing file. Steps before
+ * store_migrate_to() write nothing to a file that SQLite finds damaged. */
 static int (*const open_steps[])(Store *store, Error *reterr) = {
         store_open_directory, find_file,        open_database, check_header,
         store_configure,      store_migrate_to, use_log,       store_check_schema,
@@ -442,7 +443,7 @@ void store_rest(Store *store) {
         (void)sqlite3_db_release_memory(store->db);
 }
 
-/* Half a database is worth nothing, and would be in the way of the next try. */
+/* Removes an incomplete database, which would be in the way of the next try. */
 static void store_unmake(const Store *store) {
         static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
         char name[NAME_MAX + 1];
@@ -458,7 +459,7 @@ Store *store_free(Store *store) {
 
         if (!store)
                 return NULL;
-        /* What the database does not take now is there for the next. */
+        /* The next process takes the rows that the database does not take now. */
         if (store->mode != STORE_READ)
                 (void)store_history_flush(store, &ignored);
         pending_close(store);

@@ -10,21 +10,21 @@
 #include "base/time.h"
 
 enum {
-        MOVE_TIME = 50000, /* usec until the database takes what is beside it */
+        MOVE_TIME = 50000, /* usec until the database takes the pending rows */
         RETRY_TIME = 1000000,
 };
 
 typedef enum RowKind {
-        ROW_PUT,     /* of the history */
+        ROW_PUT,     /* a row of the history */
         ROW_END,     /* ... only its end */
-        ROW_AUDIT,   /* of the audit */
-        ROW_AUDITED, /* of both */
+        ROW_AUDIT,   /* a row of the audit */
+        ROW_AUDITED, /* a row of both */
         ROW_KIND_MAX,
 } RowKind;
 
 typedef enum Loss {
-        LOSS_MANY,  /* more than may wait */
-        LOSS_LARGE, /* than a row may be */
+        LOSS_MANY,  /* more rows than may wait */
+        LOSS_LARGE, /* a row larger than the limit */
         LOSS_MAX,
 } Loss;
 
@@ -41,7 +41,7 @@ enum { ROW_TEXTS = 5 };
 typedef struct Waiting {
         struct Waiting *next;
         uint64_t number; /* counted from 1 */
-        Row row;         /* whose texts are its own */
+        Row row;         /* its texts are owned */
 } Waiting;
 
 struct Unwritten {
@@ -49,13 +49,13 @@ struct Unwritten {
         LoopTimer *timer; /* set while anything waits */
         Waiting *first;
         size_t counts[ROW_KIND_MAX];
-        uint64_t numbers; /* that have waited */
-        uint64_t last;    /* number, of the last that was to be written; 0 where it did not wait */
+        uint64_t numbers; /* number of rows that have waited so far */
+        uint64_t last;    /* number of the last row to be written; 0 if it did not wait */
         uint64_t lost[LOSS_MAX];
-        Error error; /* of the last that could not be written */
+        Error error; /* why the last row could not be written */
 };
 
-/* --- what is written by one call of the store --- */
+/* --- one call of the store for each kind --- */
 
 static int write_put(Store *store, const Row *row, Error *reterr) {
         return store_history_put(store, &row->history, reterr);
@@ -90,7 +90,7 @@ static void texts_of(Row *row, const char **ret[ROW_TEXTS]) {
         ret[4] = &row->audit.detail;
 }
 
-/* --- what waits --- */
+/* --- the queue --- */
 
 static void waiting_free(Waiting *waiting) {
         const char **texts[ROW_TEXTS];
@@ -125,7 +125,7 @@ static bool has_lost(const Unwritten *all) {
         return all->lost[LOSS_MANY] > 0 || all->lost[LOSS_LARGE] > 0;
 }
 
-/* What waits already has its time. */
+/* The timer is already set if anything waits. */
 static void try_again(const Unwritten *all) {
         if (!all->first && !has_lost(all))
                 loop_timer_set(all->timer, time_now_usec() + RETRY_TIME);
@@ -157,7 +157,7 @@ static void unwritten_drop_first(Unwritten *all) {
 
 /* --- writing --- */
 
-/* -E2BIG: it is lost, for there never will be room. */
+/* After -E2BIG, the row is lost, because it can never fit. */
 static int write_row(Unwritten *all, const Row *row) {
         int r = writers[row->kind](all->store, row, &all->error);
 
@@ -184,7 +184,7 @@ static int write_lost(Unwritten *all) {
         return r;
 }
 
-/* Those that wait, in their order. */
+/* Writes the waiting rows, in order. */
 static int unwritten_write_all(Unwritten *all) {
         while (all->first) {
                 int r = write_row(all, &all->first->row);
@@ -238,7 +238,7 @@ void unwritten_audited(Unwritten *all, const StoreHistory *row, const char *kind
                                                .audit = { .kind = kind, .detail = detail } });
 }
 
-/* --- its time --- */
+/* --- the timer --- */
 
 static void unwritten_on_time(void *data) {
         Unwritten *all = data;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the history and the audit that are not in the database yet.
  *
- * Theory of operation. What has a place on the disk beside the database (store_history_put()) is
- * moved when there is time. On a full disk a command still runs: it may be the one that makes room,
- * and nobody could clean up otherwise. But it is not done in silence. What is to be written about
- * it waits in memory and is written, with its own times, before the next row and once a second, as
- * soon as that can be; a command's answer says so meanwhile (the member unrecorded). UNWRITTEN_MAX
- * of a kind wait at most, so that no flood of calls of tools takes the place of commands; how many
- * there were beyond, or are larger than a row may be, is written into the audit with them, as a
- * limit. What waits is lost with a keeper that ends before there is room, killed or not: that is
- * what the answer warns of. */
+ * Theory of operation. A row on the disk beside the database (store_history_put()) is moved into it
+ * when there is time.
+ *
+ * On a full disk, a command still runs: it may be the one that frees space. But the user must know.
+ * The command's row waits in memory, and the reply says so (the member unrecorded). The waiting
+ * rows are written, with their own times, as soon as possible: before the next row, and once a
+ * second.
+ *
+ * At most UNWRITTEN_MAX rows of a kind wait, so that a flood of tool calls does not displace
+ * commands. Further rows, and rows that are too large, are lost. The audit gets their number as a
+ * limit row. Waiting rows are lost if the keeper ends before there is room, whether it is killed or
+ * not; the reply warns of that. */
 #pragma once
 
 #include "base/loop.h"
@@ -19,20 +22,23 @@ enum { UNWRITTEN_MAX = 1000 };
 
 typedef struct Unwritten Unwritten;
 
-/* loop and store are borrowed until unwritten_free(). 0 or -ENOMEM. */
+/* loop and store are borrowed until unwritten_free(). Returns 0 or -ENOMEM. */
 int unwritten_new(Loop *loop, Store *store, Unwritten **ret, Error *reterr);
-/* After a last try. NULL is legal; returns NULL. */
+/* Tries to write the rows a last time, and frees all. Returns NULL. all may be NULL. */
 Unwritten *unwritten_free(Unwritten *all);
 
-/* Writes a row of the history, or with an id the end of one that is there; all of it is borrowed.
- * NULL, or why it waits, or is lost; until the next call of any of these. */
+/* Writes a row of the history, or, if it has an id, the end of an existing row. row is borrowed.
+ * Returns NULL, or the reason why the row waits or is lost; the text is valid until the next call
+ * of these functions. */
 const char *unwritten_record(Unwritten *all, const StoreHistory *row);
-/* What names the row that waits since the last call of it, or 0 of one that is lost; and whether it
- * still is not written, as a lost one never is. */
+/* unwritten_last() returns the number of the row that waits since the last call of
+ * unwritten_record(), or 0 if that row is lost. unwritten_waits() returns whether a row is still
+ * not written, which is always true for 0. */
 uint64_t unwritten_last(const Unwritten *all);
 bool unwritten_waits(const Unwritten *all, uint64_t row);
-/* What has just happened, into the audit. */
+/* Writes an event of this moment to the audit. */
 void unwritten_audit(Unwritten *all, const char *kind, const char *detail);
-/* A row of the history with one of the audit, of the time at which that ended: both or neither. */
+/* Writes a row of the history and a row of the audit with the time of its end. Writes both or
+ * neither. */
 void unwritten_audited(Unwritten *all, const StoreHistory *row, const char *kind,
                        const char *detail);

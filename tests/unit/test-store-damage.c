@@ -62,12 +62,12 @@ static void test_one_that_is_cut_short_is_refused(void **state) {
         /* SQLite treats one byte as an empty file, because old versions wrote such files. */
         refuse_bytes(data, 1, "is empty");
         for (size_t cut = 2; cut < 300; cut++)
-                refuse_bytes(data, cut, "cut short");
+                refuse_bytes(data, cut, "truncated");
         for (size_t cut = 511; cut < size; cut += 3001)
-                refuse_bytes(data, cut, "cut short");
+                refuse_bytes(data, cut, "truncated");
         for (size_t cut = 4096; cut < size; cut += 5 * 4096)
-                refuse_bytes(data, cut, "cut short");
-        refuse_bytes(data, size - 1, "cut short");
+                refuse_bytes(data, cut, "truncated");
+        refuse_bytes(data, size - 1, "truncated");
         write_file(STORE_DB, data, size);
         store_free(open_store(STORE_DB, STORE_WRITE));
 }
@@ -79,13 +79,13 @@ static void test_another_file_is_refused(void **state) {
         _cleanup_free_ char *data = healthy(&size);
 
         (void)state;
-        refuse_bytes(text, sizeof(text), "is no database");
-        refuse_bytes(text, 3, "is no database");
+        refuse_bytes(text, sizeof(text), "is not a database");
+        refuse_bytes(text, 3, "is not a database");
         data[68] ^= 1;
-        refuse_bytes(data, size, "none of holt's");
+        refuse_bytes(data, size, "not holt's");
         data[68] ^= 1;
         data[63] = 9;
-        refuse_bytes(data, size, "of version 9");
+        refuse_bytes(data, size, "has version 9");
         data[63] = 0;
         refuse_bytes(data, size, "no version");
         data[63] = 1;
@@ -100,7 +100,7 @@ static void test_another_programs_database_is_refused(void **state) {
         assert_int_equal(sqlite3_open(STORE_DB, &db), SQLITE_OK);
         assert_int_equal(sqlite3_exec(db, "CREATE TABLE kv (a)", NULL, NULL, NULL), SQLITE_OK);
         assert_int_equal(sqlite3_close(db), SQLITE_OK);
-        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "none of holt's");
+        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "not holt's");
 }
 
 static void change_schema(const char *sql) {
@@ -110,7 +110,7 @@ static void change_schema(const char *sql) {
         assert_int_equal(sqlite3_open(STORE_DB, &db), SQLITE_OK);
         assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
         assert_int_equal(sqlite3_close(db), SQLITE_OK);
-        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "has not the tables");
+        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "does not have holt's tables");
         assert_int_equal(unlink(STORE_DB), 0);
 }
 
@@ -230,8 +230,8 @@ static void test_a_disk_that_fails_is_named(void **state) {
         set(store, "a");
         check_failure(store, ENOSPC, ERROR_LIMIT, "the disk is full");
         check_failure(store, EDQUOT, ERROR_LIMIT, "the disk is full");
-        check_failure(store, EIO, ERROR_SETUP, "the disk does not work");
-        check_failure(store, EFBIG, ERROR_SETUP, "the disk does not work");
+        check_failure(store, EIO, ERROR_SETUP, "the disk reported an error");
+        check_failure(store, EFBIG, ERROR_SETUP, "the disk reported an error");
 }
 
 static void test_a_full_file_is_a_full_disk(void **state) {

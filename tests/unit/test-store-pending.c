@@ -206,7 +206,7 @@ static void test_other_files_in_its_place(void **state) {
         write_file(PENDING, zeros, 1 << 20);
         check_list(STORE_WRITE, "");
         assert_int_equal(mkfifo(PENDING, 0600), 0);
-        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "no regular file");
+        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "not a regular file");
         assert_int_equal(unlink(PENDING), 0);
         assert_int_equal(symlink("elsewhere", PENDING), 0);
         refuse_store(STORE_DB, STORE_WRITE, ERROR_SETUP, "-pending");

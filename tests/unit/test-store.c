@@ -113,11 +113,11 @@ static void test_nothing_but_a_file_is_opened(void **state) {
         (void)state;
         store_free(open_store("real.db", STORE_CREATE));
         assert_int_equal(symlink("real.db", STORE_DB), 0);
-        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "no regular file");
+        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "not a regular file");
         refuse_store(STORE_DB, STORE_CREATE, ERROR_EXISTS, "cannot make");
         assert_int_equal(unlink(STORE_DB), 0);
         assert_int_equal(mkfifo(STORE_DB, 0600), 0);
-        refuse_store(STORE_DB, STORE_READ, ERROR_DATA, "no regular file");
+        refuse_store(STORE_DB, STORE_READ, ERROR_DATA, "not a regular file");
 }
 
 static void test_a_renamed_directory_stays_the_same(void **state) {
@@ -222,7 +222,8 @@ static void test_an_older_one_is_brought_up_to_date(void **state) {
         assert_true(has(store, "a"));
         OK(store_migrate(store, next, ELEMENTSOF(next), &error));
         store_free(store);
-        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "of version 3; this holt knows up to 1");
+        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA,
+                     "has version 3; this holt supports versions up to 1");
         refuse_store(STORE_DB, STORE_READ, ERROR_DATA, "newer holt");
 }
 
@@ -231,7 +232,7 @@ static void test_a_newer_one_in_the_log_is_refused_too(void **state) {
 
         (void)state;
         OK(store_migrate(store, next, ELEMENTSOF(next), &error));
-        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "of version 3");
+        refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA, "has version 3");
         assert_true(store_migrate(reader, store_migrations, store_migrations_count, &error) < 0);
         assert_int_equal(error.kind, ERROR_DATA);
         store_free(reader);
