@@ -4,9 +4,9 @@
 #include "serve/owned.h"
 #include "serve/proxy.h"
 
-/* What the methods of holt serve get as their data. */
+/* The data of the methods of holt serve. */
 typedef struct Server {
-        Proxy *proxy; /* first, for the methods of proxy.c */
+        Proxy *proxy; /* must be first, because the methods of proxy.c use it */
         Owned *owned;
 } Server;
 

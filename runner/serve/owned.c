@@ -15,9 +15,10 @@
 #include "session/directory.h"
 
 enum {
-        REMOVE_TRIES = 500, /* of 10 ms each, while somebody tries to start it in vain */
+        REMOVE_TRIES =
+                500, /* of 10 ms each, if another process keeps trying to start the session */
         REMOVE_PAUSE = 10000000,
-        DIRECTORY_FD = 3, /* in the process that removes it */
+        DIRECTORY_FD = 3, /* number of the fd in the removing process */
 };
 
 struct OwnedSession {
@@ -28,7 +29,7 @@ struct OwnedSession {
         char name[SESSION_NAME_MAX + 1];
 };
 
-/* A process that takes something away. */
+/* A process that removes a session. */
 typedef struct Remover {
         struct Remover *next;
         Owned *owned;
@@ -40,7 +41,7 @@ typedef struct Remover {
 struct Owned {
         Loop *loop;
         OwnedSession *sessions;
-        unsigned count; /* with those that are about to be made */
+        unsigned count; /* includes sessions that are being made */
         Remover *removers;
 };
 
@@ -54,14 +55,14 @@ int owned_new(Loop *loop, Owned **ret, Error *reterr) {
         return 0;
 }
 
-/* --- which there are --- */
+/* --- the list --- */
 
 int owned_prepare(Owned *owned, const char *name, OwnedSession **ret, Error *reterr) {
         OwnedSession *session;
 
         if (owned->count >= OWNED_MAX) {
-                (void)error_set(reterr, ERROR_LIMIT, 0, "clients own %d sessions already",
-                                OWNED_MAX);
+                (void)error_set(reterr, ERROR_LIMIT, 0,
+                                "clients of this server already own %d sessions", OWNED_MAX);
                 return error_cure(reterr, -EBUSY, "End one of their connections.");
         }
         session = calloc(1, sizeof(*session));
@@ -89,7 +90,7 @@ void owned_add(OwnedSession *session, RpcConnection *connection) {
         list_push(&session->owned->sessions, session);
 }
 
-/* --- taking them away --- */
+/* --- removing --- */
 
 static void drop_remover(Remover *remover) {
         (void)list_remove(&remover->owned->removers, remover);
@@ -105,7 +106,8 @@ static void on_removed(void *data, uint32_t events) {
         drop_remover(data);
 }
 
-/* In the child: nothing of the server's clients stays open, and no signal to the server ends it. */
+/* Runs in the child: closes the fds of the server's clients, and ignores signals that are meant for
+ * the server. */
 static void owned_detach(int dir_fd) {
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
         sigset_t none;
@@ -120,7 +122,8 @@ static void owned_detach(int dir_fd) {
         (void)close_range(dir_fd >= 0 ? DIRECTORY_FD + 1 : DIRECTORY_FD, ~0U, 0);
 }
 
-/* Without a process for it, it is left to whoever comes next (owned_take_leftovers()). */
+/* If no process can be started for it, the next server removes the session
+ * (owned_take_leftovers()). */
 static void start_remover(Owned *owned, int dir_fd, const char *name,
                           void (*run)(const char *name)) {
         Remover *remover = calloc(1, sizeof(*remover));
@@ -143,7 +146,8 @@ static void start_remover(Owned *owned, int dir_fd, const char *name,
                                  &remover->watch, NULL);
 }
 
-/* A failed look at protected paths is told, and is no reason to keep the session. */
+/* If the check of protected paths fails, the failure is reported and the session is still
+ * removed. */
 static int owned_stop_and_remove(const char *name, int dir_fd, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         int r = keeper_ask_to_stop(name, dir_fd, &message, reterr);
@@ -156,7 +160,8 @@ static int owned_stop_and_remove(const char *name, int dir_fd, Error *reterr) {
         return session_remove(name, dir_fd, reterr);
 }
 
-/* Nobody can start it any more, but whoever tries holds its lock for a moment. */
+/* Nobody can start the session any more, but a process that tries to holds its lock for a
+ * moment. */
 static void remove_session(const char *name) {
         const struct timespec pause = { .tv_nsec = REMOVE_PAUSE };
         Error error;
@@ -192,7 +197,7 @@ Owned *owned_free(Owned *owned) {
         return NULL;
 }
 
-/* --- what others have left --- */
+/* --- leftovers --- */
 
 static int owned_take_away(void *data, const char *name, int dir_fd) {
         Error ignored;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client may answer the calls of tools faster than a keeper on a busy machine reads the answers.
- * They wait in holt serve up to a limit; before that is reached the client is not read any more,
- * and they wait in the client. */
+/* Bounds what waits for a slow keeper. On a busy machine, a client may answer tool calls faster
+ * than a keeper reads the replies. They wait in holt serve up to a limit. Before that limit is
+ * reached, holt serve stops reading from the client, so that further replies wait there. */
 #include "base/time.h"
 #include "base/wait.h"
 #include "serve/proxy-internal.h"
 
-/* Bytes that wait for a keeper, from which on and down to which its client is not read; and usec
- * in which some of them have to leave. */
+/* The bytes that wait for a keeper: above the first limit its client is not read, and below the
+ * second it is read again. The time is usec in which some of the bytes must leave. */
 enum {
         HOLD_QUEUE = RPC_CLIENT_QUEUE_MAX / 2,
         HOLD_UNTIL = RPC_CLIENT_QUEUE_MAX / 4,
@@ -24,7 +24,6 @@ static void set_hold(Upstream *upstream, bool holds) {
         rpc_hold(upstream->client, any);
 }
 
-/* Of what it has sent on its way to the keeper. */
 void proxy_hold_if_slow(Upstream *upstream) {
         const size_t queued = rpc_client_queued(upstream->keeper);
 
@@ -48,8 +47,8 @@ void proxy_let_go(Upstream *upstream) {
                 set_hold(upstream, false);
 }
 
-/* A keeper that takes nothing may wait for this client, which would read if it were read: whoever
- * holds it lets it go. */
+/* If a keeper takes nothing, it may itself wait for this client to read. So the client is read
+ * again. */
 void proxy_on_hold_time(void *data) {
         Proxy *proxy = data;
         bool more = false;

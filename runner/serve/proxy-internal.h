@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of proxy.h share: proxy.c hands requests and answers on, proxy-hold.c keeps what
- * waits for a slow keeper within bounds. */
+/* Declarations shared by the files of proxy.h. proxy.c passes requests and replies on; proxy-hold.c
+ * bounds what waits for a slow keeper. */
 #pragma once
 
 #include "rpc/client.h"
@@ -13,19 +13,19 @@ typedef struct Pending {
         struct Pending *next;
         struct Upstream *upstream;
         uint64_t id;
-        RpcCall *call;  /* NULL when its client has gone */
-        unsigned tries; /* of asking again */
-        bool with_fds;  /* which have been handed on, so that it cannot be asked again */
-        bool unsent;    /* the keeper has gone before it was */
+        RpcCall *call;  /* NULL if its client has gone */
+        unsigned tries; /* number of times it was sent again */
+        bool with_fds;  /* its fds were passed on, so it cannot be sent again */
+        bool unsent;    /* the keeper ended before it was sent */
 } Pending;
 
-/* A request of a keeper's that the client has been asked and has not answered yet. */
+/* A request from a keeper that was passed to the client and is not answered yet. */
 typedef struct Handed {
         struct Handed *next;
         struct Upstream *upstream;
-        RpcRequest *request; /* to the client */
-        char id[24];         /* as the keeper has it */
-        char call[24];       /* by which tool.cancel names it */
+        RpcRequest *request; /* the request to the client */
+        char id[24];         /* id of the keeper's request */
+        char call[24];       /* the id that tool.cancel uses */
 } Handed;
 
 /* One client's connection to one keeper. */
@@ -35,33 +35,35 @@ typedef struct Upstream {
         RpcConnection *client;
         char session[SESSION_NAME_MAX + 1];
         RpcClient *keeper;
-        uint64_t sent; /* requests */
-        bool heard;    /* anything of the keeper's */
-        bool paused;   /* there may be more to be read, for which the client has no room */
-        bool stopped;  /* it ends: what comes is for the next */
-        bool holds;    /* its client is not read, because the keeper is slow to read */
-        bool let_go;   /* ... but that held up both: not again before some of it has left */
-        size_t queued; /* bytes that waited for the keeper when that was looked at last */
+        uint64_t sent; /* number of requests sent */
+        bool heard;    /* the keeper has sent a message */
+        bool paused;   /* there may be more to read, but the client has no room */
+        bool stopped;  /* it is ending: further requests go to the next keeper */
+        bool holds;    /* its client is not read, because the keeper reads slowly */
+        bool let_go;   /* ... but that would block both, so the client is read until some bytes have
+                          left */
+        size_t queued; /* bytes that waited for the keeper at the last check */
         LoopWatch *watch;
         Pending *pending;
         Handed *handed;
-        char *held_method;    /* a notification or a request that waits for room */
-        Handed *held_request; /* of a request */
+        char *held_method;    /* method of a notification or request that waits until the client has
+                                 room */
+        Handed *held_request; /* set if that is a request */
         JsonWriter held;
 } Upstream;
 
 struct Proxy {
         Loop *loop;
-        LoopTimer *timer; /* is set while an upstream holds its client */
+        LoopTimer *timer; /* set while an upstream holds its client */
         Upstream *upstreams;
         ProxyTool *tools;
 };
 
-/* Stops reading the client if too much of what it has sent waits for the keeper. */
+/* Stops reading the client if too many of its bytes wait for the keeper. */
 void proxy_hold_if_slow(Upstream *upstream);
-/* Reads the client again if enough of that has left. */
+/* Reads the client again if enough of these bytes have left. */
 void proxy_go_on(Upstream *upstream);
-/* Reads the client again: the upstream ends. */
+/* Reads the client again because the upstream ends. */
 void proxy_let_go(Upstream *upstream);
-/* The timer's; data is the Proxy. */
+/* Is called by the timer. data is the Proxy. */
 void proxy_on_hold_time(void *data);

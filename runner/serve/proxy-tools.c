@@ -12,8 +12,8 @@ struct ProxyTool {
         ProxyTool *next;
         const RpcConnection *client;
         char *session, *name;
-        int dir_fd; /* O_PATH of the session's directory: another session of that name has another
-                     */
+        int dir_fd; /* O_PATH fd of the session's directory, because a later session may have the
+                       same name */
         JsonWriter params; /* of tools.register */
 };
 
@@ -26,7 +26,7 @@ static ProxyTool *proxy_tool_free(ProxyTool *tool) {
         return NULL;
 }
 
-/* Each but all: NULL for every one. */
+/* Drops the tools that match. A NULL matches everything. */
 static void proxy_tools_drop(ProxyTool **all, const RpcConnection *client, const char *session,
                              const char *name) {
         for (ProxyTool **at = all; *at;) {

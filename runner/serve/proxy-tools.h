@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tools that clients of holt serve have registered, so that a session's next keeper knows them,
- * too. A keeper ends with its sandbox, for example if the host replaces a protected file; a tool
- * belongs to its client's connection, which goes on. */
+/* Remembers the tools that clients of holt serve have registered, to register them with the
+ * session's next keeper. A keeper ends with its sandbox, for example if the host replaces a
+ * protected file. A tool belongs to its client's connection, which continues. */
 #pragma once
 
 #include "rpc/client.h"
@@ -9,11 +9,11 @@
 
 typedef struct ProxyTool ProxyTool;
 
-/* A keeper has done what call, of any method, asks for. Without memory the next keeper does not
- * know the tool. */
+/* Notes a call that a keeper has answered. Calls of methods other than the tools' are ignored. If
+ * memory is out, the next keeper does not get the tool. */
 void proxy_tools_note(ProxyTool **all, const RpcCall *call);
-/* Forgets those of client; NULL: of all clients. */
+/* Forgets the tools of client; NULL means all clients. */
 void proxy_tools_forget(ProxyTool **all, const RpcConnection *client);
-/* Registers those of client with session's new keeper. Nobody waits for the answers. */
+/* Registers the tools of client with session's new keeper. Nobody waits for the replies. */
 void proxy_tools_send(const ProxyTool *all, const RpcConnection *client, const char *session,
                       RpcClient *keeper);

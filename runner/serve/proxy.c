@@ -80,11 +80,11 @@ void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
         proxy_tools_forget(&proxy->tools, client);
 }
 
-/* --- what a keeper says --- */
+/* --- messages from a keeper --- */
 
 static void ask_again(Proxy *proxy, Pending *pending);
 
-/* As keeper_may_retry(). */
+/* Works like keeper_may_retry(). */
 static bool may_ask_again(Pending *pending, int r) {
         return pending->call && !pending->with_fds && keeper_may_retry(r, &pending->tries);
 }
@@ -127,17 +127,17 @@ static void proxy_answer(Upstream *upstream, RpcMessage *message, const Error *e
         free(pending);
 }
 
-/* Nothing more is read for a client that does not read. */
+/* Stops reading from the keeper while the client does not read. */
 static void proxy_settle(const Upstream *upstream) {
-        if (!upstream->watch) /* it has hung up */
+        if (!upstream->watch) /* the keeper has hung up */
                 return;
         loop_watch_set(upstream->watch,
                        (upstream->held_method || upstream->paused ? 0 : EPOLLIN) |
                                (rpc_client_waits(upstream->keeper) ? EPOLLOUT : 0));
 }
 
-/* Back to the keeper: what the client has answered, or why it has not. False when the keeper does
- * not read, and nothing more can be asked of it. */
+/* Sends the client's reply, or its error, back to the keeper. Returns false if the keeper does not
+ * read, and so no further request can be sent. */
 static bool send_back(const Upstream *upstream, const char *id, const RpcAnswer *answer) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Error ignored;
@@ -179,7 +179,7 @@ static void proxy_on_answer(void *data, const RpcAnswer *answer) {
         proxy_client_has_room(proxy, client);
 }
 
-/* 0, -EAGAIN when it has to wait, or another error. */
+/* Returns 0, -EAGAIN if the request must wait, or another negative errno. */
 static int hand_request(Upstream *upstream) {
         Handed *handed = upstream->held_request;
         int r = rpc_request(upstream->client, upstream->held_method, &upstream->held,
@@ -206,7 +206,7 @@ static void proxy_deliver(Upstream *upstream) {
         proxy_settle(upstream);
 }
 
-/* Nobody waits for its answer any more. */
+/* Cancels the request, because nobody waits for its reply any more. */
 static void cancel_handed(const Upstream *upstream, const char *call) {
         for (Handed *handed = upstream->handed; handed; handed = handed->next)
                 if (streq(handed->call, call)) {
@@ -246,8 +246,9 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
         proxy_deliver(upstream);
 }
 
-/* What the keeper has not read is for the next: all that could not be sent, or the only request of
- * a connection that was reset. Of more than one it is not known which it has read. */
+/* Takes a request that the keeper has certainly not read, so that the next keeper can get it. This
+ * is true of unsent requests, and of the only request of a connection that was reset. If there were
+ * several, it is unknown which ones it has read. */
 static Pending *take_unread(Upstream *upstream, int r) {
         bool reset = r == -ECONNRESET && !upstream->heard && upstream->sent == 1;
         Pending *unread = NULL;
@@ -275,7 +276,8 @@ static void end_upstream(Upstream *upstream, int r) {
         }
 }
 
-/* As the client has room: the keeper makes its answers as they are read. */
+/* Reads only as much as the client has room for, because the keeper makes its replies as they are
+ * read. */
 static void read_keeper(Upstream *upstream) {
         while (!upstream->held_method) {
                 _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
@@ -292,7 +294,7 @@ static void read_keeper(Upstream *upstream) {
                 if (r < 0)
                         return end_upstream(upstream, r);
                 upstream->heard = true;
-                /* Which one it is that the keeper could not read, is not known. */
+                /* It is unknown which request the keeper could not parse. */
                 if (rpc_message_answers(&message, 0))
                         return upstream_free(upstream, &error);
                 if (message.method)
@@ -305,9 +307,10 @@ static void read_keeper(Upstream *upstream) {
 static void on_keeper(void *data, uint32_t events) {
         Upstream *upstream = data;
 
-        /* That it has gone shows in what is read. epoll(7) reports it whatever it is asked for, so
-         * that what is held back for the client would wake the loop for ever: what the keeper has
-         * said last can be read without waiting from now on, as the client has room. */
+        /* The end of the keeper shows when its messages are read. epoll(7) reports the end whatever
+         * events are requested. So output that waits for the client would keep the loop busy. From
+         * now on, the keeper's last messages can be read without waiting, as the client has
+         * room. */
         if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0) {
                 proxy_go_on(upstream);
                 proxy_settle(upstream);
@@ -332,7 +335,7 @@ void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
         }
 }
 
-/* --- what a client asks --- */
+/* --- requests of clients --- */
 
 static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session,
                             Upstream **ret, Error *error) {
@@ -359,7 +362,8 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
                 upstream_free(upstream, error);
                 return r;
         }
-        /* Not counted as sent: the request that comes behind them is still the only one. */
+        /* These are not counted as sent, so that the client's first request is still the only
+         * one. */
         proxy_tools_send(proxy->tools, client, session, upstream->keeper);
         *ret = upstream;
         return 0;
@@ -395,10 +399,10 @@ static int send_on(Upstream *upstream, Pending *pending, Error *error) {
         pending->unsent = r == -EPIPE || r == -ECONNRESET;
         upstream->sent += !pending->unsent;
         proxy_settle(upstream);
-        return pending->unsent ? 0 : r; /* that it has gone, and why, shows in what is read */
+        return pending->unsent ? 0 : r; /* reading shows that the keeper has gone, and why */
 }
 
-/* Takes pending in every case. */
+/* Always takes ownership of pending. */
 static int proxy_ask(Proxy *proxy, Pending *pending, Error *error) {
         RpcCall *call = pending->call;
         Upstream *upstream = NULL;
@@ -417,7 +421,7 @@ static int proxy_ask(Proxy *proxy, Pending *pending, Error *error) {
         return 0;
 }
 
-/* A session is not started to be stopped. */
+/* session.stop must not start a session. */
 static bool is_stop_of_one_at_rest(const RpcCall *call) {
         _cleanup_close_ int dir_fd = FD_NONE;
         Error ignored;
@@ -465,7 +469,7 @@ enum {
 
 static int with_session(const RpcMethod *method, RpcMethod *ret) {
         static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
-                                          "its name; one at rest is started" };
+                                          "name of the session; a session at rest is started" };
         RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
         const char *example = method->example.params + 1; /* behind the brace */
 

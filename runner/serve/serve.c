@@ -11,7 +11,7 @@
 #include "serve/socket.h"
 
 typedef struct Serve {
-        Server server; /* the methods' data */
+        Server server; /* data of the methods */
         const char *socket_path;
         Loop *loop;
         RpcServer *rpc;

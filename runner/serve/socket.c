@@ -28,7 +28,8 @@ static int serve_socket_open_parent(const char *path) {
         return parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
-/* Under another name until it listens: who finds the socket at its path can connect. */
+/* The socket gets its final name only once it listens, so that a client that finds it can
+ * connect. */
 static int listen_then_name(int fd, const char *path) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int parent_fd = serve_socket_open_parent(path);
@@ -51,7 +52,7 @@ static int listen_then_name(int fd, const char *path) {
         return r;
 }
 
-/* Where nobody listens any more, an old socket is in the way. */
+/* An old socket without a listener is in the way, and is removed. */
 static int listen_at(const char *path, int *ret_fd, Error *reterr) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -59,29 +60,29 @@ static int listen_at(const char *path, int *ret_fd, Error *reterr) {
         int r;
 
         if (fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
+                return error_set(reterr, ERROR_SETUP, errno, "cannot create a socket");
         if (strlen(path) >= sizeof(address.sun_path)) {
                 r = error_set(reterr, ERROR_USAGE, ENAMETOOLONG, "--socket %s", path);
                 return error_cure(reterr, r,
-                                  "The kernel takes %zu bytes: change to its directory, and "
-                                  "name it by a relative path.",
+                                  "The kernel accepts %zu bytes. Change to its directory, and use "
+                                  "a relative path.",
                                   sizeof(address.sun_path) - 1);
         }
         (void)strcpy(address.sun_path, path);
         if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
                 r = error_set(reterr, ERROR_BUSY, EADDRINUSE, "--socket %s", path);
                 return error_cure(reterr, r,
-                                  "Another server listens there: talk to that one, end it, or "
-                                  "name another place.");
+                                  "Another server listens on this socket. Use that server, stop "
+                                  "it, or choose another path.");
         }
-        /* A file that is no socket refuses, too. */
+        /* connect(2) also refuses a file that is not a socket. */
         if (errno == ECONNREFUSED && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
                 (void)unlink(path);
         r = listen_then_name(fd, path);
         if (r < 0) {
                 r = error_set(reterr, ERROR_USAGE, -r, "--socket %s", path);
                 return error_cure(reterr, r,
-                                  "Name a place where nothing is, in a directory of yours.");
+                                  "Choose a path that does not exist, in a directory of yours.");
         }
         *ret_fd = TAKE_FD(fd);
         return 0;
@@ -89,7 +90,7 @@ static int listen_at(const char *path, int *ret_fd, Error *reterr) {
 
 /* --- the note in the store --- */
 
-/* Nobody listens there any more. */
+/* Returns whether nobody listens there any more. */
 static bool is_dead(const char *path) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -150,7 +151,7 @@ static int write_note(ServeSocket *socket, const char *real, Error *reterr) {
         return r;
 }
 
-/* --- sandboxes that have started before --- */
+/* --- sandboxes that started earlier --- */
 
 typedef struct Writers {
         const char *path;
@@ -164,7 +165,8 @@ static int serve_socket_read_plan(int dir_fd, LaunchPlan *ret, Error *reterr) {
         int r = path_of_fd(dir_fd, path);
 
         if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
+                return error_set(reterr, ERROR_SETUP, -r,
+                                 "cannot find the path of the session's directory");
         r = settings_open(dir_fd, STORE_READ, &store, &settings, reterr);
         store_free(store);
         return r < 0 ? r : settings_plan(&settings, path, ret, reterr);
@@ -172,12 +174,12 @@ static int serve_socket_read_plan(int dir_fd, LaunchPlan *ret, Error *reterr) {
 
 static int refuse_writer(const Writers *writers, const char *name, const Reached *reached) {
         (void)error_set(writers->reterr, ERROR_USAGE, EPERM,
-                        "--socket %s: the session \"%s\" is live, and its commands could put "
-                        "another socket in this place (%s inside)",
+                        "--socket %s: session \"%s\" is live, and its commands could replace the "
+                        "socket (%s inside)",
                         writers->path, name, reached->inside);
         return error_cure(writers->reterr, -EPERM,
-                          "Stop it first: holt stop %s; or name a directory that no sandbox "
-                          "writes, such as that of XDG_RUNTIME_DIR.",
+                          "Stop it first: holt stop %s. Or choose a directory that no sandbox can "
+                          "write, such as that of XDG_RUNTIME_DIR.",
                           name);
 }
 
@@ -202,7 +204,7 @@ static int check_writer(void *data, const char *name, int dir_fd) {
         return r;
 }
 
-/* --- together --- */
+/* --- all steps --- */
 
 static int find_real(const char *path, char ret[PATH_MAX], Error *reterr) {
         _cleanup_close_ int fd = serve_socket_open_parent(path);
@@ -231,7 +233,7 @@ int serve_socket_open(ServeSocket *socket, const char *path, int *ret_fd, Error 
         r = find_real(path, real, reterr);
         if (r == 0)
                 r = write_note(socket, real, reterr);
-        /* After the note: a session that is live by now may have started before it. */
+        /* This check comes after the note, because a live session may have started before it. */
         if (r == 0)
                 r = session_each(check_writer, &writers, reterr);
         if (r < 0)
