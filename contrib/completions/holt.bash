@@ -1,12 +1,13 @@
 # bash completion for holt
 #
-# Verbs, options and what stands for a value are taken from "holt help" and "holt help VERB" when they are asked for, so
-# that they are those of the holt that is installed.
+# Verbs, options and their values come from the output of "holt help" and "holt help VERB", so that they match the
+# installed holt.
 
-# What has been typed is data. It is never part of a pattern or of a program (sed, grep, an unquoted word), and compgen -W,
-# which expands its words, gets only words of this file.
+# Typed text is data. It never becomes part of a pattern or of a program (sed, grep, an unquoted word). compgen -W
+# expands its words, so it gets only words of this file.
 
-# The help of a verb, which may be two words. Another word that was typed is no verb, and holt is not run with it.
+# The help of a verb, which may be two words. holt is not run with any other word that was typed, because it is not a
+# verb.
 _holt_help() {
         local word
 
@@ -16,7 +17,7 @@ _holt_help() {
         command holt "$@" --help 2>/dev/null
 }
 
-# The lines of stdin that begin with a word.
+# Prints the lines of stdin that start with a word.
 _holt_begin() {
         local line
 
@@ -25,7 +26,7 @@ _holt_begin() {
         done
 }
 
-# The argument of an option, by the lines of _holt_options.
+# Prints the argument of an option, from the lines of _holt_options.
 _holt_argument() {
         local line
 
@@ -36,7 +37,7 @@ _holt_argument() {
         done <<<"$2"
 }
 
-# Whether a session is live.
+# Succeeds if a session is live.
 _holt_is_live() {
         local name state rest
 
@@ -46,7 +47,7 @@ _holt_is_live() {
         return 1
 }
 
-# The options of a verb, one a line with its argument: "--ro PATH[:TARGET]", "--json".
+# Prints the options of a verb, each with its argument on a line: "--ro PATH[:TARGET]", "--json".
 _holt_options() {
         _holt_help "$@" | sed -nE 's/^  (--[a-z-]+)( ([^ ]+))?( .*)?$/\1 \3/p'
 }
@@ -59,7 +60,7 @@ _holt_policy_verbs() {
         command holt policy --help 2>/dev/null | sed -nE 's/^  holt policy ([a-z]+).*/\1/p'
 }
 
-# The words that the help of a verb lists below a value: run LAYER, run @GROUP, kill SIG.
+# Prints the words that the help of a verb lists below a value: run LAYER, run @GROUP, kill SIG.
 _holt_listed() {
         _holt_help "$1" | sed -nE "/^  $2 /,/^(  [^ ]|$)/s/^ {30}([A-Za-z@].*)/\1/p" | tr -s ' ' '\n'
 }
@@ -76,30 +77,31 @@ _holt_sessions() {
         command holt ls 2>/dev/null | sed '1d;s/ .*//'
 }
 
-# Whether what comes behind the verb is the name of a session.
+# Succeeds if the word after the verb is the name of a session.
 _holt_takes_session() {
         [[ $1 != create && $(_holt_help "$1") == "Usage: holt $1 NAME"* ]]
 }
 
-# Completes the value of an option from what its help calls it.
+# Completes the value of an option, chosen by the name that the help gives it.
 _holt_value() {
         case $1 in
         NAME\|FILE)
                 mapfile -t COMPREPLY < <(
                         _holt_presets | _holt_begin "$2"
                         compgen -d -- "$2"
-                        # The pattern is of what to leave out.
+                        # -X takes the pattern of the names to leave out.
                         compgen -f -X '!*.json' -- "$2"
                 )
                 ;;
         LAYER) mapfile -t COMPREPLY < <(_holt_listed run LAYER | _holt_begin "$2") ;;
         NAME\|@GROUP)
                 mapfile -t COMPREPLY < <({ _holt_listed run @GROUP; _holt_syscalls; } | _holt_begin "$2")
-                # No file name, whose "@" would be quoted.
+                # These are not file names, in which "@" would be quoted.
                 compopt +o filenames 2>/dev/null
                 ;;
         SIG)
-                # Those that holt takes, which are not all that the shell has; SIG only where it is begun.
+                # Only the signals that holt accepts; the shell has more. SIG comes before a name only if the word
+                # starts with it.
                 if [[ $2 == SIG* ]]; then
                         mapfile -t COMPREPLY < <(_holt_listed kill SIG | sed 's/^/SIG/' | _holt_begin "$2")
                 else
@@ -113,13 +115,13 @@ _holt_value() {
         esac
 }
 
-# The keys of a session, which stays at rest. They may have blanks.
+# Completes the keys of a session, without starting it. Keys may contain blanks.
 _holt_keys() {
         command holt kv "$1" keys "$2" --limit 1000 2>/dev/null
 }
 
-# What lies where word $2 leads in session $1, if that is live: one at rest stays so. Directories end in "/"; with a third
-# word it is these alone.
+# Completes the path $2 in session $1 if it is live: completion never starts a session. Directories end in "/". With a
+# third argument, only directories are completed.
 _holt_inside() {
         local name above=""
 
@@ -135,7 +137,7 @@ _holt_inside() {
         [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace 2>/dev/null
 }
 
-# What a session or the caller has to copy: sessions with a ":" that a path is to follow, and files.
+# Completes the operands of holt cp: files, and sessions with a ":", after which a path follows.
 _holt_copied() {
         mapfile -t COMPREPLY < <(
                 _holt_sessions | sed 's/$/:/' | _holt_begin "$1"
@@ -144,7 +146,7 @@ _holt_copied() {
         [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *: ]] && compopt -o nospace 2>/dev/null
 }
 
-# What is no option: $3 is how many such words there are before it, $4 the first of them and $5 the second.
+# Completes an operand. $3 is the number of operands before it, $4 the first and $5 the second of them.
 _holt_operand() {
         case $1:$3 in
         'policy show':*) _holt_value 'NAME|FILE' "$2" ;;
@@ -173,14 +175,15 @@ _holt_operand() {
         esac
 }
 
-# Bash breaks words at "=", ":" and "@" too (COMP_WORDBREAKS). Sets words to what stands between blanks, up to the
-# cursor; starts to where each is among bash's own; and tail to what bash will replace, the end of the last one.
+# Bash also breaks words at "=", ":" and "@" (COMP_WORDBREAKS). Sets words to the words between blanks, up to the
+# cursor. Sets starts to the index of each among bash's own words, and tail to the end of the last word, which bash
+# replaces.
 _holt_split() {
         local i word blanks line=$COMP_LINE
 
         words=() starts=() tail=${COMP_WORDS[COMP_CWORD]}
         [[ $tail == *[=:] ]] && tail=
-        # readline takes a leading "@" for part of what it replaces, unlike COMP_WORDS.
+        # Unlike COMP_WORDS, readline replaces a leading "@", too.
         [[ $tail == *@ ]] && tail=@
         [[ $COMP_CWORD -gt 0 && ${COMP_WORDS[COMP_CWORD - 1]} == *@ && $COMP_LINE == *"@$tail" ]] && tail=@$tail
         for ((i = 0; i <= COMP_CWORD; i++)); do
@@ -195,7 +198,7 @@ _holt_split() {
         done
 }
 
-# The command that is run has completions of its own.
+# Completes the arguments of the command with the command's own completion.
 _holt_command() {
         if declare -F _comp_command_offset >/dev/null; then
                 _comp_command_offset "$1"
@@ -208,7 +211,7 @@ _holt_command() {
         fi
 }
 
-# Of what a word is completed to bash takes only what follows the last break in it.
+# Bash replaces only the text after the last break in a word, so only that part is returned.
 _holt_skip() {
         local i skip=$((${#1} - ${#tail}))
 
@@ -217,7 +220,7 @@ _holt_skip() {
         done
 }
 
-# Of option $2, whose value the help calls $3, behind verb $1 and session $5.
+# Completes option $2, whose value the help calls $3, of verb $1 for session $5.
 _holt_complete_value() {
         case "$1 $2" in
         'exec --cwd' | 'python --cwd') _holt_inside "$5" "$4" / ;;
@@ -226,12 +229,12 @@ _holt_complete_value() {
         _holt_skip "$4"
 }
 
-# Completes what comes behind the verb, which may be two words; words[start] is the first.
+# Completes the words after the verb, which may be two words. words[start] is the first of them.
 _holt_behind() {
         local verb=$1 start=$2 last=$((${#words[@]} - 1)) i word=${words[-1]} options argument
         local count=0 first="" second="" command
 
-        # How many operands come before the command.
+        # Number of operands before the command.
         case $verb in
         run) command=0 ;;
         exec) command=1 ;;
@@ -262,7 +265,7 @@ _holt_behind() {
         elif [[ $word == -* ]]; then
                 mapfile -t COMPREPLY < <(printf '%s\n' "$options" | sed 's/ .*//' | _holt_begin "$word")
         elif ((count == command)); then
-                # One that is in several directories of the PATH is one.
+                # A command may be in several directories of PATH, and is listed once.
                 mapfile -t COMPREPLY < <(compgen -c -- "$word" | sort -u)
         else
                 _holt_operand "$verb" "$word" "$count" "$first" "$second"
@@ -276,7 +279,7 @@ _holt() {
 
         COMPREPLY=()
         _holt_split
-        # "holt help VERB" goes on as "holt VERB".
+        # After "holt help", complete as after "holt".
         if [[ ${words[1]} == help ]] && ((${#words[@]} > 2)); then
                 words=("${words[0]}" "${words[@]:2}")
                 ((${#words[@]} == 2)) || [[ ${#words[@]} -eq 3 && ${words[1]} == policy ]] || return

@@ -1,11 +1,12 @@
 # fish completion for holt
 #
-# Verbs, options and what stands for a value are taken from "holt help" and "holt help VERB" when they are asked for, so
-# that they are those of the holt that is installed.
+# Verbs, options and their values come from the output of "holt help" and "holt help VERB", so that they match the
+# installed holt.
 
-# What has been typed is data: it is never part of a pattern, a format or a program (sed, grep).
+# Typed text is data: it never becomes part of a pattern, a format or a program (sed, grep).
 
-# The help of a verb, which may be two words. Another word that was typed is no verb, and holt is not run with it.
+# The help of a verb, which may be two words. holt is not run with any other word that was typed, because it is not a
+# verb.
 function __holt_help
     for word in $argv
         string match -qr '^[a-z]+$' -- $word; or return
@@ -13,7 +14,7 @@ function __holt_help
     test (count $argv) -gt 0; and command holt $argv --help 2>/dev/null
 end
 
-# Whether a session is live.
+# Succeeds if a session is live.
 function __holt_is_live
     for line in (command holt ls 2>/dev/null)
         set -l fields (string match -r '^(\S+) +(\S+)' -- $line)
@@ -22,7 +23,7 @@ function __holt_is_live
     return 1
 end
 
-# Whether a word is an option that takes a value, by the rows of __holt_rows behind it.
+# Succeeds if a word is an option that takes a value. The other arguments are the rows of __holt_rows.
 function __holt_takes_value
     for row in $argv[2..]
         set -l fields (string split -- \t $row)
@@ -31,12 +32,12 @@ function __holt_takes_value
     return 1
 end
 
-# Whether a verb takes the name of a session first.
+# Succeeds if the first operand of a verb is the name of a session.
 function __holt_takes_session
     test "$argv[1]" != create; and string match -qr '^Usage: holt [a-z]+ NAME' -- (__holt_help $argv[1])[1]
 end
 
-# The verb that is being typed for: "run", "doctor", "policy show". Empty while there is none.
+# Prints the verb on the command line: "run", "doctor", "policy show". Prints nothing if there is none yet.
 function __holt_verb
     set -l words (commandline -opc)
     set -e words[1]
@@ -63,7 +64,7 @@ function __holt_sessions
     command holt ls 2>/dev/null | sed -E '1d;s/^([^ ]+) +(.*)/\1\t\2/'
 end
 
-# The words behind the verb that are no options, nor values of options.
+# Prints the words after the verb that are neither options nor values of options.
 function __holt_operands
     set -l words (commandline -opc)
     set -l rows (__holt_rows)
@@ -78,8 +79,8 @@ function __holt_operands
     end
 end
 
-# What lies where the word leads in a session, if that is live: one at rest stays so. Directories end in "/"; with a
-# second word it is these alone.
+# Completes paths in a session, if it is live: completion never starts a session. Directories end in "/". With a second
+# argument, only directories are completed.
 function __holt_inside
     set -l above (commandline -ct | string unescape | string match -r '.*/')
     __holt_is_live $argv[1]; or return
@@ -88,13 +89,13 @@ function __holt_inside
     test (count $names) -gt 0; and printf '%s\n' "$above"$names
 end
 
-# Files, and sessions with a ":" that a path is to follow.
+# Completes files, and sessions with a ":", after which a path follows.
 function __holt_copied
     command holt ls 2>/dev/null | sed '1d;s/ .*/:/'
     __fish_complete_path (commandline -ct)
 end
 
-# What comes next behind a verb of sessions; 1 where it is something else.
+# Completes the next operand of a verb for sessions. Returns 1 if the operand is something else.
 function __holt_of_session
     set -l verb (__holt_verb)
     set -l operands (__holt_operands)
@@ -121,7 +122,7 @@ function __holt_of_session
     else if test "$verb" = kv; and test (count $operands) -eq 1
         string split ' ' 'get set delete keys'
     else if test "$verb" = kv; and test (count $operands) -eq 2
-        # It stays at rest.
+        # This does not start the session.
         contains -- $operands[2] get set delete
         and command holt kv $operands[1] keys --limit 1000 -- (commandline -ct | string unescape) 2>/dev/null
         true
@@ -132,13 +133,13 @@ function __holt_of_session
     end
 end
 
-# Directories, and what ends in ".json".
+# Completes directories, and files that end in ".json".
 function __holt_policy_files
     __fish_complete_path (commandline -ct) | string match -r '^.*(?:/|\.json)(?:\t.*)?$'
 end
 
-# NAME, ARGUMENT and help of each option of the verb. Where a name is too long for its column the help is on the next
-# line.
+# Prints NAME, ARGUMENT and help of each option of the verb. If a name is too long for its column, its help is on the
+# next line.
 function __holt_rows
     set -l verb (string split ' ' (__holt_verb))
     test -n "$verb"; or return
@@ -153,7 +154,7 @@ function __holt_options
     end
 end
 
-# The argument that the word before the cursor takes, as the help calls it.
+# Prints the argument that the option before the cursor takes, by the name that the help gives it.
 function __holt_argument
     set -l last (commandline -opc)[-1]
     for row in (__holt_rows)
@@ -165,13 +166,13 @@ function __holt_argument
     end
 end
 
-# The words that the help of a verb lists below a value.
+# Prints the words that the help of a verb lists below a value.
 function __holt_listed
     __holt_help $argv[1] | sed -nE "/^  $argv[2] /,/^(  [^ ]|\$)/s/^ {30}([A-Za-z@].*)/\1/p" |
         string split ' '
 end
 
-# The values of that argument.
+# Completes the values of that argument.
 function __holt_values
     set -l argument (__holt_argument)
     switch "$argument"
@@ -184,7 +185,8 @@ function __holt_values
         case LAYER
             __holt_listed run LAYER
         case SIG
-            # Those that holt takes, which are not all that the shell has; SIG only where it is begun.
+            # Only the signals that holt accepts; the shell has more. SIG comes before a name only if the word starts
+            # with it.
             if string match -q 'SIG*' -- (commandline -ct)
                 printf 'SIG%s\n' (__holt_listed kill SIG)
             else
@@ -205,7 +207,7 @@ function __holt_values
     end
 end
 
-# Whether the words so far have come to the command of "holt run" or "holt exec NAME", and its words if so.
+# Succeeds if the command of "holt run" or "holt exec NAME" has been reached, and then prints its words.
 function __holt_command
     set -l words (commandline -opc)
     contains -- "$words[2]" run exec; or return 1
@@ -228,8 +230,8 @@ function __holt_command
     return 1
 end
 
-# What fish itself completes a command line to. "complete -C" runs a command substitution in the word for the command (fish
-# 3.6), so that no word with one is handed to it.
+# Prints fish's own completions of a command line. "complete -C" runs a command substitution in the command's word (fish
+# 3.6), so words with one are never passed to it.
 function __holt_delegate
     string match -q '*(*' -- $argv[-1]; and return
     complete -C (string join ' ' -- $argv)

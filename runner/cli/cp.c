@@ -51,7 +51,7 @@ typedef struct Cp {
         char session[SESSION_NAME_MAX + 1];
         Copied copied;
         const char *made; /* borrowed: name of the directory being filled on the host, or NULL */
-        UnfinishedNotes notes; /* of such directories */
+        UnfinishedNotes notes; /* notes about such directories, for clearing up after a kill */
 } Cp;
 
 /* --- a directory into the session --- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt exec, holt sh: runs a command in a session. The command gets the caller's files and pipes.
- * Instead of a terminal, it gets one of its own, and holt copies the data between the two. */
+ * If one of them is a terminal, the command gets its own terminal, and holt copies the data between
+ * the two. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -42,9 +43,8 @@ typedef struct Exec {
         ToolHost *tools;
         char id[32];
         int signal_fd;
-        uint64_t
-                deadline; /* usec of time_now_usec(): when the command's time is over; 0 is never */
-        Waker waker;      /* set to deadline, if the command has a terminal */
+        uint64_t deadline; /* usec of time_now_usec(); 0 is none */
+        Waker waker;       /* set to deadline, if the command has a terminal */
         char *report_path; /* absolute, or NULL */
         int report_fd;
         Answer show;        /* reply to session.show, if a document is to be written */
@@ -102,8 +102,7 @@ static void exec_write_request(const Exec *exec, unsigned given, JsonWriter *w) 
                 json_write_uint(w, "output_max", exec->line.output);
         if (exec->line.options.keep != KEEP_UNSAID)
                 json_write_string(w, "keep", exec_keep_names[exec->line.options.keep]);
-        else if (exec->line.options
-                         .detach) /* by default, the end of a server's output matters most */
+        else if (exec->line.options.detach) /* a server's last output matters most */
                 json_write_string(w, "keep", exec_keep_names[KEEP_TAIL]);
         if (!exec->line.options.detach) {
                 json_write_bool(w, "owned", true);

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 
-/* Finds an option anywhere before "--", because it also applies to errors in the command line.
- * Returns the text after its name ("" or "=VALUE"), or NULL. *ret_next is the next argument, or
- * "". */
+/* Finds an option anywhere before "--". It must take effect even if other words of the command line
+ * are wrong. Returns the text after its name ("" or "=VALUE"), or NULL. *ret_next is the next
+ * argument, or "". */
 const char *fail_find_option(int argc, char *const *argv, const char *name, const char **ret_next);
 
 /* Returns whether the arguments contain --json, even if the verb does not have that option. */

@@ -4,8 +4,8 @@
 
 #include "cli/options.h"
 
-/* Returns 0, or -EINVAL with an error that names the missing word of usage, or the unexpected
- * operand. verb may be two words. */
+/* Checks the number of operands. Returns 0, or -EINVAL with an error that names the missing word of
+ * usage, or the unexpected operand. verb may be two words. */
 int operands_check(const char *verb, const char *usage, const char *const *operands, size_t count,
                    size_t least, size_t most, Error *reterr);
 

@@ -52,8 +52,7 @@ static bool name_matches(const char *argument, const char *name, const char **re
 
 /* Options of other tools that differ too much from ours to be taken for typing mistakes. */
 static const struct {
-        const char *word, *ours,
-                *more; /* more: a second option of ours that may be meant, or NULL */
+        const char *word, *ours, *more; /* more: a second meaning, or NULL */
 } other_words[] = {
         { "--bind", "--rw", NULL },
         { "--chdir", "--cwd", NULL },

@@ -2,9 +2,8 @@
 /* Counts what was copied, and shows the progress on a terminal.
  *
  * Theory of operation. A thread reads the offset of the file that is being copied. The offset
- * belongs to the open file description. So it moves even if the keeper reads, to which the
- * descriptor was sent. Nothing is shown in the first second, from the background, or if stderr is
- * not a terminal. */
+ * belongs to the open file description, so it also moves when the keeper reads the file. Nothing is
+ * shown in the first second, from the background, or if stderr is not a terminal. */
 #pragma once
 
 #include <stdbool.h>

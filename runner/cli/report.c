@@ -201,11 +201,10 @@ static void print_limit(const RunResult *result, const char *path, FILE *out) {
 
 void report_unrecorded(const char *why, FILE *out) {
         if (why[0])
-                (void)fprintf(
-                        out,
-                        "holt: the session's history does not contain this yet: %s\n  Free disk "
-                        "space, or remove sessions that you do not need: holt rm NAME.\n",
-                        why);
+                (void)fprintf(out,
+                              "holt: this is not in the session's history yet: %s\n  Free disk "
+                              "space, or remove sessions that you do not need: holt rm NAME.\n",
+                              why);
 }
 
 void report_timeout(uint64_t usec, const char *limit, FILE *out) {

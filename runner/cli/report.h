@@ -27,11 +27,11 @@ typedef struct RunResult {
 int report_check_name(const char *name, Error *reterr);
 
 /* Opens path (absolute) for the report with the caller's rights, before anything is started. An
- * existing file keeps its content until report_write(). No link is followed from the first
- * directory on that lies in one of writable. The command can write these, above all the caller's
- * working directory.
+ * existing file keeps its content until report_write(). writable lists the absolute host
+ * directories that the command can write, above all the caller's working directory. From the first
+ * of these on the path, no link is followed.
  *
- * writable: absolute host directories. The caller owns *ret_fd. */
+ * The caller owns *ret_fd. */
 int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr);
 
 /* Replaces the content of fd by the result as one JSON object. path is used in the error. */

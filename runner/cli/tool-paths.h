@@ -5,7 +5,7 @@
  * Theory of operation. A word may contain a path anywhere: after "=" or ":", after the letter of an
  * option, in quoted code. So each part of a word that could name a path is looked up from several
  * bases:
- * - "/", where the tool starts
+ * - the root directory, in which the tool starts
  * - the caller's directory
  * - HOME
  * - each directory that another word names, for options such as -C DIR

@@ -3,13 +3,13 @@
  * and programs such as env(1) that start another one.
  *
  * The paths in a tool's command are judged word by word (cli/tool-command.h). That is not enough if
- * a shell builds a path from a word. Nor is it if a shell reads its program from stdin, which is
- * the payload of the code inside. So a table lists these programs by name, with the options that
- * each may have.
+ * a shell builds a path from a word. It is not enough either if the shell reads its program from
+ * stdin, which is the payload of the code inside. So a table lists these programs by name, with the
+ * options that each may have.
  *
  * The table cannot be complete. Any program may start others, and get their names from a file, its
- * environment or a word. The caller who makes a program outside the workspace a tool is responsible
- * for it (SECURITY.md, "Programs of tools"). */
+ * environment or a word. If the caller makes a program outside the workspace a tool, the caller is
+ * responsible for it (SECURITY.md, "Programs of tools"). */
 #pragma once
 
 #include "cli/tool-words.h"

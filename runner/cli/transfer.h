@@ -30,7 +30,8 @@ bool transfer_is_directory(RpcClient *client, const char *path);
  * "" is the workspace. The caller owns *ret. */
 int transfer_target(RpcClient *client, const char *path, const char *name, char **ret,
                     Error *reterr);
-/* Does the same for a host file. "-" has no name, and cure then tells how to give one. */
+/* Returns the target of a host file in the session, in the same way. "-" has no name, and cure then
+ * tells how to give one. */
 int transfer_put_target(RpcClient *client, const char *path, const char *file, const char *cure,
                         char **ret, Error *reterr);
 /* If r is -ENOENT, adds a cure that makes the directory of a session's path. Returns r. */

@@ -30,8 +30,8 @@ enum {
         CAPTURE_CHUNKS_MAX = 32768, /* number of chunks kept of both streams; output in tiny chunks
                                        keeps fewer bytes */
         CAPTURE_WATCHERS_MAX = 32,
-        /* Bytes that a watcher with held output may get without room: the contents of two pipes at
-         * the end, and the data read before the room was known to be missing. */
+        /* Bytes that a watcher with held output may get without room: the contents of two pipes,
+         * and the data read before them. */
         CAPTURE_AHEAD_MAX = 4 * CAPTURE_CHUNK_MAX,
 };
 
@@ -82,11 +82,11 @@ void capture_flush(Capture *output);
  * Returns 0, -EBUSY (CAPTURE_WATCHERS_MAX) or -ENOMEM. */
 int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool base64);
 void capture_unwatch(Capture *output, RpcConnection *connection);
-/* Sets whether the output waits for connection, a watcher. A new watcher does not hold the
+/* Sets whether the output waits for the watcher of connection. A new watcher does not hold the
  * output. */
 void capture_hold(Capture *output, const RpcConnection *connection, bool holds);
-/* Returns whether no bytes must be added for now. capture_pump() may end that, and so does the
- * removal of a watcher. */
+/* Returns true if the caller must not add bytes for now. capture_pump() may end that, and so does
+ * the removal of a watcher. */
 bool capture_is_held(const Capture *output);
 /* Continues with the watchers that have fallen behind. */
 void capture_pump(Capture *output);
@@ -94,8 +94,8 @@ void capture_pump(Capture *output);
  * too. method is not copied; the function takes ownership of *params. */
 void capture_end(Capture *output, const char *method, JsonWriter *params);
 
-/* Sends each watcher except one (except) another notification at once, even if it has not read all
- * output. A watcher that has fallen behind does not get it. */
+/* Sends a notification of another method at once to every watcher except the one of the connection
+ * except. A watcher gets it even if it has not read all output, unless it has fallen behind. */
 void capture_tell(const Capture *output, const RpcConnection *except, const char *method,
                   const JsonWriter *params);
 

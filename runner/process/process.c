@@ -431,9 +431,9 @@ static void answer_late(Process *process) {
 }
 
 /* Answers a process of which init has not reported an end. A monitor reports nothing if it was
- * killed: by a process of the command, because the command was to end, or because it did not start
- * in time. The end is known before the start is answered, and is sent with it: a client that asks
- * later may find that the keeper has gone. */
+ * killed: by the command, together with the command, or because the start took too long. The end is
+ * known before the start is answered, and is sent with it. A client that asks later may find that
+ * the keeper has gone. */
 static void answer_for_monitor(Process *process, bool killed) {
         const SessionMessage failed = { .value = EAGAIN, .detail = INIT_STEP_FORK };
 

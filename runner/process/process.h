@@ -38,9 +38,8 @@ typedef enum ProcessInput {
 
 /* A command to start. process_start() always takes ownership of the fds that are not FD_NONE. */
 typedef struct ProcessSpec {
-        StrList argv,
-                env;     /* process_start() takes ownership of argv; env is the whole environment */
-        const char *cwd; /* borrowed; absolute */
+        StrList argv, env; /* argv is taken over; env is the whole environment */
+        const char *cwd;   /* borrowed; absolute */
         const char *asked; /* borrowed: the cwd as messages name it; NULL: cwd itself */
         uint64_t timeout;  /* usec of wall time, from the request on; 0 is none */
         int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or as input
@@ -53,8 +52,7 @@ typedef struct ProcessSpec {
         const uint8_t *mode; /* struct termios as TCSETS takes it, or NULL */
         size_t kept;         /* bytes to keep of each stream */
         bool keep_tail;
-        RpcConnection
-                *owner; /* borrowed, or NULL; the process is killed when this connection ends */
+        RpcConnection *owner; /* or NULL; its end kills the process */
         struct Grant *grant; /* the tools that it may call, or NULL; owned by the process once it is
                                 started */
 } ProcessSpec;
@@ -72,10 +70,9 @@ typedef struct Process {
         bool started, running, gone;
         bool alone; /* its command has ended, and has left no process */
         bool done;  /* the code that it was started for has ended, so its own end is not audited */
-        bool stopped; /* as far as init has reported; a stop inside the sandbox is not reported */
+        bool stopped; /* by init's reports; a stop inside the sandbox is not reported */
         bool settled; /* it has ended, and its output up to there was read */
-        uint64_t started_at_ms, started_at,
-                ended_at; /* ms since the epoch; usec of time_now_usec() */
+        uint64_t started_at_ms, started_at, ended_at; /* ms since the epoch; usec */
         Outcome outcome;
         Error error; /* set if cause is CAUSE_ERROR */
         Capture output;
@@ -110,8 +107,7 @@ typedef struct Process {
         bool hang_up;        /* at the time of the timer, SIGHUP is sent to its terminal again */
         ProcessStart *start; /* init was not told yet; otherwise NULL */
         bool resume_due;     /* init must put it into the foreground */
-        uint64_t signals_due,
-                kills_due; /* a bit for each signal that init must still get: bit 0 is signal 1 */
+        uint64_t signals_due, kills_due; /* a bit for each; bit 0 is signal 1 */
 } Process;
 
 typedef struct ProcessEvents {
@@ -131,7 +127,7 @@ typedef struct ProcessEvents {
         void *data;
 } ProcessEvents;
 
-/* Returns whether the process waits for no check of protected paths. */
+/* Returns true if no check of protected paths is due or running for the process. */
 static inline bool process_is_swept(const Process *process) {
         return !process->sweep_due && !process->sweep_runs;
 }
@@ -167,7 +163,7 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
  * exist. */
 int process_find(Processes *all, const char *id, Process **ret, Error *reterr);
 Process *processes_first(Processes *all);
-/* Returns how many processes of the table still have a process inside. */
+/* Returns the number of entries that still have a process inside. */
 unsigned processes_live(const Processes *all);
 
 /* Drops the oldest processes that have ended, if there are too many. Must not be called from an
@@ -176,7 +172,7 @@ void processes_make_room(Processes *all);
 
 /* Reads what the process has printed up to now. */
 void process_drain(Process *process);
-/* Applies a changed capture_hold() of its watchers. */
+/* Must be called after capture_hold() has changed whether its output is held. */
 void process_follow_output(Process *process);
 
 /* Sends a signal to the command's process group. */

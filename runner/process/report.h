@@ -4,8 +4,10 @@
 
 #include "process/process.h"
 
-/* Writes "set_aside": the paths that were set aside after it; "unguarded", if some could not be;
- * and "replaced", the protected path that the host changed, or null. */
+/* Writes these members:
+ * - "set_aside": the paths that were set aside after it
+ * - "unguarded", if some could not be set aside
+ * - "replaced": the protected path that the host changed, or null */
 void process_write_set_aside(const Process *process, JsonWriter *w);
 /* Writes the kept bytes of a stream, 0 for stdout and 1 for stderr, as the member key. */
 void process_write_output(const Process *process, unsigned stream, const char *key, bool base64,

@@ -44,8 +44,8 @@ static void write_block(const ProcessSpec *spec, const StrList *argv, char *at) 
                 at = start_append(at, spec->env.items[i]);
 }
 
-/* Makes the block to execute. The caller owns *ret; a block that is too large for a message is
- * NULL, and in the memory file *ret_fd. */
+/* Makes the block to execute. The caller owns *ret. If the block is too large for a message, *ret
+ * is NULL and the memory file *ret_fd has the block. */
 static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, size_t *ret_size,
                       int *ret_fd, Error *reterr) {
         const size_t size = sizeof(ExecBlock) + strlen(spec->cwd) + 1 + sum_lengths(argv) +

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods that are no session's own: making, listing and removing sessions. */
+/* The methods of the server itself: they make, list, change and remove sessions. */
 #include "serve/methods.h"
 
 #include <errno.h>
@@ -25,15 +25,15 @@ static int create_take_cwd(const RpcCall *call, SessionSpec *spec, Error *error)
         char own[PATH_MAX];
 
         if (cwd && cwd[0] != '/')
-                return error_set(error, ERROR_USAGE, 0, "cwd is \"%s\", which is not absolute",
+                return error_set(error, ERROR_USAGE, 0, "cwd must be an absolute path, not \"%s\"",
                                  cwd);
         if (!cwd && !getcwd(own, sizeof(own)))
-                return error_set(error, ERROR_SETUP, errno, "cannot tell the working directory");
+                return error_set(error, ERROR_SETUP, errno, "cannot find the working directory");
         spec->settings.cwd = strdup(cwd ? cwd : own);
         return spec->settings.cwd ? 0 : error_oom(error);
 }
 
-/* The path of a policy file starts from cwd, as all paths of the call do. */
+/* Applies policy_name. Like all paths of the call, a policy file is relative to cwd. */
 static int create_apply_named(const char *name, SessionSpec *spec, Error *error) {
         _cleanup_free_ char *path = NULL;
         const char *named;
@@ -54,7 +54,7 @@ static int create_apply_named(const char *name, SessionSpec *spec, Error *error)
         return r;
 }
 
-/* policy_name first, if both are given: the document adds to it. */
+/* If both are given, policy_name comes first and the document adds to it. */
 static int create_take_policy(const RpcCall *call, SessionSpec *spec, Error *error) {
         const char *name = rpc_string(call, "policy_name");
         const JsonValue *document = rpc_object(call, "policy");
@@ -115,7 +115,7 @@ static int create_take_degraded(const RpcCall *call, SessionSpec *spec, Error *e
         return r == 0 ? session_spec_degraded(spec, &layers, error) : r;
 }
 
-/* The policy before what goes on top of it. */
+/* The policy comes first, because the other parameters are applied on top of it. */
 static int (*const create_steps[])(const RpcCall *call, SessionSpec *spec, Error *error) = {
         create_take_cwd,  create_take_policy, create_take_workspace, create_take_env,
         create_take_tier, create_take_idle,   create_take_degraded,
@@ -189,7 +189,8 @@ static int method_list(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-/* Only one at rest: session.stop lets it rest, which takes the time that its commands take. */
+/* Removes only a session at rest. A client calls session.stop first, which takes as long as the
+ * session's commands take to end. */
 static int method_remove(RpcCall *call, void *data, Error *error) {
         const char *name = rpc_string(call, "session");
         _cleanup_close_ int dir_fd = FD_NONE;
@@ -204,8 +205,8 @@ static int method_remove(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-/* Saves a client the hop through this process. The connection is the keeper's own, so requests
- * there have no parameter "session". */
+/* Connects the client directly to the keeper, which saves the hop through this process. The
+ * connection is the keeper's own, so requests there have no parameter "session". */
 static int method_connect(RpcCall *call, void *data, Error *error) {
         _cleanup_close_ int fd = FD_NONE;
         int r = keeper_connect(rpc_string(call, "session"), &fd, error);
@@ -251,40 +252,46 @@ static const RpcParam create_params[] = {
         { "policy_name", RPC_PATH, false, 4095,
           "name of a preset, or path of a policy file; policy adds to it" },
         { "workspace", RPC_PATH, false, 4095,
-          "directory of the host that becomes the workspace; by default the session has its own" },
+          "directory of the host that is used as the workspace; by default, the session has its "
+          "own" },
         { "env", RPC_MAP, false, 1024, "environment variables of all its commands" },
         { "tier", RPC_STRING, false, 16, "size of the session", .values = tier_names },
         { "idle", RPC_STRING, false, 64,
-          "stop the session after so long without use, such as \"10m\"; \"none\" for never" },
+          "stop the session after this time without use, such as \"10m\"; \"none\" means never" },
         { "allow_degraded", RPC_STRINGS, false, 64,
           "layers of the sandbox that may be missing if this host refuses them" },
         { "cwd", RPC_PATH, false, 4095,
-          "absolute directory that relative paths start from; by default that of the server" },
+          "absolute directory for relative paths; by default, the server's working directory" },
         { "owned", RPC_BOOL, false, 0, "stop and remove the session when this connection ends" },
         { "find", RPC_BOOL, false, 0,
-          "use an existing session if it is as asked for; what is not given may be anything" },
+          "use an existing session if it matches the given parameters; the others may have any "
+          "value" },
 };
 
 static const RpcParam connect_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; one at rest is started" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX,
+          "name of the session; a session at rest is started" },
 };
 
 static const RpcParam remove_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it must be at rest" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX,
+          "name of the session, which must be at rest" },
 };
 
 static const RpcParam tier_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it must be at rest" },
-        { "tier", RPC_STRING, true, 16, "its size", .values = tier_names },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX,
+          "name of the session, which must be at rest" },
+        { "tier", RPC_STRING, true, 16, "size of the session", .values = tier_names },
 };
 
 static const RpcParam rebind_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "its name; it must be at rest" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX,
+          "name of the session, which must be at rest" },
 };
 
 static const RpcField created_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, NULL },
-        { "made", RPC_BOOL, RPC_ALWAYS, "false if \"find\" found one that exists" },
+        { "made", RPC_BOOL, RPC_ALWAYS, "false if \"find\" has found an existing session" },
 };
 static const RpcShape created_shape = { .name = "SessionCreated", RPC_FIELDS(created_fields) };
 
@@ -314,7 +321,7 @@ static const RpcField rebound_fields[] = {
 };
 static const RpcShape rebound_shape = { .name = "SessionRebound", RPC_FIELDS(rebound_fields) };
 
-/* Errors of a method that wants a session at rest. */
+/* The errors of a method that needs a session at rest. */
 enum {
         REST_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
 };
@@ -354,7 +361,7 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.set_tier",
-                .help = "gives a session another size, from its next start on",
+                .help = "changes the size of a session at rest, from its next start on",
                 RPC_PARAMS(tier_params),
                 .result = &rpc_nothing,
                 .errors = REST_ERRORS,
@@ -363,8 +370,8 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.rebind",
-                .help = "makes a session use what is at the paths of its sources now, after one "
-                        "was replaced",
+                .help = "makes a session at rest accept the files and directories that are now at "
+                        "the paths of its sources",
                 RPC_PARAMS(rebind_params),
                 .result = &rebound_shape,
                 .errors = REST_ERRORS,

@@ -15,8 +15,7 @@
 #include "session/directory.h"
 
 enum {
-        REMOVE_TRIES =
-                500, /* of 10 ms each, if another process keeps trying to start the session */
+        REMOVE_TRIES = 500, /* 10 ms apart, while others try to start it */
         REMOVE_PAUSE = 10000000,
         DIRECTORY_FD = 3, /* number of the fd in the removing process */
 };

@@ -14,7 +14,7 @@ struct ProxyTool {
         char *session, *name;
         int dir_fd; /* O_PATH fd of the session's directory, because a later session may have the
                        same name */
-        JsonWriter params; /* of tools.register */
+        JsonWriter params; /* parameters of tools.register */
 };
 
 static ProxyTool *proxy_tool_free(ProxyTool *tool) {

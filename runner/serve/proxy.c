@@ -307,10 +307,10 @@ static void read_keeper(Upstream *upstream) {
 static void on_keeper(void *data, uint32_t events) {
         Upstream *upstream = data;
 
-        /* The end of the keeper shows when its messages are read. epoll(7) reports the end whatever
-         * events are requested. So output that waits for the client would keep the loop busy. From
-         * now on, the keeper's last messages can be read without waiting, as the client has
-         * room. */
+        /* The keeper's end is noticed when its messages are read. epoll(7) reports it again and
+         * again, whatever events are requested. While messages wait for the client, that would keep
+         * the loop busy. So the watch ends: the last messages can be read without it when the
+         * client has room. */
         if (events & EPOLLOUT && rpc_client_flush(upstream->keeper) == 0) {
                 proxy_go_on(upstream);
                 proxy_settle(upstream);

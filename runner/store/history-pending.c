@@ -152,9 +152,9 @@ void pending_empty(Pending *pending) {
                 (void)!ftruncate(pending->fd, 0);
 }
 
-/* Keeps the valid records, as long as their ids continue those of the database. */
+/* --- opening and closing --- */
 
-/* As far as it is whole, and follows on what the database has or had. */
+/* Keeps the valid records, as long as their ids continue those of the database. */
 static void keep_whole(Pending *pending, uint64_t *last) {
         uint64_t previous = 0;
         size_t at = 0, size;

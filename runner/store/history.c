@@ -26,7 +26,7 @@ static const Statement statements[] = {
                                 "SELECT " COLUMNS " FROM history WHERE id < ?1 AND name = ?3"
                                 " ORDER BY id DESC LIMIT ?2" },
         [HISTORY_LAST] = { "read the history", "SELECT max(id) FROM history" },
-        /* As in the audit, code inside can cause any number of rows for tool calls, so the most
+        /* Code inside can cause any number of rows for tool calls, as in the audit, so the most
          * frequent name makes room. The index makes counting cheap. Rows of calls that still run
          * are never removed, so a name with only such rows is skipped. */
         [HISTORY_DROP] = { "make room in the history",

@@ -317,13 +317,13 @@ static const struct {
 static const struct {
         int limit, value;
 } limits[] = {
-        { SQLITE_LIMIT_LENGTH, STORE_VALUE_MAX + (64 << 10) }, /* of a row */
+        { SQLITE_LIMIT_LENGTH, STORE_VALUE_MAX + (64 << 10) }, /* bytes of a row */
         { SQLITE_LIMIT_ATTACHED, 0 },
         { SQLITE_LIMIT_WORKER_THREADS, 0 },
 };
 
-/* SQLite moves the log into the file when it has 1 MiB, during a write, and an idle log takes no
- * more than that on the disk. The cache is the keeper's memory. */
+/* SQLite moves the log into the file when it has 1 MiB, during a write. An idle log takes no more
+ * than that on the disk. The cache is the keeper's memory. */
 static const char pragmas[] = "PRAGMA cell_size_check = ON;"
                               "PRAGMA synchronous = NORMAL;"
                               "PRAGMA cache_size = -256;"

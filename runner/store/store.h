@@ -35,8 +35,7 @@ enum {
         /* Number of rows. Beyond it, the oldest rows of the most frequent name are deleted, 1 % at
          * a time, except for calls of this process that still run. */
         STORE_HISTORY_MAX = 100000,
-        STORE_HISTORY_BYTES_MAX =
-                256 << 20,        /* bytes of params and results together; the same rule applies */
+        STORE_HISTORY_BYTES_MAX = 256 << 20, /* bytes of params and results */
         STORE_AUDIT_MAX = 100000, /* number of rows; beyond it, the oldest rows of the most frequent
                                      kind are deleted */
         STORE_AUDIT_BYTES_MAX = 64 << 20,
@@ -78,8 +77,10 @@ int store_meta_get(Store *store, const char *name, char **ret, Error *reterr);
 
 /* --- kv: keys are UTF-8 without NUL, values are any bytes --- */
 
-/* Adds or replaces a key. Returns -EINVAL for an empty or invalid key (ERROR_USAGE) or a key or
- * value that is too long (ERROR_LIMIT), and -ENOSPC if a cap is reached or the disk is full. */
+/* Adds or replaces a key. Returns 0 or a negative errno:
+ * - -EINVAL with an ERROR_USAGE: the key is empty or invalid
+ * - -EINVAL with an ERROR_LIMIT: the key or value is too long
+ * - -ENOSPC: a cap is reached, or the disk is full */
 int store_kv_set(Store *store, const char *key, const void *value, size_t length, Error *reterr);
 /* The caller owns *ret, which ends with a NUL. Returns -ENOENT with an ERROR_MISSING if the key
  * does not exist. */

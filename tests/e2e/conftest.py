@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of this suite have in common beyond lib/plugin.py."""
+"""Fixtures that the tests of this suite share, in addition to lib/plugin.py."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def rpc(connect: Connect) -> Bound:
 
 @pytest.fixture
 def keeper(session: Session) -> Iterator[Bound]:
-    """A client of the keeper alone, where the way there makes no difference."""
+    """A client of the keeper, for tests that do not depend on the kind of connection."""
     with session.rpc() as rpc:
         yield Bound(rpc, {})

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "listen COMMAND [ARG...]": a host on which another program listens to the command's system calls
- * already, as a sandbox around holt may do: the kernel allows one listener. */
+/* "listen COMMAND [ARG...]" simulates a host on which another program already listens to the
+ * command's system calls. A sandbox around holt may do that, and the kernel allows only one
+ * listener. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent does all day, by JSON-RPC alone: clone, look, run the tests, read why they fail, mend, run them again,
-keep the results, rest, and go on where it was."""
+"""The daily work of an agent, by JSON-RPC alone. It clones, looks around, runs the tests, reads why they fail, and
+mends the code. It runs them again, keeps the results, rests, and continues."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def upstream(place: Path, identity: Identity) -> Path:
 
 
 def failed(result: Json) -> list[str]:
-    """The tests that failed, as the agent reads it from what unittest prints."""
+    """Returns the tests that failed, which the agent reads from unittest's output."""
     return sorted(re.findall(r"^(?:FAIL|ERROR): (\w+)", result["stderr"], re.M))
 
 
 def mend(agent: Bound, path: str, old: str, new: str) -> None:
-    """An edit as agents make it: read, replace what is there once, write."""
+    """Edits a file as agents do: reads it, replaces a text that occurs once, writes it."""
     text = agent.call("files.read", path=path)["content"]
     assert text.count(old) == 1
     agent.call("files.write", path=path, content=text.replace(old, new))
@@ -130,7 +130,7 @@ def test_an_agent_works_rests_and_goes_on(sessions: Sessions, upstream: Path) ->
         ends = [json.loads(row["result"]).get("exit_code") for row in reversed(rows) if "unittest" in row["params"]]
         assert ends == [1, 1, 0]
 
-    # What it has done is there for the caller, in the session and by the command line.
+    # The caller finds its work, both in the session and by the command line.
     session = Session(sessions, "w")
     head = session.out("git -C project rev-parse HEAD")
     assert session("kv", "get", "done").ok().out == head

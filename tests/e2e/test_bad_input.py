@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can not be done is said in one clear line, with 125, 126 or 127, before anything has run, and leaves nothing."""
+"""Requests that cannot be fulfilled get one clear line and 125, 126 or 127, before anything has run. They leave nothing
+behind."""
 
 from __future__ import annotations
 
@@ -159,7 +160,7 @@ def test_an_option_without_its_value(option: str, holt: Holt) -> None:
 @pytest.mark.parametrize("option", ("--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
 @pytest.mark.parametrize("next_word, cure", (("--", "ends the options"), ("--allow-wide", "=--allow-wide")))
 def test_an_option_does_not_swallow_the_next(option: str, next_word: str, cure: str, holt: Holt) -> None:
-    """ "--" above all: the command would be taken for something else."""
+    """ Otherwise "--" could become a value, and the command would mean something else."""
     result = holt(["run", option, next_word, "touch", "ran"], report=False)
 
     assert f"{option} needs a value" in result.refusal()
@@ -257,7 +258,7 @@ def test_a_policy_file_that_is_too_long(holt: Holt, put: Make) -> None:
 
 
 def test_an_argument_of_200_kib_is_the_kernel_s_to_refuse(holt: Holt) -> None:
-    """It never reaches holt, but through a policy's variable it does."""
+    """Such an argument never reaches holt. A variable of a policy can be that long."""
     with pytest.raises(OSError) as refused:
         holt(["run", *TOUCH, "x" * (200 << 10)])
     assert refused.value.errno == errno.E2BIG
@@ -278,7 +279,7 @@ def test_the_longest_arguments_that_the_kernel_takes_go_through(holt: Holt) -> N
 
 
 def test_more_arguments_than_fit(holt: Holt) -> None:
-    """Two megabytes: beyond what the command could get beside its environment, or close to it."""
+    """Two megabytes exceed, or nearly exceed, the room for arguments and environment."""
     arguments = ["x" * 100_000] * 19
     result = holt(["run", "--", "sh", "-c", "echo $#", "sh", *arguments], report=False)
 
@@ -362,7 +363,7 @@ def test_a_command_for_a_shell(argv: list[str], words: str, holt: Holt) -> None:
     pytest.param("ls x " * 60, "'...'", id="long"),
 ))
 def test_what_a_shell_would_do_outside_is_not_to_be_pasted(line: str, word: str, holt: Holt) -> None:
-    """The line may be a model's: a hint has it in quotes, or not at all."""
+    """A model may have written the line, so a hint quotes it, or leaves it out."""
     hint = cure(holt(["run", "--", line]), 127 if len(line) < 256 else 126)
 
     assert "apart" not in hint
@@ -382,7 +383,7 @@ def test_a_script_without_its_interpreter(holt: Holt, put: Make) -> None:
 
 
 def test_a_script_whose_interpreter_has_moved(holt: Holt, put: Make, mkdir: Make) -> None:
-    """As those of a virtual environment, whose directory is elsewhere inside."""
+    """A virtual environment's programs are like this: its directory is elsewhere inside."""
     top = mkdir("project")
     put("project/bin/python", "", 0o755)
     put("project/script", f"#!{top}/bin/python\n", 0o755)
@@ -410,7 +411,7 @@ def test_a_script_whose_interpreter_is_not_mounted(holt: Holt, place: Path, put:
 
 
 def test_a_script_gives_no_reason_to_mount_what_is_no_program(holt: Holt, place: Path, put: Make) -> None:
-    """Its first line may be the work of a command: holt would recommend to show the next one somebody's keys."""
+    """A command may have written its first line. Otherwise holt would recommend to mount somebody's keys."""
     key = put(place / ".ssh" / "id_rsa", "a key\n", 0o600)
     put("script", f"#!{key}\n", 0o755)
 
@@ -428,7 +429,7 @@ def test_a_script_that_may_not_be_executed(holt: Holt, put: Make) -> None:
 
 
 def elf(machine: int) -> bytes:
-    """The head of a program for another machine, as long as a small one is."""
+    """Returns the header of a program for another machine, padded to a plausible size."""
     ident = b"\x7fELF" + bytes((2, 1, 1, 0)) + bytes(8)
     rest = struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0x400078, 64, 0, 0, 64, 56, 1, 64, 0, 0)
     return (ident + rest).ljust(400, b"\0")
@@ -447,13 +448,13 @@ def test_a_program_that_the_machine_can_not_run(text: bytes, holt: Holt, put: Ma
 
 
 def test_an_empty_file_is_an_empty_script(holt: Holt, put: Make) -> None:
-    """As every shell has it."""
+    """Every shell does the same."""
     put("empty", "", 0o755)
 
     assert holt(["run", "--", "./empty"]).code == 0
 
 
-# --- where holt is started ---
+# --- the directory in which holt is started ---
 
 
 def test_a_working_directory_that_is_gone(holt: Holt) -> None:
@@ -473,7 +474,7 @@ def root_directory() -> Iterator[int]:
 
 @pytest.mark.parametrize("stream", ("stdin", "stdout", "stderr"))
 def test_a_directory_as_a_stream(stream: str, holt: Holt, root_directory: int) -> None:
-    """Whoever has one open is out: openat(0, "..")."""
+    """With an open directory, a command could leave the sandbox: openat(0, "..")."""
     result = holt(["run", *TOUCH], **{stream: root_directory})
 
     assert result.code == 125
@@ -482,7 +483,7 @@ def test_a_directory_as_a_stream(stream: str, holt: Holt, root_directory: int) -
 
 @pytest.fixture
 def closed(place: Path) -> Path:
-    """A directory of root's that the caller may not enter."""
+    """A directory that belongs to root, and that the caller cannot enter."""
     path = place / "closed"
     path.mkdir()
     (path / "policy.json").write_text('{"holt": 1}')
@@ -520,7 +521,7 @@ def test_nobody_has_a_home(holt: Holt) -> None:
 @pytest.mark.not_sanitized
 @pytest.mark.parametrize("limit", (6, 12, 20, 30))
 def test_a_full_table_of_descriptors(limit: int, holt: Holt) -> None:
-    """A caller with hardly any descriptors to give: no layer is refused for that, wherever they run out."""
+    """The caller has hardly any free descriptors. Wherever they run out, no layer is blamed."""
     result = holt(["run", "--", "true"], prefix=["bash", "-c", f'ulimit -n {limit}; exec "$0" "$@"'])
 
     assert result.code == 0 or "EMFILE" in result.refusal() and "ulimit -n" in result.cure

@@ -46,19 +46,19 @@ def host(connect: Connect) -> Host:
 
 @pytest.fixture
 def keeper(session: Session) -> Iterator[Host]:
-    """A client of the keeper alone, where the way there makes no difference."""
+    """A client of the keeper, for tests that do not depend on the kind of connection."""
     with session.rpc() as rpc:
         yield Host(rpc, {})
 
 
 def out(result: Json) -> str:
-    """What code has printed that did not fail."""
+    """Returns the output of code, and asserts that the code did not fail."""
     assert (result.get("error"), result["exit_code"]) == (None, 0), result
     return result["stdout"].strip()
 
 
 def failed(result: Json) -> str:
-    """The message of the error that code has ended by."""
+    """Returns the message of the error that ended the code."""
     assert result["error"]["name"] == "RuntimeError", result
     return result["error"]["message"]
 
@@ -87,7 +87,7 @@ def test_a_shell_calls_a_tool(host: Host) -> None:
 
 
 def test_a_shell_s_call_takes_no_python_of_the_session(host: Host) -> None:
-    """Neither what PYTHONPATH has nor site-packages, which would take most of its start."""
+    """It loads neither PYTHONPATH nor site-packages, which would take most of its start."""
     host.tool("t", lambda p: "ä")
     script = """mkdir mine; echo 'raise SystemExit("mine")' | tee mine/json.py > mine/sitecustomize.py
 PYTHONPATH=$PWD/mine python3 -c pass; PYTHONPATH=$PWD/mine LC_ALL=C holt-tool t '{}'"""
@@ -118,7 +118,7 @@ def test_both_sides_are_checked(host: Host) -> None:
 
 
 def test_bounds_and_references_are_checked(host: Host) -> None:
-    """As pydantic and others write what a tool takes."""
+    """Pydantic and others write schemas in this way."""
     point = {"type": "object", "properties": {"x": {"type": "number", "minimum": 0}, "next": {"$ref": "#/$defs/Point"}}}
     host.tool("draw", lambda p: 1, {"properties": {"from": {"$ref": "#/$defs/Point"}}, "$defs": {"Point": point}})
     assert out(host.python("print(call('draw', {'from': {'x': 1, 'next': {'x': 2}}}))")) == "1"
@@ -231,7 +231,7 @@ def test_search_ranks_by_name_then_description_then_schema(keeper: Host) -> None
 
 
 def test_search_is_brief_with_long_descriptions(keeper: Host) -> None:
-    """All of one is looked at, and what each schema has is no word of it."""
+    """The whole description is searched, but not the keywords of JSON schemas."""
     long = {"forecast": " What the sky\n does.\n \nOnly in Europe.", "words": "word " * 100, "chars": "\u00e4" * 1000, "none": " \n\n"}
     schema = {"type": "object", "properties": {"properties": {"description": "An atlas's."}}, "$defs": {"Place": {"title": "x"}}}
     for name, description in long.items():
@@ -301,7 +301,7 @@ def test_a_client_that_vanishes_fails_its_calls(connect: Connect) -> None:
     assert "permission_error" in host.sh("holt-tool slow '{}'", tools=["slow"])["stderr"]
 
 
-# --- who may call what ---
+# --- permission to call a tool ---
 
 
 def test_an_exec_calls_what_it_was_given(host: Host) -> None:
@@ -319,7 +319,7 @@ def test_an_exec_calls_what_it_was_given(host: Host) -> None:
 
 
 def test_an_exec_calls_its_own_client_s_tools(connect: Connect) -> None:
-    """What another client offers it calls where it was named."""
+    """An exec can call another client's tool if the exec names that tool."""
     mine, other = connect(), connect()
     mine.tool("mine", lambda p: "mine")
     other.tool("theirs", lambda p: "theirs")
@@ -335,7 +335,7 @@ def test_an_exec_calls_its_own_client_s_tools(connect: Connect) -> None:
 
 
 def test_whose_client_has_gone_calls_nobody_s(session: Session, keeper: Host) -> None:
-    """Also where another connection has taken the place that the first one had in the keeper's memory."""
+    """This also holds if another connection uses the same memory in the keeper."""
     gone = [Host(session.rpc(), {}) for _ in range(20)]
     for number, each in enumerate(gone):
         each.tool(f"t{number}", lambda p: 1)
@@ -367,7 +367,7 @@ def test_a_token_dies_with_its_exec(keeper: Host) -> None:
     again = "HOLT_BRIDGE_TOKEN=%s holt-tool t '{}'"
     until(lambda: all(p["state"] == "ended" for p in keeper.call("process.list")["processes"]), "it is gone")
     assert "[permission_error] this token is none, or its exec has ended" in keeper.sh(again % token)["stderr"]
-    # What an exec has left running has its token.
+    # A process that an exec has left running has the exec's token.
     left = keeper.call("process.spawn", shell="echo $HOLT_BRIDGE_TOKEN; sleep 1000 & disown")["id"]
     keeper.call("process.wait", id=left)
     token = keeper.call("process.wait", id=left, output=True)["stdout"].strip()
@@ -395,7 +395,7 @@ def test_many_calls_at_once(host: Host) -> None:
 
 
 def test_calls_wait_for_a_client_that_answers_late(host: Host) -> None:
-    """More than a client is asked at a time: the rest are asked as it answers."""
+    """There are more calls than a client gets at a time: the others follow as it replies."""
     host.tool("later", lambda p: LATER)
     code = (
         "import threading\n"
@@ -412,7 +412,7 @@ def test_calls_wait_for_a_client_that_answers_late(host: Host) -> None:
 
 
 def test_large_calls_both_ways(host: Host) -> None:
-    """Nobody waits for another that waits for him."""
+    """The two sides never wait for each other."""
     host.tool("echo", lambda p: p)
     code = (
         "import socket; socket.setdefaulttimeout(0.01)\n"
@@ -427,7 +427,7 @@ def test_large_calls_both_ways(host: Host) -> None:
 
 
 def test_a_slow_keeper_gets_all_answers(session: Session, sessions: Sessions) -> None:
-    """They wait in the client, if more of them come than holt serve keeps."""
+    """If there are more than holt serve keeps, they wait in the client."""
     served = Host(sessions.serve(), {"session": "w"})
     served.tool("echo", lambda p: LATER)
     code = (
@@ -449,7 +449,7 @@ def test_a_slow_keeper_gets_all_answers(session: Session, sessions: Sessions) ->
 
 
 def test_calls_that_time_out_leave_room(host: Host) -> None:
-    """For more than are asked at a time."""
+    """More calls time out than a client gets at a time."""
     host.tool("slow", lambda p: LATER, timeout_ms=1)
     host.tool("quick", lambda p: 5)
     code = "for _ in range(600):\n    try: call('slow')\n    except RuntimeError: pass\nprint(call('quick'))"
@@ -476,7 +476,7 @@ def test_processes_and_forks_call(keeper: Host) -> None:
 
 
 def test_a_client_of_holt_serve_has_its_tools_in_the_next_keeper(sessions: Sessions) -> None:
-    """Not those that it has taken back, nor in another session that has the name by then."""
+    """Removed tools are not registered, nor are any in a later session of the same name."""
     sessions.create("w")
     with sessions.serve() as rpc:
         for name in ("kept", "back"):

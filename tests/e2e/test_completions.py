@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shells complete is what this holt takes. Bash is asked as it asks itself: by its words, at a cursor; fish by
-its own "complete -C"; of zsh what it gives to compadd is printed."""
+"""The shells complete exactly what this holt accepts. Bash gets its words and a cursor, as in real use. Fish is asked
+by its own "complete -C". For zsh, the arguments of compadd are printed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _holt
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
-# As bash breaks a line for completion (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
+# Bash breaks a line for completion like this (COMP_WORDBREAKS): "@mo" is "@" and "mo", "a=b" is "a", "=" and "b".
 BREAKS = re.compile(r"[=:@]+|[^=:@\s]+")
 
 
 def sessions(holt: Holt) -> dict[str, str]:
-    """Of each test its own."""
+    """Each test has its own."""
     return {"XDG_DATA_HOME": str(holt.cwd / ".data")}
 
 
@@ -41,7 +41,8 @@ def split(line: str) -> list[str]:
 
 FISH = "source $argv[1]; complete -C $argv[2] | string replace -r '\\t.*' ''; true"
 
-# Of zsh's completion what the file calls: _arguments takes the action of what is at the cursor.
+# Stands in for the functions of zsh's completion that the file calls: _arguments runs the action for the word at the
+# cursor.
 ZSH = r"""
 _describe() { local each; for each in ${(P)2}; do print -r -- ${each%%:*}; done }
 compadd() { print -rl -- ${(M)${(P)@[-1]}:#${PREFIX}*} }
@@ -61,7 +62,7 @@ true
 
 @pytest.fixture
 def others(holt: Holt) -> Callable[[str, str], list[str]]:
-    """The completions of a line in another shell."""
+    """Returns a function that completes a line in another shell."""
     directory = PROJECT / "contrib" / "completions"
 
     def complete(shell: str, line: str, more: dict[str, str] | None = None) -> list[str]:
@@ -80,11 +81,11 @@ def others(holt: Holt) -> Callable[[str, str], list[str]]:
 
 @pytest.fixture
 def completed(holt: Holt) -> Callable[[str], list[str]]:
-    """The completions of a line, by the file that is installed."""
+    """Returns the completions of a line by the installed file."""
     file = PROJECT / "contrib" / "completions" / "holt.bash"
 
     def complete(line: str, word: str = "", more: dict[str, str] | None = None) -> list[str]:
-        """WORD in the line is one word, whatever is in it."""
+        """WORD in the line stands for one word, which may contain anything."""
         words = [part.replace("WORD", word) for part in split(line)]
         path = f"{holt.binary.parent}:{os.environ['PATH']}:{holt.cwd}/bin:{holt.cwd}/more/bin"
         done = holt.identity.run(
@@ -102,7 +103,7 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
 def test_every_verb_is_completed(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
 ) -> None:
-    """Those of a session's files and keys, too. The help lists them."""
+    """This includes the verbs for a session's files and keys. The help lists them."""
     verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
 
     assert completed("holt ") == completed("holt help ") == sorted([*verbs, "--help", "--version"])
@@ -119,7 +120,7 @@ def test_every_verb_is_completed(
 def test_every_verb_of_sessions_completes_their_names(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
 ) -> None:
-    """Those whose help begins with NAME; holt create takes a new one."""
+    """These are the verbs whose usage starts with NAME, except for holt create, which takes a new name."""
     holt(["create", "work"], env=sessions(holt)).ok()
     verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
     takes = {verb: f"Usage: holt {verb} NAME" in holt([verb, "--help"]).ok().out for verb in {*verbs} - {"create", "help", "policy"}}
@@ -211,7 +212,7 @@ def test_bash_completes(
 def test_paths_inside_are_completed_of_a_live_session(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt, put: Put
 ) -> None:
-    """And none of the host's, which the caller's directory has; a session at rest stays so."""
+    """Files of the host in the caller's directory are not. A session at rest stays at rest."""
     shells = (completed, lambda line: others("fish", line), lambda line: others("zsh", line))
     put("inhost/x")
     holt(["create", "work"], env=sessions(holt)).ok()
@@ -252,8 +253,8 @@ HOSTILE = (
 def test_typed_words_are_no_program(
     shell: str, line: str, completed: Callable[..., list[str]], others: Callable[..., list[str]], holt: Holt, put: Put
 ) -> None:
-    """sed, grep and holt are played by programs that note their arguments: the first two never get a word that was typed,
-    and holt is asked for nothing that runs a command. Blanks in a word are written "_"."""
+    """Fake programs named sed, grep and holt note their arguments. The first two never get a typed word, and holt is
+    never called in a way that runs a command. Blanks in a word are written "_"."""
     holt(["create", "work"], env=sessions(holt)).ok()
     holt(["exec", "work", "--", "touch", "inside"], env=sessions(holt)).ok()
     put("run")
@@ -286,7 +287,7 @@ def test_typed_words_are_no_program(
 @needs("bash")
 @pytest.mark.identities("user")
 def test_bash_completes_keys(completed: Callable[[str], list[str]], holt: Holt) -> None:
-    """Of a session that stays at rest; bash takes what is behind the last break of a word."""
+    """The session stays at rest. Bash replaces the text after the last break of a word."""
     holt(["create", "work"], env=sessions(holt)).ok()
     for key in ("key", "k:1", "k:2", "a b"):
         holt(["kv", "work", "set", key, "v"], env=sessions(holt)).ok()
@@ -303,7 +304,7 @@ def test_bash_completes_keys(completed: Callable[[str], list[str]], holt: Holt) 
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("shell", ("fish", "zsh"))
 def test_other_shells_complete_keys(shell: str, others: Callable[[str, str], list[str]], holt: Holt) -> None:
-    """And no file, which the workspace has."""
+    """Files of the workspace are not offered."""
     holt(["create", "work"], env=sessions(holt)).ok()
     for key in ("key", "k:1", "a b"):
         holt(["kv", "work", "set", key, "v"], env=sessions(holt)).ok()
@@ -321,7 +322,7 @@ def test_other_shells_complete_keys(shell: str, others: Callable[[str, str], lis
 def test_all_shells_complete_the_signals_that_holt_takes(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
 ) -> None:
-    """Each is tried, on a command that none of them ends: it has no process any more."""
+    """Each signal is sent to a process that has already ended, so that it has no effect."""
     holt(["create", "work"], env=sessions(holt)).ok()
     process = holt(["exec", "work", "--detach", "--", "true"], env=sessions(holt)).ok().out.strip()
     holt(["wait", "work", process], env=sessions(holt)).ok()

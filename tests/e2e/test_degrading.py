@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a host that lacks a layer nothing runs with less in silence: holt names the layer and its cure, unless the caller
-has said that it may be left out. doctor says the same."""
+"""If a layer is missing on the host, nothing runs without it silently. holt names the layer and its cure, unless the
+caller has allowed to leave it out. doctor says the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEGRADABLE = ("net", "ipc", "uts", "cgroup")
 
 
 def refused(result: Result, layer: str) -> str:
-    """The cure, after asserting that the run was refused for the layer, which the message and the report name."""
+    """Asserts that the run was refused for the layer, which the message and the report name. Returns the cure."""
     assert f"[layer {layer}]" in result.refusal()
     assert result.report
     assert result.report["error"]["kind"] == "layer"
@@ -44,7 +44,7 @@ ECHO = ["--", "echo", "ran"]
 
 
 def doctor(holt: Holt, prefix: Command) -> dict[str, Any]:
-    """What doctor finds, after asserting that it says the same to people."""
+    """Returns doctor's findings, and asserts that its text for people says the same."""
     result = holt(["doctor", "--json"], prefix=prefix)
     found = json.loads(result.out)
     text = holt(["doctor"], prefix=prefix)
@@ -76,7 +76,7 @@ def doctor_finds(holt: Holt, prefix: Command, layer: str) -> None:
 
 
 def test_here_everything_works(holt: Holt) -> None:
-    """Or the other tests of this suite show little."""
+    """Otherwise the other tests of this suite prove little."""
     found = doctor(holt, [])
 
     assert found["works"]
@@ -143,7 +143,7 @@ def test_a_container_that_forbids_namespaces(clone3: int, holt: Holt, hostile: H
 def test_an_old_kernel_s_mounts(call: str, error: int, holt: Holt, hostile: Hostile) -> None:
     prefix = hostile.refusing(call, error=error)
     result = holt(["run", *ECHO], prefix=prefix)
-    # What refuses first depends on who asks first: root's id-mapped workspace comes before the sandbox's own mounts.
+    # The first step that fails depends on the order: root's id-mapped workspace comes before the sandbox's own mounts.
     layer = "idmap" if "[layer idmap]" in result.err and holt.identity.name == "root" else "mount"
 
     refused(result, layer)
@@ -199,7 +199,7 @@ def listen(scratch: Path) -> Path:
 
 
 def test_another_listener(holt: Holt, listen: Path) -> None:
-    """Nested in a sandbox that listens itself. What is denied stays so without reports."""
+    """Nested in a sandbox that listens itself. Denied calls stay denied without reports."""
     refused(holt(["run", *ECHO], prefix=[listen]), "notify")
     went_on_without(holt(["run", "--allow-degraded", "notify", *ECHO], prefix=[listen]), "notify")
     doctor_finds(holt, [listen], "notify")
@@ -232,7 +232,7 @@ def test_going_on_without_proc(holt: Holt) -> None:
 
 @pytest.mark.identities("root")
 def test_a_directory_that_takes_no_id_map(holt: Holt) -> None:
-    """devtmpfs is one."""
+    """devtmpfs takes no id map."""
     cure = refused(holt(["run", "--allow-wide", "--rw", "/dev:/x", *ECHO]), "idmap")
 
     assert "ordinary user" in cure
@@ -252,7 +252,7 @@ def test_going_on_without_id_maps(holt: Holt, everyone: dict[str, Identity]) -> 
 
 
 def refused_session(result: Result) -> None:
-    """A cure that does not lead in a circle: going without id maps is nothing for a session."""
+    """The cure does not suggest to go without id maps, because a session cannot."""
     assert "with an id map" in result.refusal()
     assert "XDG_DATA_HOME" in result.cure and "holt run works without id maps: --allow-degraded idmap" in result.cure
 
@@ -290,7 +290,7 @@ def test_a_session_that_is_moved_to_where_there_are_no_id_maps(
 
 @pytest.mark.not_sanitized
 def test_holt_inside_holt_says_that_it_does_not_nest(holt: Holt, workspace: Path, identity: Identity) -> None:
-    """It is no container's fault, so the cure of none."""
+    """No container is at fault, so no cure for containers is named."""
     inner = workspace / "inner"
     inner.write_bytes(holt.binary.read_bytes())
     inner.chmod(0o755)
@@ -304,7 +304,7 @@ def test_holt_inside_holt_says_that_it_does_not_nest(holt: Holt, workspace: Path
 
 @pytest.mark.identities("root")
 def test_doctor_tries_the_id_map_where_it_stands(holt: Holt, workspace: Path) -> None:
-    """Whether a file system can be mounted with one nobody but it can tell: a ramfs can't."""
+    """Only the file system itself can tell whether it takes an id map. A ramfs does not."""
     prefix = ["unshare", "--mount", "sh", "-c", 'mount -t ramfs none . && cd "$PWD" && mkdir w && cd w && exec "$0" "$@"']
     for there, works in ((prefix, False), ((), True)):
         layers = json.loads(holt(["doctor", "--json"], prefix=there, cwd=workspace).out)["layers"]

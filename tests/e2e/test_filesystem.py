@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that put files of the host inside: each does what its help says, alone and with the others, and leaves no
-stub on the host."""
+"""The options that mount files of the host. Each works as its help says, alone and with the others, and leaves no stub
+on the host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def other(place: Path, put: Make) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_stubs(place: Path) -> Iterator[Callable[..., None]]:
-    """After the test nothing is in the test's directories but what it started with, or says that it expects:
+    """After the test, its directories contain only what they contained before, and the paths that the test expects:
     no_stubs("workspace/new", ...)."""
     expected: list[str] = []
     before: list[str] = []
@@ -411,7 +411,7 @@ def test_the_system_is_read_only(path: str, holt: Holt) -> None:
 
 
 def test_the_directories_of_etc_are_read_only(holt: Holt) -> None:
-    """Whichever of those that holt takes this host has, with one for the hosts that have none."""
+    """Tests the directories that this host has, and one that is made for hosts without any."""
     script = 'for d in /etc/*/; do if touch "$d/new"; then echo "$d"; fi; done'
     result = holt.sh(script, "--ro", "/usr/share:/etc/given", "--tmpfs", "/etc/writable")
 

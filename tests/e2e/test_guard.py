@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host's git would run or believe can not be changed from inside, and git works nevertheless."""
+"""Files that the host's git would run or trust cannot be changed from inside, and git still works."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_second_one_gets_another_name(holt: Holt, repository: Path) -> None:
 
 
 def test_the_message_has_the_way_back(holt: Holt, identity: Identity, repository: Path) -> None:
-    """For whoever has looked at it: the line can be pasted."""
+    """The line can be pasted after a look at the file."""
     for _ in range(2):
         result = holt.sh("git worktree add -q tree", *AUTHOR).ok()
         assert result.set_aside[0].startswith(".git/worktrees.holt-untrusted")
@@ -151,7 +151,7 @@ def test_the_way_back_leads_into_nothing(holt: Holt, identity: Identity, reposit
 
 
 def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identity: Identity) -> None:
-    """The name of what is protected may be an earlier command's choice: in .holt.json."""
+    """An earlier command may have chosen the protected name in .holt.json."""
     (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["x\'; touch ran; \'"]}}')
     identity.own(workspace / ".holt.json")
     result = holt.sh("touch \"x'; touch ran; '\"").ok()
@@ -163,7 +163,7 @@ def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identi
 
 
 def test_a_way_back_that_can_not_be_shown_is_not(holt: Holt, workspace: Path) -> None:
-    """A name that hides what it is; the sentence ends then."""
+    """The name is unsafe to paste, so the sentence ends without a command."""
     (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["a\\u202eb"]}}')
     result = holt.sh("touch $'a\\xe2\\x80\\xaeb'").ok()
 
@@ -187,7 +187,7 @@ def test_it_is_set_aside_however_the_run_ends(end: str, holt: Holt, repository: 
 
 
 def test_a_new_repository_in_the_workspace_needs_a_look(holt: Holt, workspace: Path) -> None:
-    """At the top, the host's git would believe what the sandbox has written; below, nobody stands."""
+    """At the top, the host's git would trust the sandbox's files. Further below, git is not run by accident."""
     result = holt.sh("git init -q . && git init -q below && git -C below config user.name x").ok()
 
     # A template of git's has branches, too.
@@ -198,7 +198,7 @@ def test_a_new_repository_in_the_workspace_needs_a_look(holt: Holt, workspace: P
 
 
 def test_nothing_is_left_of_the_guard_on_the_host(holt: Holt, workspace: Path, mkdir: Make) -> None:
-    """No stub files: without a repository, and with one that lacks what is guarded."""
+    """No stub files are left, whether or not there is a repository with the guarded files."""
     holt(["run", "--", "true"]).ok()
     assert files(workspace) == set()
     mkdir(".git")
@@ -270,7 +270,7 @@ def test_another_workspace_is_guarded_too(holt: Holt, repository: Path, place: P
 def test_git_looks_at_a_worktree_whose_repository_is_given_to_be_read(
     holt: Holt, place: Path, identity: Identity, repository: Path
 ) -> None:
-    """As the README says; run by root, what is given to be read belongs to nobody inside."""
+    """The README says this. If root runs holt, read-only files belong to nobody inside."""
     git(identity, repository, "worktree", "add", "-q", place / "tree")
     (place / "tree" / "new").write_text("")
     common = repository / ".git"
@@ -282,7 +282,7 @@ def test_git_looks_at_a_worktree_whose_repository_is_given_to_be_read(
 def test_a_repository_below_what_is_protected_is_no_work_of_the_command_s(
     holt: Holt, identity: Identity, repository: Path
 ) -> None:
-    """What the command adds as a submodule loses its .git, but nobody could change this one."""
+    """A submodule that the command adds loses its .git. This one stays, because nobody could change it."""
     inner = repository / "vendor" / "lib"
     inner.mkdir(parents=True)
     identity.own(repository / "vendor"), identity.own(inner)

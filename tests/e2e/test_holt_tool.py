@@ -103,12 +103,12 @@ def played(host: Host) -> Played:
 
 
 def failed(seen: Seen) -> str:
-    """The message that it has ended by."""
+    """Returns the message with which it has failed."""
     assert (seen.exit_code, seen.out) == (1, "") and seen.err.startswith("holt-tool: ") and seen.err.endswith("\n"), seen
     return seen.err[len("holt-tool: ") : -1]
 
 
-# --- as Python would ---
+# --- text as Python would write it ---
 
 TEXTS = [
     "{}", "  ", "", "null", "{ }", '{"a" :1 ,\t"b":[ ] , "c":[1,\n[2,{"d":{}}]]}', '{"a": "\\u00e9\\n\\/\\u0001\\ud83d\\ude00\x7fä😀"}',
@@ -124,7 +124,7 @@ NO_JSON = "the payload is to be JSON, as '{\"of\": \"tea\"}': "
 
 
 def expected(text: str) -> tuple[int, str]:
-    """Its exit code; and the payload that is sent, or the message."""
+    """Returns the expected exit code, and the payload that is sent, or the message."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         payload = (json.loads(text) if text.strip(" \t\n\r\v\f") else {}) or {}
@@ -164,7 +164,7 @@ def test_answers_are_printed_as_by_python(played: Played) -> None:
 
 
 def test_numbers_are_printed_as_by_python(played: Played) -> None:
-    """Any double by as many digits as a client may choose, and those at which doubles change their distance."""
+    """Tests random doubles with any number of digits, and the doubles at which the distance to the next one changes."""
     chance = random.Random(7)
     doubles = [struct.unpack("d", struct.pack("Q", chance.getrandbits(64)))[0] for _ in range(3000)]
     doubles += [2.0**power for power in range(-1074, 1024)] + [chance.random() * 10.0**power for power in range(-330, 300) for _ in range(2)]
@@ -309,7 +309,7 @@ def test_an_answer_among_others_and_in_pieces(played: Played) -> None:
 
 
 def test_a_long_answer(played: Played) -> None:
-    """Up to what the bridge sends at most it is printed; memory is bounded for any."""
+    """A reply up to the bridge's limit is printed. Memory is bounded for any length."""
     seen = played.one("t", "{}", answer="client.sendall(b'{\"id\":1,\"value\":\"' + b'x' * 30000000 + b'\"}\\n')")
     assert (seen.exit_code, len(seen.out), seen.err) == (0, 30000003, "")
     for answer in ("client.sendall(b'{\"id\":1,\"value\":\"' + b'x' * 100000000 + b'\"}\\n')", "while True: client.sendall(b'x' * 100000)"):
@@ -317,7 +317,7 @@ def test_a_long_answer(played: Played) -> None:
 
 
 def test_memory_is_bounded(host: Host) -> None:
-    """By what the longest answer needs that becomes longest when it is printed."""
+    """The bound is the memory for the longest reply with the longest printed form."""
     code = """
 import os, resource, socket, subprocess, tempfile, threading
 path = tempfile.mkdtemp() + "/bridge"
@@ -340,7 +340,7 @@ print(len(child.stdout), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def test_a_request_that_is_not_taken(host: Host) -> None:
-    """What the bridge said before it closed is told, though the rest of the request had nowhere to go."""
+    """The bridge's error from before it closed is reported, although the rest of the request could not be sent."""
     code = """
 import os, socket, subprocess, tempfile, threading
 path = tempfile.mkdtemp() + "/bridge"

@@ -38,7 +38,7 @@ def shell(request: pytest.FixtureRequest, holt: Holt, sessions: Sessions) -> Ite
 
 
 def settings(shell: Terminal) -> str:
-    """What the caller's terminal is set to when a command of the shell runs."""
+    """The settings of the caller's terminal while a command of the shell runs."""
     shell.send("stty -g\n")
     shown = shell.expect(r"\n([0-9a-f:]{20,})\r\n").group(1)
     shell.expect(PROMPT)
@@ -90,7 +90,7 @@ def test_ps_says_that_it_is_stopped(shell: Terminal, sessions: Sessions) -> None
 
 
 def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
-    """Ctrl-C goes inside: the terminal is raw once more."""
+    """The terminal is raw again, so Ctrl-C goes to the command."""
     shell.send("$JOB bash -c 'trap \"echo caught\" INT; echo run''ning; while :; do sleep 0.1; done'\n")
     shell.expect("running")
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
 
 
 def test_what_holt_runs_is_stopped_with_it(shell: Terminal) -> None:
-    """In whatever group or session it is."""
+    """This includes processes in other groups and sessions."""
     shell.send("$JOB sh -c 'setsid sleep 1000 & exec python3 -c \"import time; print(10 * 10, flush=True); time.sleep(1000)\"'\n")
     shell.expect(r"\n100\r\n")
     shell.send(CTRL_Z)
@@ -139,7 +139,7 @@ def test_a_resize_while_stopped_is_seen_after_fg(shell: Terminal) -> None:
 
 
 def until_stopped(shell: Terminal) -> None:
-    """Until the shell knows it: one that does not sends no SIGCONT with fg, and sees the stop afterwards, of any program."""
+    """Waits until the shell knows of the stop. Otherwise fg would send no SIGCONT."""
     state = ""
     while state != "Stopped":
         shell.send("jobs\n")
@@ -148,7 +148,7 @@ def until_stopped(shell: Terminal) -> None:
 
 
 def test_a_reader_in_the_background_waits_for_fg(shell: Terminal) -> None:
-    """Until then the keys are the shell's."""
+    """Until then, the shell gets the keys."""
     before = settings(shell)
     shell.send("$JOB sh -c 'echo run''ning; exec cat' &\n")
     shell.expect("running")
@@ -168,7 +168,7 @@ def test_a_reader_in_the_background_waits_for_fg(shell: Terminal) -> None:
 
 
 def test_fg_while_holt_is_about_to_stop_for_a_reader(shell: Terminal, put: Put) -> None:
-    """What it has still to print holds it up for a second here: the terminal takes nothing."""
+    """Its remaining output delays it for a second here, because the terminal takes nothing."""
     def states(name: str) -> set[str]:
         return {p.state for p in leaks.descendants() if p.name == name}
     shell.send("$JOB sh -c 'setsid sleep 1000 & until [ -e go ]; do sleep 0.01; done; echo said; exec cat' &\n")
@@ -207,7 +207,7 @@ def test_two_in_the_background_at_once(shell: Terminal) -> None:
 
 
 def test_typing_ahead_is_the_shell_s(shell: Terminal) -> None:
-    """Where the command has no terminal, holt takes no keys."""
+    """If the command has no terminal, holt takes no keys."""
     shell.send("$JOB sleep 0.2 < /dev/null > /dev/null 2>&1\necho typed ''ahead\n")
     shell.expect("typed ahead")
 
@@ -239,7 +239,7 @@ termios.tcsetattr(0, termios.TCSADRAIN, saved)
 
 
 def test_an_editor_stops_itself_with_its_terminal_raw(shell: Terminal, put: Put) -> None:
-    """The caller's own terminal is sane meanwhile, and the editor's is as it left it afterwards."""
+    """The caller's terminal is sane meanwhile. Afterwards, the editor finds its terminal unchanged."""
     put("editor.py", EDITOR)
     before = settings(shell)
     shell.send("$JOB python3 editor.py\n")
@@ -270,7 +270,7 @@ def test_a_stopped_holt_can_be_ended(shell: Terminal) -> None:
 
 
 def test_stop_and_go_by_hand(holt: Holt) -> None:
-    """Without a terminal too, a stop is no end."""
+    """Without a terminal, a stopped command can be continued, too."""
     with holt.start(["run", "--", "sh", "-c", "echo ready; read line; echo $line"], stdin=subprocess.PIPE) as running:
         assert running.readline() == "ready"
         running.kill(signal.SIGSTOP)

@@ -147,7 +147,7 @@ def test_each_limit_of_the_manual_on_security_is_that_of_the_sources() -> None:
         assert known[name] == int(number.replace(",", "")) * UNITS.get(unit, 1), name
 
 
-# Where clients and code inside can make more of something, and what there is bounded for each request alone.
+# Places at which clients and code inside can create objects, and those whose limit applies to each request alone.
 QUOTAS = ("files", "inside", "process", "rpc", "serve", "session", "store")
 NO_QUOTAS = {"GLOB_PARTS_MAX", "RPC_FDS_MAX", "RPC_QUEUE_FDS_MAX", "STORE_STATEMENTS_MAX"}
 

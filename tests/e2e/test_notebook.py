@@ -44,7 +44,7 @@ def value(host: Host, code: str) -> str:
 
 @pytest.fixture
 def sales(session: Session, place: Path, identity: Identity) -> Session:
-    """The session, with a table in its files."""
+    """Returns the session with a table in its files."""
     text = "region,units,price,note\n" + "".join(
         f"{('north', 'south', 'east')[n % 3]},{n % 7 + 1},{n % 11}.50,\"Bestellung {n}, größer\"\n" for n in range(ROWS)
     )
@@ -96,7 +96,7 @@ def test_a_plot_has_the_size_and_the_colours_that_it_was_given(host: Host) -> No
 
 
 def test_every_figure_comes_once_and_in_order(host: Host) -> None:
-    """Shown, left open, or closed before anybody has seen it; and none of an earlier run."""
+    """A figure may be shown, left open, or closed early. Figures of an earlier run do not come again."""
     result = run(host, "import matplotlib.pyplot as plt\n"
                        "def show(side): plt.figure(figsize=(side, side), dpi=100).add_axes([0, 0, 1, 1]).axis('off')\n"
                        "show(1); plt.show(); show(2); show(3); show(4); plt.close(); display('between'); show(5);")
@@ -145,7 +145,7 @@ page.save()
 
 
 def check_pdf(data: bytes) -> str:
-    """What the pages of a PDF draw; asserts that it is whole."""
+    """Returns the drawing commands of a PDF's pages, and asserts that the file is complete."""
     assert data.startswith(b"%PDF-1.") and data.rstrip().endswith(b"%%EOF")
     start = int(re.search(rb"startxref\s+(\d+)", data)[1])
     assert data[start : start + 4] == b"xref"
@@ -160,7 +160,7 @@ def check_pdf(data: bytes) -> str:
 
 
 def download(session: Session, path: str, place: Path) -> bytes:
-    """By the caller, into a directory of the caller's own."""
+    """Copies a file into a directory of the caller."""
     target = place / "home" / Path(path).name
     session.cp(f"w:{path}", target).ok()
     return target.read_bytes()
@@ -189,8 +189,8 @@ with ThreadPoolExecutor({WORKERS}) as pool:
 
 
 class Model:
-    """A tool that takes its time: it answers once nobody asks any more, the last first. So it is as if each call took
-    long, and only whoever asks many at a time gets on."""
+    """A slow tool: it replies when no further calls come, the last call first. So only code with many calls at a time
+    makes progress."""
 
     def __init__(self, host: Host) -> None:
         self.host, self.most, self.answered = host, 0, 0

@@ -25,7 +25,7 @@ def document(sessions: Sessions) -> Document:
 
 
 def below(value: Any) -> Iterator[Json]:
-    """Every object in a value, examples and what applications have in them left out."""
+    """Yields every object in a value, except for examples and their contents."""
     if isinstance(value, dict):
         yield value
         for key, member in value.items():
@@ -152,7 +152,7 @@ def test_the_checker_finds_what_is_wrong(message: Json, document: Document) -> N
 
 
 def call_everything(rpc: Rpc, workspace: Path) -> None:
-    """Each method at least once, with a result."""
+    """Calls each method at least once, with a result."""
     def call(method: str, fds: Sequence[int] = (), /, **params: Any) -> Json:
         return rpc.call(method, fds, session="w", **params)
 
@@ -185,7 +185,7 @@ def call_everything(rpc: Rpc, workspace: Path) -> None:
 
 
 def call_processes(rpc: Rpc, call: Callable[..., Json]) -> None:
-    """With a call of a tool that nobody answers in time, so that it is cancelled, and a command that is stopped."""
+    """Includes a tool call that times out and is cancelled, and a command that is stopped."""
     call("exec", argv=["id"])
     asking = rpc.send("exec", session="w", shell="timeout 0.3 holt-tool t '{}'", timeout_ms=20000)
     rpc.note("tool.call")
@@ -246,7 +246,7 @@ def call_files(call: Callable[..., Json]) -> None:
 def test_each_method_answers_as_the_document_says(
     document: Document, sessions: Sessions, mkdir: Callable[[str], Path]
 ) -> None:
-    """The checker of the client raises otherwise; none is left out."""
+    """The client's checker raises if a message differs. No method is left out."""
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")

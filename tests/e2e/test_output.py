@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--output: how much a command may print. What it has printed up to there arrives, to the byte, and no silent cut."""
+"""--output: how much a command may print. The output up to the limit arrives, to the byte, and nothing is cut
+silently."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def ending(result: Result) -> tuple[int, str, Any]:
 
 
 def output(result: Result) -> tuple[int, int]:
-    """What the report says of it: bytes that arrived, and that were dropped."""
+    """Returns the report's numbers of bytes that arrived and that were dropped."""
     assert result.report, result
     return result.report["output"]["bytes"], result.report["output"]["dropped_bytes"]
 
@@ -85,7 +86,7 @@ def test_it_holds_for_stdout_and_stderr_together(holt: Holt) -> None:
 
 
 def test_what_ends_by_itself_past_the_limit_has_not_ended_well(holt: Holt) -> None:
-    """No silent cut, whoever was the faster."""
+    """Output is never cut silently, whether the limit or the command's end comes first."""
     result = holt(["run", "--output", "1MiB", "--", "head", "-c", str(2 * MEBIBYTE), "/dev/zero"])
 
     assert (result.code, result.cause) == (143, "output_limit")
@@ -106,7 +107,7 @@ def test_a_flood_is_ended(trap: str, code: int, name: str | None, holt: Holt) ->
 
 
 def test_all_that_prints_is_ended(holt: Holt) -> None:
-    """The fixture nothing_left looks for the others."""
+    """The fixture nothing_left checks for other processes."""
     result = holt.sh("trap '' TERM; for i in 1 2 3; do setsid yes & done; wait", "--output", "64KiB",
                      "--kill-after", "300ms")
 
@@ -167,7 +168,7 @@ def test_an_error_before_the_start_has_no_output(holt: Holt) -> None:
     assert result.report and result.report["output"] is None
 
 
-# --- what arrives ---
+# --- the output that arrives ---
 
 
 def test_every_byte_goes_through(holt: Holt) -> None:
@@ -212,7 +213,7 @@ def test_stdout_and_stderr_stay_apart(holt: Holt) -> None:
 
 
 def test_a_file_is_written_where_it_is(holt: Holt) -> None:
-    """Not from its beginning, and what comes next is behind it."""
+    """It is not written from its beginning, and later output follows."""
     script = 'exec > file; echo before; "$0" "$@"; echo after'
     through_shell(holt, script, "run", "--output", "1KiB", "--", "echo", "inside").ok()
 
@@ -260,11 +261,11 @@ def test_no_other_descriptor_comes_in(holt: Holt) -> None:
     assert holt.sh("ls /proc/self/fd | wc -l", "--output", "1KiB").ok().out == "4\n"
 
 
-# --- who reads ---
+# --- readers ---
 
 
 def test_a_slow_reader_gets_all(holt: Holt) -> None:
-    """Also what lies with holt when the command has long ended."""
+    """This includes output that holt still has when the command has ended."""
     script = "echo ready >&2; exec head -c 70000 /dev/zero"
     with holt.start(["run", "--output", "1MiB", "--", "sh", "-c", script]) as running:
         until_alone(running)
@@ -291,7 +292,7 @@ def test_a_slow_reader_gets_all_up_to_the_limit(holt: Holt) -> None:
 
 
 def test_a_reader_that_leaves_ends_the_command(holt: Holt) -> None:
-    """With SIGPIPE's code, and holt says nothing, as without the limit."""
+    """The exit code is SIGPIPE's and holt prints nothing, as without the limit."""
     script = '"$0" "$@" | head -n 1; echo ${PIPESTATUS[0]}'
     result = through_shell(holt, script, "run", "--output", "1GiB", "--", "yes").ok()
 
@@ -299,7 +300,7 @@ def test_a_reader_that_leaves_ends_the_command(holt: Holt) -> None:
 
 
 def test_a_reader_that_leaves_is_noticed_before_the_next_write(holt: Holt) -> None:
-    """So that the first write that nobody reads fails, as in a pipe of the caller's own."""
+    """So the first write that nobody reads fails, as with a plain pipe."""
     script = "import select; p = select.poll(); p.register(1, 0); print('ready', flush=True); p.poll(); exit(9)"
     with holt.start(["run", "--output", "1KiB", "--", "python3", "-c", script]) as running:
         assert running.readline() == "ready"
@@ -332,7 +333,7 @@ def test_a_socket_whose_reader_leaves_is_too(holt: Holt) -> None:
 
 
 def unread(kind: str) -> tuple[list[Any], int]:
-    """A stdout that nobody reads: what to close afterwards, and its fd."""
+    """Returns a stdout that nobody reads: the object to close afterwards, and its fd."""
     if kind == "socket":
         pair = socket.socketpair()
         return list(pair), pair[1].fileno()
@@ -361,7 +362,7 @@ def test_who_does_not_read_does_not_stop_the_time(kind: str, script: str, holt: 
 
 @unread_kinds
 def test_who_does_not_read_does_not_outlast_the_time(kind: str, holt: Holt) -> None:
-    """The command has ended in time, and not all that it has printed has arrived."""
+    """The command has ended in time, but its output has not all arrived."""
     held, fd = unread(kind)
     argv = ["run", "--output", "1GiB", "--timeout", "1s", "--", "head", "-c", "270000", "/dev/zero"]
     with holt.start(argv, stdout=fd) as running:
@@ -406,11 +407,11 @@ def test_a_signal_ends_a_command_that_nobody_reads(holt: Holt) -> None:
     assert output(result)[1] > 0
 
 
-# --- who reads what holt says ---
+# --- readers of holt's own messages ---
 
 
 def until_reported(running: Running) -> None:
-    """Waits until all is over, but for what holt has to say of it on stderr."""
+    """Waits until everything has ended, except for holt's message on stderr."""
     deadline = time.monotonic() + HANGS
     assert running.report_path
     while not running.report_path.exists() or b'"cause": "timeout"' not in running.report_path.read_bytes():
@@ -593,7 +594,7 @@ def test_the_caller_s_own_pipe_is_out_of_reach(holt: Holt) -> None:
 
 
 def test_a_socket_that_is_stdin_too_is_refused(holt: Holt) -> None:
-    """It can be written to, and nobody would count that."""
+    """The command could write to it, and the output would not be counted."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         refused = holt(["run", "--output", "1KiB", "--", "true"], stdin=theirs, stdout=theirs)

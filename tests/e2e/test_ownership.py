@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside, everything is the user agent's; outside, what was made belongs to whom it should: the caller, or, where root
-has run holt, the owner of the workspace."""
+"""Inside, everything belongs to the user agent. Outside, new files belong to the caller, or, if root has run holt, to
+the owner of the workspace."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_two_owners_of_two_directories(holt: Holt, place: Path, everyone: dict[s
 def test_a_third_s_file_in_the_workspace_is_not_the_command_s(
     holt: Holt, put: Make, everyone: dict[str, Identity]
 ) -> None:
-    """Root could write it; what root runs can not."""
+    """Root could write the file. A command that root runs cannot."""
     private, public = put("private", "x", 0o600), put("public", "seen\n", 0o644)
     for path in (private, public):
         everyone["user"].own(path)
@@ -106,7 +106,7 @@ def test_a_third_s_file_in_the_workspace_is_not_the_command_s(
 def test_a_rootless_container_works_as_the_owner_of_the_workspace(
     owner: int, own_mounts: bool, holt: Holt, put: Make, place: Path
 ) -> None:
-    """No id maps there: the uid outside is the owner's, whichever of the namespace's ids that is."""
+    """There are no id maps. The uid outside is the owner's, whichever id of the namespace that is."""
     outside = hosts.ROOTLESS_FIRST + owner
     for path in (put("old", "old\n", 0o600), holt.cwd, place):
         os.chown(path, outside, outside)
@@ -120,7 +120,7 @@ def test_a_rootless_container_works_as_the_owner_of_the_workspace(
 @pytest.mark.identities("root")
 @pytest.mark.root_host
 def test_a_session_of_a_rootless_container_is_refused_another_s_workspace(holt: Holt, place: Path) -> None:
-    """What a session keeps is root's, and its processes would be another's."""
+    """A session's files are root's, and its processes would belong to another user."""
     os.chown(holt.cwd, hosts.ROOTLESS_FIRST + 1000, hosts.ROOTLESS_FIRST + 1000)
     kept = place / "kept"
     kept.mkdir()

@@ -19,7 +19,7 @@ PRESETS = ("strict", "standard", "permissive", "ci")
 
 
 def shown(holt: Holt, *args: str | Path) -> dict[str, Any]:
-    """What "holt policy show" resolves the arguments to."""
+    """Returns the policy to which "holt policy show" resolves the arguments."""
     return json.loads(holt(["policy", "show", "--json", *args]).ok().out)
 
 
@@ -255,7 +255,7 @@ def test_the_project_can_not_widen(fields: dict[str, Any], holt: Holt, put: Make
 
 
 def test_a_timeout_names_whose_it_was(holt: Holt, policy: Make, put: Make) -> None:
-    """What would raise it depends on who has set it."""
+    """The cure depends on the origin of the limit."""
     def said(*flags: str | Path) -> str:
         result = holt(["run", *flags, "--", "sleep", "1000"])
         assert (result.code, result.err.count("\n")) == (124, 1)
@@ -283,7 +283,7 @@ def test_one_process_is_too_few_whoever_says_so(holt: Holt, put: Make) -> None:
 
 
 def test_the_project_may_be_left_unread(holt: Holt, put: Make) -> None:
-    """The file of a workspace that is none."""
+    """Without a workspace, its policy file is not read."""
     project(put, limits={"pids": "none"})
 
     holt(["run", "--workspace", "none", "--", "true"]).ok()

@@ -77,7 +77,7 @@ NO_TEXT = (b"abc\xff", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc3\xa4\xc3", b"\xff", b
 
 @pytest.mark.parametrize("fresh", (False, True), ids=("lasting", "fresh"))
 def test_bytes_that_are_no_text_are_output(fresh: bool, rpc: Bound) -> None:
-    """At the end of a run, too, where they could be the start of a character."""
+    """This also applies to an incomplete character at the end of a run."""
     for data in NO_TEXT:
         code = f"import sys; sys.stdout.buffer.write({data!r}); sys.stderr.buffer.write({data!r}); None"
         result = run(rpc, code, fresh=fresh, base64=True)
@@ -98,7 +98,7 @@ def test_bytes_that_are_no_text_are_output_of_a_crash(rpc: Bound) -> None:
 
 
 def still(pid: int) -> bool:
-    """Whether it is waiting, and uses no time: of a processor there is always a moment."""
+    """Returns whether the process waits and uses no processor time."""
     def stat() -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
@@ -108,7 +108,7 @@ def still(pid: int) -> bool:
 
 
 def test_who_prints_waits_for_who_reads(session: Session, connect: Connect) -> None:
-    """And no longer than it is let run: then its variables are worth more than what it prints."""
+    """It waits no longer than its time limit. Then its variables are worth more than its output."""
     reader, other = connect(), connect()
     peak = session.keeper_peak()
     code = ("import sys, os\nx = 7\ntry:\n  for i in range(4000):\n    sys.stdout.write('x' * (1 << 16))\n    if i == 8: open('/tmp/on', 'w').close()\n"
@@ -259,7 +259,7 @@ def test_the_run_after_an_end_between_runs_is_told_of_it(rpc: Bound) -> None:
 
 
 def test_an_end_is_told_to_who_is_there(session: Session, keeper: Bound) -> None:
-    """Not to a run whose client has gone."""
+    """A run whose client has gone does not get the report."""
     gone = Bound(session.rpc(), {})
     run(keeper, "x = 1")
     kill_interpreter(keeper)
@@ -289,7 +289,7 @@ BURN = "import os, time\nstart = time.process_time()\nwhile time.process_time() 
 @pytest.mark.parametrize("fresh", (False, True))
 @pytest.mark.parametrize("end", ("os._exit(4)", "os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 11)"))
 def test_a_crash_has_its_usage(end: str, fresh: bool, rpc: Bound) -> None:
-    """Its own: the interpreter, which lasts, has used more before."""
+    """The usage is the run's own: the lasting interpreter has used more before."""
     before = 1e6 * float(value(rpc, f"{BURN.format(0.6)}time.process_time()"))
     told = "print(start, time.process_time(), flush=True)"
     result = run(rpc, f"{BURN.format(0.2)}x = b'x' * (64 << 20)\n{told}\n{end}", fresh=fresh)
@@ -301,7 +301,7 @@ def test_a_crash_has_its_usage(end: str, fresh: bool, rpc: Bound) -> None:
 
 
 def test_a_run_has_its_usage(rpc: Bound) -> None:
-    """Its own, with the processes that it has waited for."""
+    """The usage is the run's own, including processes that it has waited for."""
     before = 1e6 * float(value(rpc, f"import subprocess\n{BURN.format(0.6)}time.process_time()"))
     told = f"{BURN.format(0.15)}print(time.process_time() - start)"
     for code in (told, f"subprocess.run(['python3', '-c', {told!r}])"):
@@ -414,7 +414,7 @@ def test_who_has_gone_is_not_waited_for(session: Session, keeper: Bound) -> None
     assert value(keeper, "x, 'y' in globals()") == "(1, False)"
 
 
-# --- who does not wait any more ---
+# --- clients that stop waiting ---
 
 
 ON = "print('on', flush=True)\n"
@@ -465,7 +465,7 @@ def test_a_run_is_ended_by_its_name(method: str, cause: str, kept: bool, fresh: 
 
 @pytest.mark.parametrize("method", ("interrupt", "restart"))
 def test_a_run_that_waits_is_taken_back(method: str, rpc: Bound) -> None:
-    """And the one that runs, which may be another's, goes on."""
+    """The run in progress, which may be another client's, continues."""
     first = rpc.send("python.run", code=f"{ON}import os\nwhile not os.path.exists('/tmp/go'): pass\nx = 1", watch=True, run="first")
     rpc.note("process.output")
     second = rpc.send("python.run", code="y = 1", run="second")
@@ -478,7 +478,7 @@ def test_a_run_that_waits_is_taken_back(method: str, rpc: Bound) -> None:
     assert value(rpc, "x, 'y' in globals()") == "(1, False)"
 
 
-# --- what is told of it ---
+# --- history and audit ---
 
 
 def test_each_run_is_in_the_history(session: Session) -> None:

@@ -43,7 +43,7 @@ def test_who_is_interrupted_while_it_waits_does_not_go_on(rpc: Bound) -> None:
 
 
 def interrupted_before_it_begins(session: Session, rpc: Bound, code: str) -> Json:
-    """Its time passes while the interpreter stands still, as it may where a host has much to do."""
+    """Starts a run whose time passes while the interpreter stands still, as on a busy host."""
     (interpreter,) = session.processes("python3")
     os.kill(interpreter.pid, signal.SIGSTOP)
     number = rpc.send("python.run", code=code, timeout_ms=100)
@@ -65,7 +65,7 @@ def test_who_is_interrupted_before_it_begins_does_not_begin(loop: bool, session:
 
 
 def test_who_is_interrupted_before_it_begins_keeps_nobody_waiting(session: Session) -> None:
-    """Nothing more is to come of what it was interrupted by."""
+    """The interrupt has no further effect."""
     took = []
     with session.rpc() as client:
         rpc = Bound(client, {})
@@ -78,7 +78,7 @@ def test_who_is_interrupted_before_it_begins_keeps_nobody_waiting(session: Sessi
 
 
 def test_an_interrupt_that_comes_with_its_run_is_not_lost(session: Session) -> None:
-    """All in one piece, and with what takes the keeper's time before it writes what the interpreter is to run."""
+    """The requests come in one piece, with work that delays the keeper before it passes the code on."""
     calls = (
         ("run", "python.run", {"code": "time.sleep(0.3)", "run": "r"}), ("stop", "python.interrupt", {"run": "r"}),
         ("list", "files.list", {"path": "/usr/lib"}),
@@ -100,7 +100,7 @@ def test_code_that_interrupts_itself_interrupts_no_later_run(rpc: Bound) -> None
 
 
 def test_an_interrupt_that_comes_too_late_is_not_the_next_run_s(session: Session) -> None:
-    """It goes by init, which has not got round to it when the run that it was for has ended."""
+    """The interrupt goes through init, which is delayed until the run has ended."""
     with session.rpc() as client:
         rpc, init = Bound(client, {}), session.init()
         until_go = "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.001)"
@@ -128,7 +128,7 @@ def test_who_keeps_waiting_is_killed(sessions: Sessions) -> None:
     assert value(rpc, "1") == "1"
 
 
-# --- what a run leaves in the loop ---
+# --- tasks that a run leaves in the loop ---
 
 
 LATER = """import asyncio, os
@@ -145,7 +145,7 @@ async def later(n=1):
     "tasks = [asyncio.ensure_future(later(n)) for n in range(2)]", "await asyncio.sleep(0)\nasyncio.get_event_loop().call_soon(lambda: asyncio.ensure_future(later()));",
 ))
 def test_a_task_goes_on_between_runs(code: str, rpc: Bound) -> None:
-    """As in a notebook; with nobody asking for anything."""
+    """It continues as in a notebook, without any request."""
     result = run(rpc, LATER + code)
     assert (result["error"], result["stderr"]) == (None, "")
     rpc.call("files.write", path="/tmp/go", content="")
@@ -161,7 +161,7 @@ def test_a_task_does_not_go_on_below_code_that_does_not_wait(rpc: Bound) -> None
 
 
 def test_a_loop_of_the_code_s_own_is_its_own(rpc: Bound) -> None:
-    """Where code runs a loop itself, what it makes is for that."""
+    """If code runs its own loop, its tasks belong to that loop."""
     run(rpc, "import asyncio\nasync def f(): return 5")
     own = "loop = asyncio.new_event_loop()\nt = loop.create_task(f())\nloop.run_until_complete(t)"
     assert value(rpc, own) == "5"
@@ -169,7 +169,7 @@ def test_a_loop_of_the_code_s_own_is_its_own(rpc: Bound) -> None:
 
 
 def test_a_task_that_holds_the_loop_is_interrupted(rpc: Bound) -> None:
-    """By the timeout of a run that it does not let begin, and that does not run then."""
+    """The timeout of a waiting run interrupts the task, and that run does not start."""
     hold = "import asyncio, os\nasync def hold():\n    await asyncio.sleep(0)\n    open('/tmp/on', 'w').close()\n    while True: pass\n"
     run(rpc, hold + "x = 1\ntask = asyncio.create_task(hold())")
     until(lambda: rpc.call("files.exists", path="/tmp/on")["exists"], "it holds the loop")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run shows beside its text: displays of values, figures, tables."""
+"""The displays of a run beside its text: values, figures, tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_warning_is_told_in_each_run(rpc: Bound) -> None:
 
 
 def test_ipython_s_display_is_a_display(rpc: Bound) -> None:
-    """One made for the test, which prints as IPython does where it has no shell."""
+    """Uses an imitation that prints as IPython does without a shell."""
     core = "/workspace/IPython/core"
     rpc.call("files.write", path=f"{core}/__init__.py", content="", make_parents=True)
     rpc.call("files.write", path=f"{core}/display_functions.py", content="def display(*objs, **kw): print(*objs)\n")

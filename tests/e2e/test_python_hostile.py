@@ -52,7 +52,7 @@ def test_a_forged_answer_forges_its_own_run_alone(rpc: Bound) -> None:
     assert value(rpc, "1 + 1") == "2"
 
 
-# Takes the interpreter over: all that it says from then on.
+# Replaces the interpreter: the code sends all further messages.
 TAKE_OVER = """
 import sys
 f = sys._getframe()
@@ -80,7 +80,7 @@ def test_what_is_forged_has_the_form_of_what_is_not(rpc: Bound) -> None:
 
 
 def test_what_is_forged_does_nothing_to_a_terminal(session: Session) -> None:
-    """What holt says in its own words; what code prints, its values and errors among it, is printed as it is."""
+    """Returns holt's own messages. The output of code, with its values and errors, is printed unchanged."""
     with session.rpc() as rpc:
         rpc.call("python.run", code=TAKE_OVER)
     for option in ("--variables", "--save", "--load"):
@@ -106,7 +106,7 @@ def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sess
 
 
 @pytest.mark.parametrize("code, error", (
-    # As an interrupt keeps it from leaving, whenever it comes.
+    # An interrupt at any time keeps it from leaving.
     ("class Stuck:\n  def write(self, text): pass\n  def flush(self): raise KeyboardInterrupt\nsys.stdout = Stuck()",
      "KeyboardInterrupt"),
     ("os.close(1)", None), ("os.dup2(os.open('/dev/full', os.O_WRONLY), 1)", None),
@@ -120,7 +120,7 @@ def test_what_does_not_leave_is_not_printed_by_the_next_run(code: str, error: st
 
 
 def test_an_output_that_a_program_has_made_not_to_block_blocks_again(rpc: Bound) -> None:
-    """As some do with what they inherit, and leave it so."""
+    """Some programs do that with an inherited descriptor, and leave it so."""
     run(rpc, "import os\nfor fd in 1, 2: os.set_blocking(fd, False)")
     result = run(rpc, "print('x' * 1000000)")
 

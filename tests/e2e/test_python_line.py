@@ -60,7 +60,7 @@ def test_a_file_has_its_name(session: Session, holt: Holt) -> None:
 
 @pytest.mark.parametrize("method", ("spawn", "forkserver"))
 def test_a_script_of_the_workspace_has_processes_of_its_own(sessions: Sessions, workspace: Path, method: str) -> None:
-    """Which import it, to find what it has defined. Code that is not there under its name is not looked for."""
+    """They import the script to find its definitions. Code without a file of that name inside is not imported."""
     session = sessions.create("w", "--workspace", workspace)
     script = workspace / "script.py"
     script.write_text(
@@ -93,7 +93,7 @@ def test_files_as_other_systems_write_them(session: Session) -> None:
 
 @pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
 def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Session) -> None:
-    """As fast as it comes, and far more than the session keeps."""
+    """It comes fast, and far exceeds what the session keeps."""
     code = "import sys\nfor i in range(30): sys.stdout.write(chr(97 + i % 26) * (1 << 20)); sys.stderr.write('x' * 1000)"
     result = python(session, *flags, "-c", code).ok()
 
@@ -142,7 +142,7 @@ def test_how_much_a_result_has_of_its_output(session: Session) -> None:
 
 
 def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
-    """It is short enough as it is, and not as JSON; the answer can't say to what it is one."""
+    """The code is short enough, but not as JSON. The reply cannot name its request."""
     result = session("python", "-", stdin="x = '" + "\x01" * 400_000 + "'")
     assert "a line of more than 1024 KiB" in result.refusal()
 
@@ -195,7 +195,7 @@ def test_a_result_that_nobody_reads_is_no_reason_to_stay(sessions: Sessions, ses
 
 @pytest.mark.parametrize("signal_of, code", ((None, 1), (signal.SIGTERM, 137)))
 def test_the_end_of_a_fresh_run_is_its_own(signal_of: signal.Signals | None, code: int, sessions: Sessions, session: Session, terminal: object) -> None:
-    """What the lasting interpreter runs meanwhile goes on."""
+    """The code that the lasting interpreter runs meanwhile continues."""
     with session.rpc() as rpc:
         number = rpc.send("python.run", code=f"{ON}import os\nwhile not os.path.exists('/tmp/go'): pass\n5", watch=True)
         rpc.note("process.output")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is imported in a session and not there: wheels, indexes, and what is said without them."""
+"""Imports of missing modules in a session: wheels, indexes, and the errors without them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_missing_package_is_installed_from_the_wheels(sessions: Sessions, whee
 
 @needs_module("pip")
 def test_who_may_have_a_package_installed(sessions: Sessions, wheels: Path) -> None:
-    """The session's own code, wherever it stands; a library that can do without has its own word for it."""
+    """All code of the session may. A library handles a missing optional module itself."""
     rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})
     mine = "/workspace/mine.py", "import tinypkg\nvalue = tinypkg.value"
     library = "/opt/lib/python3/site-packages/library.py", "try:\n    import tinypkg\nexcept ImportError as e:\n    value = str(e)"
@@ -61,7 +61,7 @@ def test_who_may_have_a_package_installed(sessions: Sessions, wheels: Path) -> N
 @needs_module("pip")
 @pytest.mark.parametrize("given", (True, False), ids=("wheels", "none"))
 def test_whether_a_module_is_there_can_be_asked(sessions: Sessions, wheels: Path, given: bool) -> None:
-    """As much code does before it imports what it can do without."""
+    """Much code does this before it imports an optional module."""
     rpc = Bound(sessions.create("w", *(("--wheels", wheels) if given else ())).rpc(), {})
     result = run_slowly(rpc, "import importlib.util, pkgutil\n"
                              "importlib.util.find_spec('tinypkg'), pkgutil.find_loader('tinypkg'), importlib.util.find_spec('json') is None")
@@ -85,7 +85,7 @@ def test_a_package_that_comes_later_is_found(sessions: Sessions, wheels: Path) -
 
 
 def test_an_index_needs_a_network(sessions: Sessions) -> None:
-    """There is none in a session: that is said, at once, and without the index's password."""
+    """A session has no network. The error says so at once, without the index's password."""
     session = sessions.create("w", "--env", "PIP_INDEX_URL=https://me:secret@pypi.example/simple")
     error = session("python", "-c", "import tinypkg").err
 

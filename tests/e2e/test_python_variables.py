@@ -58,7 +58,7 @@ def test_who_minds_no_interrupt_in_a_variable_is_stopped(sessions: Sessions) -> 
 
 @pytest.mark.slow
 def test_a_session_with_an_interpreter_does_not_go_to_rest(sessions: Sessions) -> None:
-    """Until that is gone."""
+    """It does when the interpreter has ended."""
     session = sessions.create("w", "--idle", "1s")
     keeper = session.keeper()
     session("python", "-c", "x = 1").ok()
@@ -83,7 +83,7 @@ def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
 
 
 def test_what_can_not_be_kept_says_why(rpc: Bound) -> None:
-    """By its kind, where it says nothing."""
+    """If the error has no text, its type is named."""
     run(rpc, "class Shy:\n  def __reduce__(self): raise ValueError\nshy = Shy()")
 
     assert rpc.call("python.save")["left_out"]["shy"] == "ValueError"

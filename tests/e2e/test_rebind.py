@@ -32,7 +32,7 @@ def work(sessions: Sessions, project: Path) -> Session:
 
 
 def clone(project: Path, identity: Identity) -> None:
-    """The same directory, made again."""
+    """Replaces the directory by a new one with the same contents."""
     shutil.rmtree(project)
     project.mkdir()
     (project / "file").write_text("new\n")
@@ -81,7 +81,7 @@ def test_a_missing_directory(work: Session, project: Path, identity: Identity) -
 
 
 def test_a_failed_start_leaves_the_session_at_rest(work: Session, project: Path) -> None:
-    """When the error is told nothing holds the session any more."""
+    """When the error arrives, nothing uses the session any more."""
     project.rename(project.with_name("other"))
     for _ in range(20):
         assert "ENOENT" in work.exec("true").refusal()
@@ -113,7 +113,7 @@ def test_over_holt_serve(work: Session, project: Path, identity: Identity) -> No
 
 
 def test_a_directory_that_is_too_wide(sessions: Sessions, place: Path, identity: Identity) -> None:
-    """What create refuses rebind refuses, too."""
+    """rebind refuses everything that create refuses."""
     home = place / "home"
     identity.own(home) if home.exists() else identity.own(home.mkdir() or home)
     session = sessions.create("work", "--workspace", home)
@@ -149,7 +149,7 @@ def test_a_link_that_leads_elsewhere_now(option: str, sessions: Sessions, place:
 
 
 def test_a_renamed_workspace_is_told_by_its_path(sessions: Sessions, place: Path, holt: Holt) -> None:
-    """The session was made with ".", which would say nothing."""
+    """The session was made with ".", which would not help the reader."""
     session = sessions.create("w", "--workspace", ".")
     holt.cwd.rename(place / "renamed")
     for result in (session.sh("true", cwd=place), session("rebind", cwd=place)):

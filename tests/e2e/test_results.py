@@ -29,7 +29,7 @@ def ending(result: Result) -> tuple[int, str, Any]:
 
 @pytest.mark.parametrize("code", (0, 1, 3, 124, 125, 126, 127, 128, 137, 255))
 def test_the_command_s_own_code_is_holt_s(code: int, holt: Holt) -> None:
-    """Those that holt uses itself too: the report tells them apart."""
+    """This includes codes that holt uses itself. The report distinguishes them."""
     result = holt.sh(f"exit {code}")
 
     assert ending(result) == (code, "exited", None)
@@ -70,7 +70,7 @@ def test_other_ends_tell_of_no_foreign_abi(holt: Holt) -> None:
 
 
 def test_the_time_has_that_of_the_processor_in_it(holt: Holt) -> None:
-    """It counts from when the sandbox begins to be made, as the processor's does."""
+    """Both times start with the making of the sandbox."""
     for _ in range(20):
         result = holt(["run", "--", "true"])
 
@@ -99,7 +99,7 @@ def test_a_timeout_is_124_whatever_the_command_makes_of_term(trap: str, holt: Ho
 
 
 def test_a_command_has_the_time_of_kill_after_to_end_well(holt: Holt) -> None:
-    """It is told by TERM, and what it then writes is there."""
+    """It gets TERM, and its output after that arrives."""
     script = "trap 'echo bye > said; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
     result = holt.sh(script, "--timeout", "500ms", "--kill-after", "60s")
 
@@ -179,14 +179,14 @@ def test_the_largest_process_is_measured(holt: Holt) -> None:
 
 
 def test_kills_for_lack_of_memory_are_counted(holt: Holt) -> None:
-    """Of these there are none, or none that could be counted: the command may be over before the counter is read.
+    """The number is 0, or null: the command may be over before the counter is read.
     tests/vm has the cgroups for some."""
     for command in ("true", "no-such-program"):
         assert usage(holt(["run", "--", command]))["oom_kills"] in (0, None)
 
 
 def test_a_report_says_lost_until_there_is_more_to_say(holt: Holt, identity: Identity) -> None:
-    """Not nothing, and not what an earlier run left in the file."""
+    """The file is never empty, and never keeps the report of an earlier run."""
     report = identity.tmp / "lost.json"
     report.write_text('{"cause": "exited", "exit_code": 0, "and": "much more than the new one has to say"}')
     identity.own(report)
@@ -221,7 +221,7 @@ def test_a_limit_holds(flags: tuple[str, ...], script: str, complaint: str, holt
 
 
 def test_a_command_that_the_file_size_ends_says_so(holt: Holt) -> None:
-    """SIGXFSZ alone says little; the program that gets it, nothing."""
+    """SIGXFSZ alone tells little, and the program prints nothing."""
     result = holt(["run", "--file-size", "4KiB", "--", "dd", "if=/dev/zero", "of=f", "bs=8k", "count=1"])
 
     assert ending(result) == (128 + signal.SIGXFSZ, "signaled", "SIGXFSZ")
@@ -257,7 +257,7 @@ def test_a_limit_of_the_caller_s_own_is_not_blamed_on_the_policy(holt: Holt) -> 
 
 
 def test_the_report_has_the_limits_that_the_caller_is_held_to(holt: Holt) -> None:
-    """A hard limit below the policy's word is what the command gets."""
+    """If the hard limit is lower than the policy's, it applies."""
     prefix = ("prlimit", "--nofile=100:200", "--fsize=4096:unlimited")
     result = holt(["run", "--", "bash", "-c", "ulimit -n; ulimit -f"], prefix=prefix).ok()
 
@@ -268,7 +268,7 @@ def test_the_report_has_the_limits_that_the_caller_is_held_to(holt: Holt) -> Non
 
 
 def test_a_limit_of_nothing_at_all_is_one(holt: Holt) -> None:
-    """As "ulimit -S -f 0" makes it, which holt raises for itself."""
+    """"ulimit -S -f 0" sets this limit, which holt raises for itself."""
     prefix = ("prlimit", "--fsize=0:unlimited")
     result = holt(["run", "--", "sh", "-c", "echo text >file"], prefix=prefix, report=False)
 
@@ -284,7 +284,7 @@ def test_the_callers_file_size_is_not_laid_to_the_policy(holt: Holt) -> None:
     assert "--file-size" not in result.err
 
 
-# --- where the report goes ---
+# --- the report's file ---
 
 
 def test_the_report_says_all(holt: Holt) -> None:
@@ -328,7 +328,7 @@ def test_json_goes_to_stderr_in_one_line(holt: Holt) -> None:
     (["--timeout", "x", "true"], 125),
 ), ids=("exited", "not found", "no path", "no option", "no time"))
 def test_json_is_all_that_holt_says_on_stderr(argv: list[str], code: int, holt: Holt) -> None:
-    """Errors of its own, too: a program that reads it need not look for two forms."""
+    """This includes holt's own errors, so that a program needs to parse only one form."""
     result = holt(["run", "--json", *argv], report=False)
 
     assert result.code == code
@@ -413,7 +413,7 @@ def test_the_cause_is_an_error_where_the_command_never_ran(holt: Holt) -> None:
 
 
 def test_text_for_people_is_short(holt: Holt) -> None:
-    """Nothing where all went well, or where the command has said itself what was wrong."""
+    """Nothing is printed after a success, or if the command has reported its own error."""
     assert holt(["run", "--", "true"]).err == ""
     assert holt(["run", "--", "false"]).err == ""
 
@@ -473,7 +473,7 @@ def test_help_of_a_verb(verb: str, holt: Holt) -> None:
 
 
 def test_the_manual_has_each_option_where_the_help_has_it(holt: Holt) -> None:
-    """Below the heading that the help has over it."""
+    """The option is below the same heading in both."""
     heading = ""
     places: dict[str, str] = {}
     for line in (PROJECT / "man" / "holt-run.1.scd").read_text().splitlines():
@@ -501,7 +501,7 @@ def test_a_full_disk_where_the_help_goes_is_no_success(holt: Holt) -> None:
 
 @pytest.mark.parametrize("mistake", ("--timout=5", "--timeout=5x", "--policy=nofile.json", "--policy=nopreset"))
 def test_an_early_error_leaves_no_older_report(mistake: str, holt: Holt, workspace: Path) -> None:
-    """Whoever reads the file alone must not take the run before for this one."""
+    """A reader of the file must not mistake an earlier run for this one."""
     report = workspace / "out.json"
     holt(["run", "--report", report, "--", "true"]).ok()
     result = holt(["run", mistake, "--report", report, "--", "true"])
@@ -529,7 +529,7 @@ def script(workspace: Path) -> Callable[[str, str], Path]:
 
 
 def test_a_cure_is_one_word_to_the_shell(holt: Holt, place: Path, script: Callable[[str, str], Path]) -> None:
-    """Of names that an earlier command may have chosen."""
+    """An earlier command may have chosen these names."""
     tool = place / "x;touch${IFS}ran;y" / "tool"
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\n")

@@ -20,7 +20,7 @@ def test_exec_has_output_cause_and_usage(rpc: Bound) -> None:
 
 
 def test_a_nul_in_what_is_printed_is_a_character_of_it(rpc: Bound) -> None:
-    """As text; in base64 it is what it was. The way there stays open."""
+    """Text has a replacement; base64 has the original bytes. The way there stays open."""
     process = rpc.spawn("exec sleep 1000", owned=True)
     assert rpc.sh("printf 'a\\0b'")["stdout"] == "a\ufffdb"
     assert base64.b64decode(rpc.sh("printf 'a\\0b'", base64=True)["stdout"]) == b"a\0b"
@@ -30,7 +30,7 @@ def test_a_nul_in_what_is_printed_is_a_character_of_it(rpc: Bound) -> None:
 
 
 def test_bytes_that_are_no_text_are_output(rpc: Bound) -> None:
-    """Also where what the command has left holds the stream open, on which more may come."""
+    """This also holds if a process that the command has left keeps the stream open."""
     assert base64.b64decode(rpc.sh(r"sleep 1000 & printf 'a\xff'", base64=True)["stdout"]) == b"a\xff"
 
 
@@ -69,7 +69,7 @@ def test_what_execve_refuses_for_its_size_is_told_with_what_to_do(params: Json, 
 
 
 def test_more_words_than_execve_takes_are_told_with_what_to_do(session: Session) -> None:
-    """Together, that is; the session has the limit of whoever has started it."""
+    """The limit applies to all words together. It is that of the process that started the session."""
     session.exec("true", prefix=("prlimit", "--stack=1048576:1048576")).ok()
     with session.rpc() as keeper:
         result = keeper.refused("exec", argv=["touch", "ran", *["x" * 100_000] * 3])
@@ -112,7 +112,7 @@ def test_five_thousand_lines_arrive_whole(rpc: Bound) -> None:
 
 
 def test_bytes_that_are_no_text(rpc: Bound) -> None:
-    """As text they are replaced, one by one; in base64 they are what they were."""
+    """In text, each is replaced; base64 has the original bytes."""
     process = rpc.spawn(r"printf '\x00\xff\xfea\xc3'")
     rpc.call("process.wait", id=process)
     chunks = until(lambda: rpc.call("process.read", id=process, base64=True)["chunks"], "output")
@@ -136,7 +136,7 @@ def test_all_that_may_be_kept_arrives(rpc: Bound) -> None:
 
 
 def test_what_no_answer_can_hold_costs_that_answer_alone(rpc: Bound) -> None:
-    """Each control character is six bytes of JSON. What the client has begun before goes on."""
+    """Each control character is six bytes of JSON. Everything that the client has begun before continues."""
     other = rpc.spawn("exec sleep 1000", owned=True)
     rpc.call("tools.register", name="t", description="", input_schema={})
     error = rpc.refused("exec", shell="head -c 8388608 /dev/zero | tr '\\0' '\\1'", output_max=8 << 20)
@@ -182,7 +182,7 @@ def test_wait_settles_although_a_grandchild_holds_stdout(rpc: Bound) -> None:
 
 
 def test_what_has_left_nothing_has_ended_as_soon_as_it_is_waited_for(rpc: Bound) -> None:
-    """Its monitor ends a moment later."""
+    """The command's monitor ends a moment later."""
     for _ in range(60):
         process = rpc.spawn("true")
         rpc.call("process.wait", id=process)
@@ -201,7 +201,7 @@ def test_many_calls_of_one_client_at_once(rpc: Bound) -> None:
 
 
 def test_past_the_limit_of_processes_comes_an_error(keeper: Bound) -> None:
-    """Of the policy's pids or of the table: never a hang."""
+    """The limit is the policy's pids or the table's; it never causes a hang."""
     error = None
     for _ in range(300):
         try:

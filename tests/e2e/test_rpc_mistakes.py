@@ -54,7 +54,7 @@ def test_malformed_lines_are_answered(bytes_: bytes, line: Rpc) -> None:
     ('{"id": true, "text": "', None), ('{"id": 5', None), ('{"id": [5, "', None), ('["id", 5, "', None), ('"id": 5, "', None),
 ))
 def test_a_line_too_long_is_answered_to_who_waits_for_it(head: str, id_: int | str | None, line: Rpc) -> None:
-    """By the id at its beginning, as programs write it."""
+    """The reply has the id from the start of the line, where programs write it."""
     line.raw(head.encode() + b"1" * (1 << 20) + b'"}\n')
     until(lambda: line.read() or bool(line._answers), "an answer")
     (answer,) = line._answers.values()
@@ -167,7 +167,7 @@ def test_the_idle_keeper_has_no_fd_of_those_that_went(session: Session) -> None:
             rpc.call("exec", shell="echo x", stdin="y")
             rpc.call("process.spawn", argv=["true"], terminal=7)
 
-    make_mistakes()  # what the keeper opens once, it has now
+    make_mistakes()  # the keeper now has everything that it opens only once
     session("files", "ls").ok()
     before = len(os.listdir(fds))
     for _ in range(20):

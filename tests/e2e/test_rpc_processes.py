@@ -41,7 +41,7 @@ def test_who_does_not_watch_any_more_is_not_told(connect: Connect) -> None:
     one.call("process.close_stdin", id=process)
     assert two.note("process.output", id=process)["text"] == "got second\n"
     two.note("process.exited", id=process)
-    # What were told of it would come before this answer.
+    # A notification about it would come before this reply.
     assert one.call("process.wait", id=process)["exit_code"] == 0
     assert one.rpc.notes == []
 
@@ -51,7 +51,7 @@ def test_who_does_not_watch_any_more_is_not_told(connect: Connect) -> None:
 
 
 def until_exited(client: Bound, process: str) -> list[Json]:
-    """The notes of its output, up to its end."""
+    """Returns the notifications of its output, up to its end."""
     client.note("process.exited", id=process)
     return [n for n in client.rpc.notes if n["method"] == "process.output"]
 
@@ -99,7 +99,7 @@ def test_chunks_do_not_cut_characters(rpc: Bound) -> None:
 
 
 def test_a_client_that_does_not_read_is_not_waited_for(connect: Connect, session: Session) -> None:
-    """While a process prints 50 MB: the keeper keeps what is to be kept, and serves others."""
+    """While a process prints 50 MB, the keeper keeps the output up to its limit, and serves others."""
     slow, other = connect(), connect()
     process = slow.spawn("read; head -c 50000000 /dev/zero | tr '\\0' x; echo the end", input=True, output_max=1 << 20, keep="tail")
     slow.call("process.watch", id=process)
@@ -233,7 +233,7 @@ def test_notifications_of_a_served_session_name_it(sessions: Sessions, session: 
 
 
 def test_a_command_on_a_terminal_is_a_job(connect: Connect) -> None:
-    """Who owns it and who watches it is told that it has stopped; it goes on when it is told to."""
+    """Its owner and its watchers hear that it has stopped. It continues when a client asks for that."""
     one, two = connect(), connect()
     process = one.spawn("sleep 1000 & echo ready; exec cat", terminal=7, owned=True)
     two.call("process.watch", id=process)
@@ -269,7 +269,7 @@ def test_a_signal_to_all_that_a_process_has_started(rpc: Bound) -> None:
 
 @pytest.mark.identities("user")
 def test_so_many_commands_have_processes_and_no_more(keeper: Bound) -> None:
-    """PROCESSES_LIVE_MAX; also of those whose command has ended and has left something."""
+    """The limit is PROCESSES_LIVE_MAX. It also counts processes whose command has left something."""
     ids = [keeper.call("process.spawn", shell="sleep 1000 & exit")["id"] for _ in range(128)]
     ids += [keeper.call("process.spawn", argv=["sleep", "1000"])["id"] for _ in range(128)]
     for method in ("process.spawn", "exec"):

@@ -132,7 +132,7 @@ def test_one_that_goes_with_its_maker_is_not_found(sessions: Sessions) -> None:
 
 
 def test_who_takes_a_session_away_meanwhile_leaves_no_traces_in_errors(sessions: Sessions) -> None:
-    """A client that finds, uses and removes it, beside others that do the same."""
+    """Runs a client that finds, uses and removes the session, while others do the same."""
     def work() -> None:
         with sessions.serve() as rpc:
             for _ in range(ROUNDS):
@@ -169,7 +169,7 @@ def test_a_change_of_tier(sessions: Sessions) -> None:
 
 
 def test_one_at_rest_is_not_started_to_be_stopped(sessions: Sessions, mkdir: Callable[[str], Path]) -> None:
-    """Nor need it be able to start."""
+    """Even a session that cannot start can be stopped."""
     workspace = mkdir("gone")
     sessions.create("a", "--workspace", workspace)
     workspace.rmdir()
@@ -180,8 +180,8 @@ def test_one_at_rest_is_not_started_to_be_stopped(sessions: Sessions, mkdir: Cal
 
 
 def test_more_sessions_than_a_shell_gives_descriptors(sessions: Sessions) -> None:
-    """The soft limit is for programs that use select(2): the sessions' own commands have it, as far as the policy lets
-    them. A hard one is refused as what it is, and what is there goes on."""
+    """The server raises its soft limit, which exists for programs with select(2); commands keep theirs. At the hard
+    limit, a request is refused, and the existing sessions continue."""
     with sessions.serve(prefix=("prlimit", "--nofile=64:")) as rpc:
         for number in range(40):
             rpc.call("session.create", name=f"s{number}", policy_name="permissive", owned=True)
@@ -200,7 +200,7 @@ def test_more_sessions_than_a_shell_gives_descriptors(sessions: Sessions) -> Non
 
 
 def test_what_comes_right_behind_a_stop_is_for_the_next_keeper(sessions: Sessions) -> None:
-    """The stopped one has answered, and is not gone yet."""
+    """The stopped keeper has replied, but has not gone yet."""
     sessions.create("a")
     with sessions.serve() as rpc:
         for number in range(20):
@@ -218,7 +218,7 @@ def test_a_socket_serves_many_clients(sessions: Sessions, session: Session, plac
         numbers = [c.send("exec", session="w", argv=["echo", str(i)]) for i, c in enumerate(clients)]
         assert [c.result(n)["stdout"] for c, n in zip(clients, numbers)] == [f"{i}\n" for i in range(5)]
         busy = sessions(["serve", "--socket", path])
-        assert str(path) in busy.refusal() and "Another server listens there" in busy.err
+        assert str(path) in busy.refusal() and "Another server listens on this socket" in busy.err
         for client in clients:
             client.close()
         server.kill(signal.SIGTERM)
@@ -285,7 +285,7 @@ def busy(pid: int) -> float:
 
 
 def test_a_keeper_that_dies_while_its_client_does_not_read(sessions: Sessions, session: Session) -> None:
-    """What the keeper has said last waits for the client; the server sleeps meanwhile."""
+    """The keeper's last messages wait for the client, and the server sleeps meanwhile."""
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
@@ -306,7 +306,7 @@ def test_a_keeper_that_dies_while_its_client_does_not_read(sessions: Sessions, s
 
 @pytest.mark.parametrize("heard", (False, True))
 def test_what_a_killed_keeper_has_not_read_is_asked_of_the_next(heard: bool, sessions: Sessions, session: Session) -> None:
-    """It takes a moment to end, in which its socket still takes connections."""
+    """While it ends, its socket still accepts connections for a moment."""
     keeper = session.keeper()
     with sessions.serve() as rpc:
         if heard:
@@ -316,7 +316,7 @@ def test_what_a_killed_keeper_has_not_read_is_asked_of_the_next(heard: bool, ses
         rpc.call("session.list")  # by when the request has been handed on
         os.kill(keeper, signal.SIGKILL)
         if heard:
-            # Of a connection with more than one request it is not known which of them were read.
+            # If a connection has more than one request, it is unknown which of them were read.
             with pytest.raises(RpcError, match="has ended"):
                 rpc.result(number)
             number = rpc.send("exec", session="w", argv=["echo", "once"])
@@ -326,7 +326,7 @@ def test_what_a_killed_keeper_has_not_read_is_asked_of_the_next(heard: bool, ses
 
 
 def test_a_keeper_that_does_not_read_keeps_nobody_else_waiting(sessions: Sessions, session: Session) -> None:
-    """What is asked of it waits in the server: more than a socket takes."""
+    """Its requests wait in the server: they exceed what a socket takes."""
     path = sessions.data / "s"
     keeper = session.keeper()
     with sessions.start(["serve", "--socket", path]) as server:

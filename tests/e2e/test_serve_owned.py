@@ -20,7 +20,7 @@ def test_an_owned_session_goes_with_its_client(sessions: Sessions) -> None:
             rpc.call("process.spawn", session=name, shell="setsid sleep 1000 & exec sleep 1000")
         assert rpc.call("session.show", session="own")["owned"] is True
         assert rpc.call("session.show", session="other")["owned"] is False
-        assert "as long as" in sessions(["show", "own"]).ok().out
+        assert "until the client" in sessions(["show", "own"]).ok().out
 
     assert sessions.names() == ["other"]
     assert len(keepers()) == 1
@@ -54,7 +54,7 @@ def test_it_goes_with_its_own_client_and_no_other(sessions: Sessions) -> None:
 
 
 def test_it_can_be_stopped_and_used_again_and_removed(sessions: Sessions) -> None:
-    """Who makes another of its name after that has one that lasts."""
+    """A session of the same name that is made after that lasts."""
     with sessions.serve() as rpc:
         rpc.call("session.create", name="own", owned=True)
         rpc.call("kv.set", session="own", key="k", value="v")
@@ -124,7 +124,7 @@ def test_a_left_session_is_not_in_the_way_of_the_next(again: str, sessions: Sess
 
 @pytest.mark.identities("user")
 def test_so_many_and_no_more(sessions: Sessions) -> None:
-    """OWNED_MAX, of all clients together; what one leaves is another's. A session of nobody's is not counted."""
+    """The limit, OWNED_MAX, applies to all clients together. Sessions without an owner do not count."""
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
@@ -132,7 +132,7 @@ def test_so_many_and_no_more(sessions: Sessions) -> None:
         for i in range(256):
             one.call("session.create", name=f"s{i}", owned=True)
         refused = two.refused("session.create", name="more", owned=True)
-        assert (refused.kind, refused.message) == ("limit", "clients own 256 sessions already")
+        assert (refused.kind, refused.message) == ("limit", "clients of this server already own 256 sessions")
         two.call("session.create", name="other")
         one.close()
         until(lambda: sessions.names() == ["other"], "they go")

@@ -39,7 +39,7 @@ def test_of_two_creates_of_one_name_one_wins(sessions: Sessions) -> None:
 
 
 def test_a_command_while_the_session_stops(session: Session) -> None:
-    """It runs to its end, or is ended: never is it lost without a word, and the session goes on."""
+    """It runs to its end or is ended, and is never lost silently. The session stays usable."""
     for _ in range(5):
         session.exec("true").ok()
         stopping = session.sessions.start(["stop", "w"])

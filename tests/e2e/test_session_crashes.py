@@ -29,7 +29,7 @@ def fill(key: str) -> str:
 
 
 class Load:
-    """One client that works until its keeper is gone; what it was told is done."""
+    """A client that works until its keeper has gone. Acknowledged work must be done."""
 
     def __init__(self, rpc: Rpc, name: str, kills: bool = True) -> None:
         self.rpc, self.name, self.kills = rpc, name, kills
@@ -74,7 +74,7 @@ class Load:
 
 
 class FileLoad(Load):
-    """One that writes and copies files, on both mounts and beside them; "state" is the same one again and again."""
+    """A load that writes and copies files on both mounts and elsewhere. It writes the file "state" again and again."""
 
     def _work(self, i: int, key: str) -> None:
         for path in (f"/mnt/files/{key}", f"/workspace/{key}", f"/home/agent/{key}"):
@@ -117,7 +117,7 @@ def mounts() -> list[str]:
 
 
 def on_host(session: Session, path: str) -> Path:
-    """Where a session keeps what is at a path inside."""
+    """Returns the host path of a path inside."""
     for inside, outside in (("/workspace/", "workspace"), ("/mnt/files/", "files"), ("/", "root")):
         if path.startswith(inside):
             return session.directory / outside / path[len(inside) :]
@@ -125,7 +125,7 @@ def on_host(session: Session, path: str) -> Path:
 
 
 def assert_state_is_whole(session: Session, told: str | None) -> None:
-    """It is what was acknowledged last, or what came after that, and all of it."""
+    """The file is complete, and has the last acknowledged content or a later one."""
     state = on_host(session, "/mnt/files/state")
     if told is None and not state.exists():
         return
@@ -139,8 +139,8 @@ def assert_state_is_whole(session: Session, told: str | None) -> None:
 
 
 def half_made(directory: Path) -> list[str]:
-    """Sessions that are made or removed, and their notes (files/unfinished.h). A keeper that was killed may leave a file
-    of such a name in its sandbox."""
+    """Returns incomplete sessions and their notes (files/unfinished.h). A killed keeper may leave a file of such a name
+    in its sandbox."""
     return [
         os.path.join(path, name)
         for path, names, files in os.walk(directory)
@@ -262,7 +262,7 @@ def test_killed_clients_take_their_own_and_nothing_else(session: Session) -> Non
 
 
 def test_killed_verbs_leave_nothing_half_made(session: Session, sessions: Sessions, place: Path, identity: Identity) -> None:
-    """Clients of every kind, under load, at any moment; the keeper and what was acknowledged stay."""
+    """Clients of every kind are killed under load, at any moment. The keeper and all acknowledged work survive."""
     chance = random.Random(os.getpid())
     tree_in, back = place / "in", place / "back"
     for directory in (tree_in, back):
@@ -361,7 +361,7 @@ def test_what_ran_when_the_keeper_died_has_no_end_in_history(session: Session) -
 
 @pytest.mark.parametrize("method", ["detach", "process.spawn", "exec"])
 def test_what_was_answered_is_in_history_when_the_keeper_dies(method: str, session: Session) -> None:
-    """At once, whether that says that it has begun or ended."""
+    """The row is there at once, for both a start and an end."""
     for i in range(5):
         keeper = session.keeper()
         if method == "detach":
@@ -375,7 +375,7 @@ def test_what_was_answered_is_in_history_when_the_keeper_dies(method: str, sessi
 
 
 def test_a_stopped_keeper_is_not_waited_for_for_ever(session: Session) -> None:
-    """One that hangs, as a host does that swaps: whoever asks it waits, and goes on with it."""
+    """A keeper hangs, as on a host that swaps. Its clients wait, and continue with it."""
     keeper = session.keeper()
     os.kill(keeper, signal.SIGSTOP)
     with session.start("echo", "late") as running:

@@ -93,7 +93,7 @@ TOOL = "plus=python3 -c 'import json,sys; print(json.load(sys.stdin)[\"a\"] + 1)
 
 
 def test_tables_are_for_people(session: Session) -> None:
-    """What each row was about, how it has ended, and nothing left empty."""
+    """Each row says what it was about and how it ended, and no column is empty."""
     for payload in ({"a": 1}, {}):
         session("python", "--tool", TOOL, "-c", f"from host_tools import call\ncall('plus', {payload})")
     session.sh("unshare -U true")
@@ -117,13 +117,13 @@ def test_tables_are_for_people(session: Session) -> None:
 
 
 def calls(session: Session) -> list[tuple[str, list[str], bool | str]]:
-    """Name, operands and errno of what went wrong, or True; the oldest first."""
+    """Returns the name, the operands, and the errno or True of each call, the oldest first."""
     rows = [(r["name"], json.loads(r["params"])["operands"], json.loads(r["result"])) for r in session.history()]
     return [(name, words, result["success"] or result["errno"]) for name, words, result in reversed(rows)]
 
 
 def test_what_a_person_did_is_one_row(session: Session, holt: Holt) -> None:
-    """However many calls it takes, and also where one of them fails."""
+    """This holds for any number of calls, and if one of them fails."""
     (holt.cwd / "tree/below").mkdir(parents=True)
     for name in ("f", "tree/a", "tree/below/b"):
         (holt.cwd / name).write_text(name)
@@ -161,7 +161,7 @@ def test_of_many_operands_the_first_and_the_last_are_in_the_history(session: Ses
 
 
 def test_a_long_command_is_in_the_history(session: Session) -> None:
-    """By its first words."""
+    """Its first words are recorded."""
     names = [f"name-{i:06}" for i in range(5000)]
     session.exec("true", *names).ok()
     row, = session.history()
@@ -233,7 +233,7 @@ def test_history_by_pages(keeper: Bound) -> None:
 
 
 def test_people_turn_pages(session: Session) -> None:
-    """By what the page before says is next; the session is live, and then at rest."""
+    """The previous page names the next one. The session is live, and then at rest."""
     with session.rpc() as rpc:
         for i in range(5):
             rpc.call("kv.set", key=f"k{i}", value="")
@@ -266,7 +266,7 @@ def test_people_turn_pages(session: Session) -> None:
 
 
 def test_values_of_any_bytes(session: Session, place: Path, identity: Identity) -> None:
-    """Live and at rest, by the command line and by JSON-RPC."""
+    """Tests a session live and at rest, by the command line and by JSON-RPC."""
     value = bytes(range(256)) * 100
     source, target = place / "source", place / "target"
     source.write_bytes(value)
@@ -297,7 +297,7 @@ def test_values_of_any_bytes(session: Session, place: Path, identity: Identity) 
 
 
 def test_history_has_the_names_that_people_call(session: Session) -> None:
-    """For programs those of the methods; in pages that meet, and filtered likewise."""
+    """Programs get the names of the methods. Pages are contiguous, and filters use the same names."""
     with session.rpc() as rpc:
         for i in range(3):
             session.exec("echo", f"cli{i}").ok()

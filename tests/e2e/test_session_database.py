@@ -72,7 +72,7 @@ def test_a_policy_that_is_no_policy(session: Session) -> None:
 
 
 def test_the_log_of_a_killed_keeper_is_read(session: Session) -> None:
-    """Beside the database is what was written last: a copy of all three has it too."""
+    """The files beside the database have the last writes. A copy of all three has them, too."""
     session("kv", "set", "k", "v").ok()
     session.kill_keeper()
     assert (session.directory / "session.db-wal").exists()
@@ -83,7 +83,7 @@ def test_the_log_of_a_killed_keeper_is_read(session: Session) -> None:
 # --- on a full disk ---
 
 
-# What of a file system takes its own part of the disk, or keeps some for root, is left out.
+# File systems that use or reserve a part of the disk for themselves or root are left out.
 BARE_EXT4 = ("-q", "-b", "4096", "-m", "0", "-N", "64", "-O", "^has_journal,^resize_inode")
 
 
@@ -144,7 +144,7 @@ def test_a_disk_that_a_command_fills_still_lets_it_be_cleaned(small_disk: Path, 
 
 @pytest.mark.root_host
 def test_a_session_whose_rows_wait_starts_on_a_full_disk(small_disk: Path, sessions: Sessions) -> None:
-    """They were answered, but not in the database when its keeper was killed."""
+    """The calls were answered, but the rows were not in the database when the keeper was killed."""
     full = Sessions(sessions.holt, small_disk)
     session = full.create("w")
     waiting, big = session.directory / "session.db-pending", session.directory / "workspace" / "big"
@@ -202,7 +202,7 @@ def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk:
 
 @pytest.mark.root_host
 def test_what_waits_for_room_is_written_when_there_is_some(small_disk: Path, sessions: Sessions) -> None:
-    """Without another call."""
+    """No further call is needed."""
     full = Sessions(sessions.holt, small_disk)
     session = full.create("w")
     session.exec("true").ok()
@@ -216,7 +216,7 @@ def test_what_waits_for_room_is_written_when_there_is_some(small_disk: Path, ses
 
 @pytest.mark.root_host
 def test_what_is_audited_on_a_full_disk_waits_as_well(small_disk: Path, sessions: Sessions) -> None:
-    """Denials, kills and calls of tools; and acts end, whether their client says so or goes."""
+    """This covers denials, kills and tool calls. Operations end when their client ends them or disconnects."""
     full = Sessions(sessions.holt, small_disk)
     session = full.create("w")
     with session.rpc() as rpc, session.rpc() as left, session.rpc() as ended:

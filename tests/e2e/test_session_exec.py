@@ -74,7 +74,8 @@ def test_variables_of_one_command(session: Session) -> None:
 
 
 def test_the_call_s_word_on_a_variable_is_the_last(sessions: Sessions) -> None:
-    """holt's own variables, then the session's, then the call's; each other call has the session's again."""
+    """Later ones override earlier ones: holt's own variables, the session's, the call's. Other calls get the session's
+    again."""
     session = sessions.create("w", "--env", "A=session", "--env", "B=session", "--env", "USER=somebody")
     shown = ["bash", "-c", "echo $A $B $C $USER $HOME"]
     own, both = "session session somebody /home/agent\n", "call session call somebody /tmp\n"
@@ -156,7 +157,7 @@ def test_a_variable_that_is_said_twice_has_the_last_value(session: Session) -> N
 
 
 def test_a_line_for_the_shell(session: Session) -> None:
-    """In place of a command, and known as that line."""
+    """The line replaces a command, and the history shows that line."""
     result = session("exec", "--json", "--shell", "echo a b | tr a-z A-Z; exit 3")
 
     assert (result.code, result.out) == (3, "A B\n")

@@ -290,7 +290,7 @@ def test_a_path_that_is_no_base64_is_refused(rpc: Rpc, odd: str) -> None:
 
 
 def test_a_list_of_proc(rpc: Rpc) -> None:
-    """Its "self" leads nowhere for the keeper, and the links of a process are not its to read."""
+    """"self" leads nowhere for the keeper, and the keeper cannot read a process's links."""
     entries = {e["name"]: e for e in rpc("files.list", path="/proc")["entries"]}
 
     assert {"1", "cpuinfo", "self"} <= set(entries)

@@ -295,7 +295,7 @@ def test_what_was_copied_as_json(session: Session, place: Path) -> None:
 def test_a_long_copy_shows_how_far_it_is(
     stopped: bool, sessions: Sessions, workspace: Path, place: Path, terminal: Callable[..., Terminal]
 ) -> None:
-    """And does not wait for a terminal that is stopped."""
+    """It does not wait for a stopped terminal."""
     session = sessions.create("w", "--workspace", workspace)
     many = place / "many"
     many.mkdir()
@@ -334,7 +334,7 @@ def test_nothing_is_half_written(session: Session, place: Path, identity: Identi
 
 
 def test_a_fifo_or_socket_by_its_name_is_not_waited_for(session: Session, place: Path, identity: Identity) -> None:
-    """Where the session can write, as in its workspace, a command may have made it."""
+    """In a directory that the session can write, such as its workspace, a command may have made it."""
     name = session.name
     session.out("echo text > file; mkfifo fifo; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'")
     os.mkfifo(place / "fifo")
@@ -374,7 +374,7 @@ def test_pipes_that_holt_was_given_are_read_and_written(session: Session, place:
 
 @pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/stderr"])
 def test_a_file_that_is_stdout_is_written_to_and_not_replaced(session: Session, place: Path, identity: Identity, path: str) -> None:
-    """What is written to it before and afterwards, by others, is there as well."""
+    """Earlier and later output of other programs is in the file, too."""
     session.out("echo text > file")
     with open(place / "out", "w") as out:
         identity.own(place / "out")
@@ -386,7 +386,7 @@ def test_a_file_that_is_stdout_is_written_to_and_not_replaced(session: Session, 
 
 
 def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
-    """What is copied out are files and directories; a link would be followed by what is written next."""
+    """Only files and directories are copied out, because a file written later would follow a link."""
     session.out(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
 
     session.cp("-r", f"{session.name}:t", place / "back").ok()

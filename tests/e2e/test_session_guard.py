@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session sets aside at protected paths is told to whoever's command it followed, as holt run tells it."""
+"""Files that a session sets aside at protected paths are reported after the command, as by holt run."""
 
 from __future__ import annotations
 

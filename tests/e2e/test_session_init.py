@@ -16,7 +16,7 @@ from lib.sessions import Rpc, RpcError, Session, until
 
 @contextmanager
 def busy(session: Session) -> Iterator[None]:
-    """init stands still meanwhile."""
+    """Stops init during the block."""
     init = session.init()
     os.kill(init, signal.SIGSTOP)
     try:
@@ -26,7 +26,7 @@ def busy(session: Session) -> Iterator[None]:
 
 
 def fill(rpc: Rpc, process: str) -> None:
-    """More signals than init's socket takes; a process sleeps that does not mind them."""
+    """Sends more signals than init's socket holds, to a sleeping process that ignores them."""
     for number in [rpc.send("process.signal", id=process, signal="WINCH") for _ in range(2000)]:
         rpc.result(number)
 
@@ -46,7 +46,7 @@ def test_a_kill_is_not_lost(session: Session) -> None:
 
 
 def argument(pid: int) -> str:
-    """The last; "" of one that has not executed anything yet."""
+    """Returns the last argument of a process, or "" before its execve(2)."""
     with open(f"/proc/{pid}/cmdline") as file:
         return file.read().rstrip("\0").split("\0")[-1]
 
@@ -69,7 +69,7 @@ def test_what_stops_and_what_goes_on_keep_their_order(signals: list[str], stoppe
 
 
 def test_as_many_commands_wait_for_it_as_there_may_be(session: Session) -> None:
-    """Their descriptors, too, whatever the caller's shell has for its own."""
+    """Their descriptors wait, too, whatever limit the caller's shell has."""
     session.exec("true", prefix=("prlimit", "--nofile=256:")).ok()
     with session.rpc() as rpc:
         with busy(session):
@@ -143,7 +143,7 @@ def test_init_that_dies_with_commands_waiting_ends_them(session: Session) -> Non
 
 @pytest.mark.parametrize("waiting", [0, 60])
 def test_a_command_that_init_has_not_read_is_for_the_next(waiting: int, session: Session) -> None:
-    """The last of those that were sent, and one that waits to be."""
+    """Tests the last command that was sent, and one that still waits."""
     with session.rpc() as rpc:
         with busy(session):
             for _ in range(waiting):
@@ -158,7 +158,7 @@ def test_a_command_that_init_has_not_read_is_for_the_next(waiting: int, session:
 
 
 def test_a_file_that_is_written_when_the_sandbox_has_just_ended_is_at_its_place(session: Session) -> None:
-    """Its mounts outlive it as long as the keeper answers anybody."""
+    """The sandbox's mounts exist as long as the keeper serves a client."""
     keeper, init = session.keeper(), session.init()
     with session.rpc() as rpc:
         rpc.call("files.write", path="/mnt/files/before", content="before")

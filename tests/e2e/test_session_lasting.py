@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lasts in a session across stop, start and crash, and whose it is on the host."""
+"""The files of a session that survive stop, start and crash, and their owner on the host."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_run_and_shm_do_not_last(session: Session) -> None:
 
 
 def test_tmp_size_bounds_what_does_not_last(sessions: Sessions) -> None:
-    """And holt show says of what it is the size: /tmp is the disk's."""
+    """holt show names the directories that it limits: /tmp is on the disk."""
     session = sessions.create("w", "--tmp-size", "1MiB", "--tmpfs", "/scratch")
 
     for place in ("/run", "/dev/shm", "/scratch"):

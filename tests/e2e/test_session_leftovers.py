@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kill -9 of a keeper leaves half made goes with the next one."""
+"""Incomplete files that a kill -9 of a keeper leaves are removed by the next keeper."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def kill(session: Session) -> None:
 
 
 def notes(session: Session, prefix: str = ".inside-") -> list[str]:
-    """Of a keeper, or with .outside- of holt cp (files/unfinished.h)."""
+    """Notes of a keeper, or, with .outside-, of holt cp (files/unfinished.h)."""
     return [name for name in os.listdir(session.directory) if name.startswith(prefix)]
 
 
 def note(session: Session, name: str, directory: str) -> None:
-    """As a keeper does before it makes directory/name."""
+    """Does what a keeper does before it makes directory/name."""
     (session.directory / name.replace(".holt-", ".inside-")).write_bytes(directory.encode() + b"\0")
 
 
@@ -69,8 +69,8 @@ def test_what_is_done_leaves_no_note(session: Session) -> None:
 
 
 def test_only_what_was_noted_goes_and_nothing_beyond_the_sandbox(session: Session, place: Path) -> None:
-    """Whatever the sandbox has put there, and whatever the note says. These notes have no identity, so only what is
-    empty goes."""
+    """This holds for any file that the sandbox has put there, and for any note. These notes have no identity, so only
+    empty directories are removed."""
     outside = place / "outside" / NAME
     outside.mkdir(parents=True)
     other, full = NAME.replace("0", "f"), NAME[:-1] + "0"
@@ -90,7 +90,7 @@ def test_only_what_was_noted_goes_and_nothing_beyond_the_sandbox(session: Sessio
 
 
 def test_what_the_sandbox_puts_in_its_place_stays(session: Session) -> None:
-    """The owned directory of a killed keeper, which its session renamed and replaced."""
+    """The session has renamed and replaced the owned directory of a killed keeper."""
     with session.rpc() as rpc:
         rpc.call("files.mkdir", path=NAME, owned=True)
         session.sh(f"mv {NAME} old; mkdir {NAME}; touch {NAME}/x old/x").ok()
@@ -101,7 +101,7 @@ def test_what_the_sandbox_puts_in_its_place_stays(session: Session) -> None:
 
 
 def test_a_copy_whose_client_was_killed(session: Session, put: Callable[..., Path]) -> None:
-    """Into the session, of a tree that takes a while: the client ends in the midst of it."""
+    """The client is killed while it copies a large tree into the session."""
     for i in range(500):
         put(f"tree/{i}", "x")
     inside = session.directory / "files"
@@ -119,7 +119,7 @@ def test_a_copy_whose_client_was_killed(session: Session, put: Callable[..., Pat
 
 
 def test_an_owned_directory(session: Session) -> None:
-    """It goes with its connection or, with a note of it, with the next keeper, unless it has got its place."""
+    """Unless it was renamed to its final place, its connection's end or the next keeper removes it."""
     other = NAME.replace("0", "f")
     with session.rpc() as rpc:
         for name in (NAME, other):
@@ -141,7 +141,7 @@ def test_an_owned_directory(session: Session) -> None:
 
 @pytest.mark.identities("user")
 def test_owned_directories_have_a_limit(session: Session) -> None:
-    """STAGED_MAX; those that have their place are not counted."""
+    """The limit is STAGED_MAX. Directories at their final place are not counted."""
     with session.rpc() as rpc:
         for i in range(256):
             rpc.call("files.mkdir", path=f".holt-{i:016x}", owned=True)
@@ -152,7 +152,7 @@ def test_owned_directories_have_a_limit(session: Session) -> None:
 
 
 def kill_in_the_midst(session: Session, to: Path) -> list[str]:
-    """Of a copy of tree out of the session; the notes that are there then."""
+    """Copies tree out of the session, and returns the notes that exist then."""
     with session.sessions.start(["cp", "-r", "w:tree", to], report=False) as cp:
         until(lambda: any(os.listdir(to.parent / name) for name in hidden(to.parent)), "it has begun")
         cp.kill()
@@ -161,7 +161,7 @@ def kill_in_the_midst(session: Session, to: Path) -> list[str]:
 
 
 def test_a_copy_out_whose_client_was_killed(session: Session, workspace: Path) -> None:
-    """It goes with the next holt cp of the session; one that goes on does not."""
+    """The next holt cp of the session removes it, but not a copy that is still running."""
     session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
     assert len(kill_in_the_midst(session, workspace / "copy")) == 1
     left = hidden(workspace)
@@ -176,7 +176,7 @@ def test_a_copy_out_whose_client_was_killed(session: Session, workspace: Path) -
 
 
 def test_a_directory_that_got_the_inode_number_of_a_killed_copy(session: Session, workspace: Path) -> None:
-    """The caller has removed the copy, and made something else of its name."""
+    """The caller has removed the copy, and made another directory of that name."""
     session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
     kill_in_the_midst(session, workspace / "copy")
     name = workspace / hidden(workspace)[0]
@@ -195,7 +195,7 @@ def test_a_directory_that_got_the_inode_number_of_a_killed_copy(session: Session
 
 
 def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace: Path) -> None:
-    """Somebody has put another of its name there, or a link."""
+    """Somebody has put another directory of its name there, or a link."""
     session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
     for kind in ("directory", "link"):
         kill_in_the_midst(session, workspace / "copy")
@@ -218,7 +218,7 @@ ROUNDS = int(os.environ.get("CRASH_ROUNDS", "8"))
 
 @pytest.mark.identities("user", "root")
 def test_a_keeper_that_is_killed_at_any_moment(session: Session) -> None:
-    """While it replaces files, copies and moves trees, and makes and removes owned directories."""
+    """It is killed while it replaces files, copies and moves trees, and makes and removes owned directories."""
     chance = random.Random(os.getpid())
     places = [session.directory / name for name in ("workspace", "files", "root/home/agent")]
     session.sh("mkdir tree; for i in {1..300}; do echo $i > tree/$i; done; cp -r tree /home/agent/tree").ok()
@@ -246,7 +246,7 @@ def test_a_keeper_that_is_killed_at_any_moment(session: Session) -> None:
 
 @pytest.mark.identities("user", "root")
 def test_clients_that_are_killed_at_any_moment(session: Session, workspace: Path, put: Callable[..., Path]) -> None:
-    """Copies both ways, create and rm: the next of each kind removes what they have left."""
+    """Kills copies in both directions, create and rm. The next client of each kind clears up."""
     chance = random.Random(os.getpid())
     session.sh("mkdir tree; for i in {1..300}; do echo $i > tree/$i; done").ok()
     for i in range(1, 301):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holt logs prints of what is kept, and says of what is not."""
+"""holt logs prints the kept output, and reports the output that was not kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def flood(session: Session, *flags: str, script: str = FLOOD) -> str:
 
 
 def dropped(result: Result, stream: str = "stdout") -> int:
-    """The bytes of all holes that stderr tells of."""
+    """Returns the number of dropped bytes that stderr reports."""
     return sum(int(n) for n in re.findall(rf"^holt: dropped (?:the first )?(\d+) bytes of {stream}", result.err, re.M))
 
 
@@ -58,7 +58,7 @@ def test_each_stream_has_its_own(session: Session) -> None:
 
 @pytest.mark.parametrize("closed, printed", (("<&- >&-", ">&1"), (">&- 2>&-", ">&2")))
 def test_what_is_printed_where_descriptors_are_closed_asks_nothing(closed: str, printed: str, session: Session) -> None:
-    """The keeper's socket must not become what stdout or stderr was."""
+    """The keeper's socket must not get the number of stdout or stderr."""
     request = json.dumps({"jsonrpc": "2.0", "id": 9, "method": "kv.set", "params": {"key": "k", "value": "inside"}})
     process = flood(session, script=f"echo '{request}' {printed}")
 
@@ -69,7 +69,7 @@ def test_what_is_printed_where_descriptors_are_closed_asks_nothing(closed: str, 
 
 @pytest.mark.parametrize("keep", ("head", "tail"))
 def test_a_follower_is_told_where_something_lacks(keep: str, session: Session) -> None:
-    """It comes by when the most is gone already, and hears what comes then."""
+    """It starts when most of the output was dropped already, and gets the later output."""
     process = session.detach(f"{FLOOD}; touch flooded; until [ -e go ]; do echo tick; sleep 0.01; done; echo more", "--keep", keep)
     until(lambda: session.exec("test", "-e", "flooded").code == 0, "it has printed that")
     with session.sessions.start(["logs", session.name, process, "-f"]) as running:
@@ -83,7 +83,7 @@ def test_a_follower_is_told_where_something_lacks(keep: str, session: Session) -
 
 
 def test_what_is_printed_and_what_is_dropped_is_all(session: Session) -> None:
-    """However fast it is followed."""
+    """This holds for readers of any speed."""
     process = session.detach(f"{FLOOD}; {FLOOD}")
     result = session("logs", process, "-f").ok()
 

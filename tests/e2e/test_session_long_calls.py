@@ -15,7 +15,7 @@ def rpc(session: Session) -> Rpc:
     return session.rpc()
 
 
-# What takes long, with the parameters of its call.
+# Methods that take long, with the parameters of their calls.
 LONG: dict[str, Json] = {
     "files.copy": {"from": "tree", "to": "copy", "recursive": True},
     "files.move": {"from": "tree", "to": "/mnt/files/moved"},
@@ -29,7 +29,7 @@ LONG: dict[str, Json] = {
 
 
 def plant(session: Session, method: str) -> str:
-    """3,000 files, or 12,000 where they are only looked at; where they are."""
+    """Makes 3,000 files, or 12,000 for methods that only read, and returns their directory."""
     place = "/mnt/files" if method.startswith("mount.") else "/workspace"
     each = 600 if method.endswith(("list", "glob")) else 150
     session.out(f"cd {place} && mkdir -p tree/{{1..20}} && for d in tree/*; do (cd $d && seq {each} | xargs touch); done")
@@ -39,7 +39,7 @@ def plant(session: Session, method: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", LONG)
 def test_others_are_served_during_a_long_call(method: str, session: Session, rpc: Rpc) -> None:
-    """Whoever came later, and asks for something short, is answered first."""
+    """A later client with a short request gets its reply first."""
     plant(session, method)
     rpc("kv.set", key="k", value="v")
     long, short = rpc.send_together((method, LONG[method]), ("kv.get", {"key": "k"}))
@@ -64,7 +64,7 @@ def test_long_calls_are_answered_as_short_ones(session: Session, rpc: Rpc) -> No
     assert [r["name"] for r in rows if r["name"] == "files.remove" and r["result"]] == ["files.remove"] * 2
 
 
-# What writes a content.
+# Methods that write file contents.
 WRITES: dict[str, Json] = {
     "files.write": {"path": "/mnt/files/new"},
     "files.append": {"path": "/mnt/files/new"},
@@ -75,7 +75,7 @@ WRITES: dict[str, Json] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("method", WRITES)
 def test_a_content_that_waits_for_the_disk_keeps_nobody_waiting(method: str, session: Session, rpc: Rpc) -> None:
-    """Here it waits for its turn behind copies, which is as long."""
+    """Here it waits behind copies, which takes as long as a slow disk."""
     plant(session, "files.copy")
     rpc("kv.set", key="k", value="v")
     copying = [("files.copy", {"from": "tree", "to": f"copy{i}", "recursive": True}) for i in range(4)]
@@ -108,7 +108,7 @@ def threads(session: Session) -> int:
 
 
 def test_what_is_received_is_not_the_loop_s_work(session: Session, rpc: Rpc) -> None:
-    """It waits for the disk: a thread does, which is there as long as it goes on."""
+    """A thread waits for the disk, and exists as long as the transfer."""
     reader, writer = os.pipe()
     try:
         number = rpc.send("files.receive", [reader], path="f")
@@ -143,7 +143,7 @@ def test_what_is_received_ends_with_whom_it_is_for(end: str, session: Session, r
 
 
 def test_contents_are_written_in_the_order_in_which_they_came(session: Session, rpc: Rpc) -> None:
-    """Nobody has waited for the answer before the next."""
+    """The client has sent the next request without waiting for the reply."""
     large = "x" * 900_000
     for i in range(10):
         numbers = [rpc.send("files.write", path="f", content=large), rpc.send("files.append", path="f", content=f"{i}")]
@@ -152,7 +152,7 @@ def test_contents_are_written_in_the_order_in_which_they_came(session: Session, 
 
 
 def test_many_long_calls_at_once(session: Session, rpc: Rpc) -> None:
-    """More than are done at a time: all are answered."""
+    """There are more calls than run at a time. All get a reply."""
     plant(session, "files.copy")
     numbers = [rpc.send("files.copy", **{"from": "tree/1", "to": f"copy{i}", "recursive": True}) for i in range(20)]
     assert [rpc.result(number) for number in numbers] == [{"left_out": 0}] * 20

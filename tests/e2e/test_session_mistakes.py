@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new user gets wrong with sessions: each mistake is one line that says what and where, and what to do."""
+"""Mistakes that new users make with sessions. Each gets one line that says what is wrong and where, and a cure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LINES = (
     ("cp a:c x", 'there is no session "a"', "holt ls lists them."),
     ("cp -r mine w:none/x", "cannot make the directory none/", "holt files w mkdir --parents DIRECTORY"),
     ("cp f w:a g", "neither the first nor the last operand is in a session", "holt cp FILE... NAME:PATH"),
-    # what to do
+    # verbs and operands
     ("kv", "holt kv: missing NAME", "holt kv NAME get | set | delete | keys ..."),
     ("kv w", "holt kv: missing VERB", "holt kv w get | set | delete | keys ..."),
     ("kv w gte k", 'holt kv: unknown verb "gte"; did you mean "get"?', "holt kv w get | set | delete | keys"),
@@ -60,7 +60,7 @@ LINES = (
     ("files ls w", 'write the session\'s name before "ls"', "holt files w ls"),
     ("files w mv f", "holt files w mv: missing TO", "holt files w mv FROM TO [--replace]"),
     ("files w ls a b", 'holt files w ls: unexpected operand "b"', "holt files w ls [PATH]"),
-    # what is not there
+    # files that do not exist
     ("files w cat none", "cannot read none", LISTED),
     ("files w get none", "cannot read none", LISTED),
     ("files w ls none", "cannot list none", LISTED),
@@ -175,7 +175,7 @@ def test_a_failure_is_json_where_it_was_asked_for(
 
 @pytest.mark.identities("user")
 def test_what_has_nothing_to_say_takes_json_too(sessions: Sessions, session: Session) -> None:
-    """So that a program can say it to every verb: of several names there is a line for each that fails."""
+    """So a program can use it with every verb. If several names fail, each has a line."""
     process = session.detach("sleep 1000")
     assert json.loads(session("kill", process, "--signal", "CONT", "--json").ok().out) == {}
     assert json.loads(session("kill", process, "--json").ok().out) == {"killed": True}
@@ -215,7 +215,7 @@ def test_a_report_to_a_dash_is_no_file(session: Session) -> None:
 
 
 def test_what_the_policy_hides_or_protects_is_told_as_that(sessions: Sessions, put: Put) -> None:
-    """Whatever the kernel says of the mount that does it, and below a directory, too."""
+    """The message does not depend on the kernel's error. Paths below a hidden directory get it, too."""
     for path in ("work/.env", "work/Makefile", "work/conf/x", "work/keys/x", "work/mine"):
         put(path, "x")
     hidden, protected = "hides it (--hide)", "protects it (--protect)"
@@ -242,7 +242,7 @@ def test_what_the_policy_hides_or_protects_is_told_as_that(sessions: Sessions, p
 
 @pytest.mark.identities("user")
 def test_a_command_that_kills_all_is_not_said_to_be_killed_from_outside_alone(session: Session) -> None:
-    """Nobody can tell: it has killed its own monitor as well."""
+    """The cause is unknown, because the command has killed its own monitor as well."""
     result = session.sh("kill -9 -1; sleep 1000")
 
     assert result.code == 137
@@ -251,7 +251,8 @@ def test_a_command_that_kills_all_is_not_said_to_be_killed_from_outside_alone(se
 
 
 def test_an_option_of_create_that_has_no_effect_is_told(sessions: Sessions, put: Put) -> None:
-    """As by holt run, and before the session's name: what is there, or set, is nothing to be told."""
+    """The options work as those of holt run, also before the session's name. A path that exists, or a variable that is
+    set, needs no warning."""
     put("work/there")
     flags = ["--workspace", "work", "--env", "NO_SUCH", "--env", "THERE", "--env", "LANG", "--hide", "there",
              "--hide", "none", "--allow-syscall", "swapon", "--allow-syscall", "ptrace"]
@@ -293,7 +294,7 @@ def test_options_of_exec_may_come_before_the_session(sessions: Sessions, session
 
 
 def test_serve_takes_no_place_that_is_a_file_s(sessions: Sessions, place: Path) -> None:
-    """It is not taken for an old socket, and stays."""
+    """A file is not mistaken for an old socket, and stays."""
     file = place / "data" / "file"
     file.write_text("mine")
     sessions.holt.identity.own(file)
@@ -310,7 +311,7 @@ def test_a_full_disk_is_told_of_what_is_printed(session: Session) -> None:
 
 
 def test_a_value_that_does_not_fit_a_request(session: Session) -> None:
-    """In base64 it is a third longer."""
+    """base64 makes it longer by a third."""
     for value in (b"\xff" * 800_000, b"x" * 1_048_576, b"x" * 2_000_000):
         result = session("kv", "set", "k", "-", stdin=value)
         assert "the value is too long: " in result.refusal()
@@ -321,7 +322,7 @@ def test_a_value_that_does_not_fit_a_request(session: Session) -> None:
 @pytest.mark.slow
 @pytest.mark.identities("user")
 def test_a_session_that_somebody_else_has_locked(session: Session) -> None:
-    """It is not said of a keeper, and the lock is named as it is."""
+    """The message does not mention a keeper, and names the lock."""
     session.out("true")
     session.stop()
     with (session.directory / "lock").open() as lock:

@@ -73,7 +73,7 @@ def test_create_refuses_a_policy_that_can_not_be(sessions: Sessions) -> None:
     (("--rw", "nope/below"), "nope/below does not exist: create it, or correct the path."),
 ))
 def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, sessions: Sessions, put: Put) -> None:
-    """At once, not at the first use, and nothing is left of the session."""
+    """It fails at once, not at the first use, and leaves nothing of the session."""
     put("file")
 
     result = sessions(["create", "w", *options])
@@ -91,7 +91,7 @@ def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, s
 def test_create_refuses_what_is_where_the_keeper_writes(
     options: tuple[str, ...], said: str, sessions: Sessions, put: Put
 ) -> None:
-    """Of the host's that would be, and there at the next start; and what is hidden can't be written."""
+    """The host's file would be hidden, and would exist at the next start. A hidden path cannot be written."""
     put("d/f")
 
     result = sessions(["create", "w", *options])

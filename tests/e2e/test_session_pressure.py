@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that ask for much and do not read: what they cost the keeper, who else is served, and that they get all of
-it when they read again."""
+"""Clients that request much and do not read. They cost the keeper little, other clients are still served, and they get
+everything when they read again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def other(session: Session) -> Rpc:
 
 @pytest.mark.not_sanitized  # which keeps what is freed
 def test_answers_for_who_does_not_read_are_not_made(session: Session, connect: Connect, other: Rpc) -> None:
-    """32 of 4 MB each, all at once: they are made as they are read."""
+    """There are 32 replies of 4 MB each. The keeper makes them as they are read."""
     rpc = connect()
     script = "read; head -c 2000000 /dev/zero | tr '\\0' x; head -c 2000000 /dev/zero | tr '\\0' y >&2"
     process = rpc.spawn(script, input=True, output_max=2 * MIB)
@@ -40,7 +40,7 @@ def test_answers_for_who_does_not_read_are_not_made(session: Session, connect: C
 
 
 def test_output_that_nobody_reads_makes_room_and_says_so(session: Session, other: Rpc) -> None:
-    """Of 12 commands with 8 MB of output each the last few are kept, as of any that have ended."""
+    """After 12 commands with 8 MB of output each, only the last few are kept, as for all ended commands."""
     script = "read; head -c 8000000 /dev/zero | tr '\\0' x"
     ids = [other("process.spawn", shell=script, input=True, output_max=8 * MIB)["id"] for _ in range(12)]
     with session.rpc() as slow:
@@ -74,7 +74,7 @@ def test_lists_for_who_does_not_read_are_not_made(session: Session, rpc: Rpc, ot
 
 
 def test_code_of_who_does_not_read_keeps_no_other_s_waiting(rpc: Rpc, other: Rpc) -> None:
-    """The interpreter is one for all: whose answer would only wait is run later."""
+    """All clients share the interpreter. Code of a client that does not read runs later."""
     first = rpc.send("python.run", code="print('x' * 3000000)", output_max=4 * MIB)
     second = rpc.send("python.run", code="open('marker', 'w').close()")
     third = rpc.send("python.run", code="import os; os.path.exists('marker')")
@@ -96,7 +96,7 @@ def test_code_that_waits_goes_with_its_client(session: Session, other: Rpc) -> N
 
 
 def test_chunks_are_read_by_parts_that_fit(rpc: Rpc) -> None:
-    """Each byte is six in an answer."""
+    """Each byte takes six bytes in a reply."""
     process = rpc("process.spawn", shell="head -c 8000000 /dev/zero | tr '\\0' '\\1'", output_max=8 * MIB)["id"]
     rpc("process.wait", id=process)
     text, start, more = 0, 1, True

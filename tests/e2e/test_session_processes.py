@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands leave behind in a session, and kill and timeouts, which take it with them."""
+"""The processes that commands leave behind in a session, and kill and timeouts, which end them."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_stop_hangs_up_on_a_shell_that_waits_for_keys(sh: Callable[..., Terminal
 
 
 def test_what_a_command_leaves_on_a_terminal_lives_on(sh: Callable[..., Terminal], session: Session) -> None:
-    """Also what prints without end: the client does not wait for it."""
+    """This includes a process that prints without end. The client does not wait for it."""
     shell = sh("exec", "w", "--", "bash", "-c", "sleep 1000 & yes & yes & sleep 0.2; exit 5")
     assert shell.wait() == 5
     assert session.processes("sleep")
@@ -141,7 +141,7 @@ def test_what_a_command_leaves_on_a_terminal_lives_on(sh: Callable[..., Terminal
 
 
 def test_the_terminal_is_the_caller_s(session: Session, place: Path) -> None:
-    """Programs ask TERM what it can do; --env has the last word."""
+    """Programs read TERM. --env overrides it."""
     holt = session.sessions.holt
     env = {**session.sessions.env, "TERM": "screen-256color"}
     for flags, expected in (((), "screen-256color"), (("--env", "TERM=vt100"), "vt100")):

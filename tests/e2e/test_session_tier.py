@@ -13,7 +13,7 @@ TIERS = {"standard": 1, "medium": 2, "large": 4, "xlarge": 8}
 
 
 def size(session: Session) -> tuple[int, int]:
-    """Processors that programs go by, and KiB of memory for each process."""
+    """Returns the processors that programs see, and the KiB of memory for each process."""
     cpus, memory = session.sh("nproc; ulimit -d").ok().out.split()
     return int(cpus), int(memory)
 

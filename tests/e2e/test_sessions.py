@@ -39,7 +39,7 @@ def test_machines_are_told_in_json(sessions: Sessions, session: Session) -> None
 
 
 def test_show_names_the_preset(sessions: Sessions) -> None:
-    """At rest and live; where it was a file, the one that the file extends."""
+    """Tests a session at rest and live. If the policy was a file, the preset is the one that the file extends."""
     for preset in ("standard", "strict"):
         session = sessions.create(preset, "--policy", preset)
         for _ in range(2):
@@ -80,7 +80,7 @@ def test_stop_does_not_wait_for_those_who_will_not(sessions: Sessions) -> None:
 
 @pytest.mark.parametrize("script", ["true", "trap '' TERM; while :; do sleep 1000; done"])
 def test_session_stop_is_answered_at_rest(script: str, sessions: Sessions) -> None:
-    """Somebody else may have the session's lock by then."""
+    """Another process may hold the session's lock by then."""
     session = sessions.create("w", "--kill-after", "50ms")
     for _ in range(5):
         session.detach(script)
@@ -155,7 +155,7 @@ def test_a_session_s_directory_that_is_a_link(sessions: Sessions, session: Sessi
 
 
 def test_a_very_long_path_of_sessions(sessions: Sessions, identity: Identity) -> None:
-    """Longer than a socket's name may be."""
+    """The path is longer than the limit of a socket's name."""
     deep = sessions.data
     for _ in range(6):
         deep = deep / ("d" * 40)

@@ -27,7 +27,7 @@ def through_shell(holt: Holt, script: str, *args: str) -> Result:
 
 @pytest.fixture
 def large(place: Path, identity: Identity) -> Path:
-    """A file of 100 MB that no compression and no mistake in order survives."""
+    """A file of 100 MB of random data, in which any error shows."""
     path = place / "large"
     with path.open("wb") as file:
         for i in range(100):
@@ -117,7 +117,7 @@ def test_stdin_may_be_closed_or_empty(redirection: str, holt: Holt) -> None:
 
 
 def test_stdout_and_stderr_may_be_closed(holt: Holt) -> None:
-    """A file that the command opens must not become what its closed stdout was."""
+    """A file that the command opens must not get the number of its closed stdout."""
     script = "echo lost; echo lost >&2; exec 9> file; echo lost; echo kept >&9"
 
     result = through_shell(holt, '"$0" "$@" >&- 2>&-', "run", "--", "bash", "-c", script).ok()
@@ -167,7 +167,7 @@ def test_no_descriptor_of_the_caller_comes_along(holt: Holt) -> None:
     assert result.out == "4\n"  # 0, 1, 2, and the one that ls has open
 
 
-# --- what the command leaves on the caller's open files ---
+# --- flags and locks that the command leaves on the caller's open files ---
 
 MEDDLE = """
 import fcntl, os

@@ -93,7 +93,7 @@ def test_typing_is_read_and_echoed_once(terminal: Start) -> None:
 
 
 def test_keys_reach_a_program_as_they_are_typed(terminal: Start) -> None:
-    """An editor's: no line, no echo, nothing translated."""
+    """The terminal is raw, as for an editor: no line editing, no echo, no translation."""
     script = (
         "import os, tty\n"
         "tty.setraw(0); print('ready', end='')\n"
@@ -240,7 +240,7 @@ def test_a_terminal_that_goes_away_ends_the_command(holt: Holt) -> None:
 # root opens it all the same.
 ANOTHERS = [pytest.mark.root_host, pytest.mark.identities("user", "nested")]
 
-# As after "su USER", and then behind setsid(1) too.
+# Tests the state after "su USER", with and without setsid(1).
 REOPENED = (
     pytest.param({}, id="one's own"),
     pytest.param({"own": False}, id="another's", marks=ANOTHERS),
@@ -279,7 +279,7 @@ def until_alone(pid: int) -> None:
         time.sleep(0.005)
 
 
-# Where it is not raw, the kernel may take less than it has room for.
+# If the terminal is not raw, the kernel may take less than it has room for.
 modes = pytest.mark.parametrize("script", ('exec "$0" "$@"', 'exec "$0" "$@" < /dev/null'), ids=("raw", "not raw"))
 
 FLOOD = ("run", "--timeout", "500ms", "--", "yes")
@@ -298,7 +298,7 @@ def test_a_terminal_that_nobody_reads_does_not_stop_the_time(script: str, option
 @modes
 @pytest.mark.parametrize("options", (*REOPENED, INHERITED))
 def test_a_stopped_terminal_does_not_stop_the_time(script: str, options: dict[str, bool], holt: Holt) -> None:
-    """By Ctrl-S, also just after there was room for a write."""
+    """Ctrl-S stops the terminal, also just after it had room for a write."""
     with by_shell(holt, script, *FLOOD, **options) as caller:
         caller.expect("y\r\n")
         termios.tcflow(caller.slave, termios.TCOOFF)
@@ -374,7 +374,7 @@ def test_the_type_of_the_terminal_is_the_caller_s(terminal: Start) -> None:
 
 @pytest.fixture
 def prompt(terminal: Start) -> Terminal:
-    """ "holt run" with no command, once it has asked for one."""
+    """ "holt run" without a command, after its first prompt."""
     caller = terminal(["run"], env={"TERM": "dumb"})
     caller.expect(PROMPT)
     return caller

@@ -39,7 +39,7 @@ def test_tools_of_the_command_line(session: Session) -> None:
 
 
 def test_a_tool_of_another_client_on_the_command_line(session: Session, keeper: Host) -> None:
-    """By its name, beside those of one's own."""
+    """It is called by its name, together with the command's own tools."""
     keeper.tool("theirs", lambda p: "theirs")
     script = "holt-tool theirs '{}'; holt-tool own '{}'"
     own = ["--tool", "own=echo 5"]
@@ -76,7 +76,7 @@ def test_a_command_that_fails(session: Session, program: Callable[..., Path]) ->
 
 
 def test_commands_run_at_the_same_time(session: Session, holt: Holt, place: Path, program: Callable[..., Path]) -> None:
-    """Ten that each wait for the others."""
+    """Ten commands each wait for the others."""
     meet = place / "meet"
     meet.mkdir()
     holt.identity.own(meet)
@@ -128,7 +128,7 @@ def test_tools_that_are_none(session: Session) -> None:
 
 
 def test_a_script_knows_where_it_is(session: Session, place: Path, program: Callable[..., Path]) -> None:
-    """It may need the files beside it; a binary has its name and its words."""
+    """A script may need the files beside it. A binary gets its name and its words."""
     program("tools/value", "7")
     program("tools/lib.py", "VALUE = 7")
     shell = program("tools/a tool.sh", '#!/bin/sh\ncat "$(dirname "$0")/value"')

@@ -11,7 +11,8 @@ import pytest
 from lib.identity import Identity
 from lib.sandbox import Arg, Holt
 
-# What this host has, in a tree of that shape, which then is the root. The launcher's own path has to resolve there.
+# Makes a tree of that shape from this host's files, and uses it as the root. The launcher's own path has to resolve
+# there.
 UNMERGED = r"""
 set -e
 mount -t tmpfs none "$NEW_ROOT"

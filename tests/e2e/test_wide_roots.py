@@ -78,7 +78,7 @@ OWN_MOUNTS: dict[str, tuple[list[str], int, list[str]]] = {
 
 @pytest.fixture
 def account(place: Path, identity: Identity) -> tuple[Path, list[Arg]]:
-    """The home directory that /etc/passwd gives the caller, and a command before holt that makes it so."""
+    """Returns the home directory in /etc/passwd of the caller, and a command prefix that sets it."""
     home, passwd = place / "account", place / "passwd"
     (home / "project").mkdir(parents=True)
     for path in (home, home / "project"):
@@ -115,7 +115,7 @@ def test_without_home_a_link_to_the_account_s_is_as_wide(
 
 
 def test_the_account_s_is_wide_whatever_home_says(holt: Holt, account: tuple[Path, list[Arg]]) -> None:
-    """As sudo may leave another's."""
+    """sudo may leave another user's HOME."""
     home, prefix = account
 
     result = holt(["run", "--", "true"], cwd=home, prefix=prefix)
@@ -125,7 +125,7 @@ def test_the_account_s_is_wide_whatever_home_says(holt: Holt, account: tuple[Pat
 
 
 def test_nobody_s_is_a_directory_like_any_other(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
-    """Which shows of those above that it is the account that counts there."""
+    """This shows that the tests above depend on the account."""
     home, prefix = account
     (place / "passwd").write_text("other:x:12345:0::/nonexistent:/bin/sh\n")
 
@@ -134,7 +134,7 @@ def test_nobody_s_is_a_directory_like_any_other(holt: Holt, account: tuple[Path,
 
 @pytest.mark.identities("root")
 def test_for_root_it_is_the_owner_s_home(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
-    """Under sudo, say; the command acts as the owner."""
+    """An example is sudo: the command acts as the owner."""
     home, prefix = account
     (place / "passwd").write_text(f"owner:x:4321:4321:Me:{home}:/bin/sh\n")
     holt(["run", "--", "true"], cwd=home, prefix=prefix).ok()
@@ -167,8 +167,8 @@ def test_a_directory_in_the_home_directory_is_not(holt: Holt, identity: Identity
 
 
 def test_allow_wide_is_the_caller_s_own_word(holt: Holt, identity: Identity, nothing_left: None) -> None:
-    """With a home directory the command may write there, except to holt's store, which is made to be hidden; what the
-    system keeps from the caller stays kept."""
+    """The command may write in a home directory, except to holt's store, which is made and hidden. Files that the
+    system keeps from the caller stay inaccessible."""
     store = identity.home / ".local/share/holt"
     try:
         holt.sh("echo x > new; ! ls .local/share/holt", "--allow-wide", cwd=identity.home).ok()
@@ -183,7 +183,7 @@ def test_allow_wide_is_the_caller_s_own_word(holt: Holt, identity: Identity, not
 
 @pytest.mark.identities("user", "nested")
 def test_the_whole_host_with_allow_wide(holt: Holt) -> None:
-    """Root can not: parts of the host take no id map."""
+    """Root cannot do this, because parts of the host take no id map."""
     script = f"cat /host/etc/os-release > /dev/null && touch /host{holt.cwd}/made && pwd"
     # The store of this home is made, since the command could make it.
     result = holt.sh(script, "--allow-wide", "--workspace", "/:/host", env={"HOME": str(holt.cwd)}).ok()
@@ -208,7 +208,7 @@ def test_a_policy_file_may_say_it(holt: Holt, place: Path) -> None:
 
 
 def test_reading_may_be_wide(holt: Holt) -> None:
-    """--ro of /usr, say for another place."""
+    """An example is --ro of /usr at another place."""
     assert "bin" in holt.sh("ls /other", "--ro", "/usr:/other").ok().out.split()
 
 

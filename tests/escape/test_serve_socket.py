@@ -108,7 +108,7 @@ def test_a_server_where_a_live_session_writes(option: str, serve: Serve, session
     session = sessions.create("dev", option, str(workspace))
     session.exec("true").ok()
     refused = sessions(["serve", "--socket", "s.sock"], cwd=workspace)
-    assert '--socket s.sock: the session "dev" is live, and its commands could put another socket' in refused.refusal()
+    assert '--socket s.sock: session "dev" is live, and its commands could replace the socket' in refused.refusal()
     assert "holt stop dev" in refused.cure and "XDG_RUNTIME_DIR" in refused.cure
     assert not (workspace / "s.sock").exists() and not notes(sessions)
     session.stop()

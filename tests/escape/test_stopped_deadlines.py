@@ -52,7 +52,7 @@ def start(shell: Terminal, script: str) -> None:
 
 
 def ended(shell: Terminal) -> None:
-    """Waits until holt has said so. bash itself does not wait for a stopped job."""
+    """Waits for holt's message. bash itself does not wait for a stopped job."""
     shell.expect("timed out after", timeout=10)
     shell.send("jobs\n")
     while not (code := shell.expect(rf"\[1\]\+\s+Exit (\d+)|{PROMPT}", timeout=10).group(1)):
