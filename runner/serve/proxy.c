@@ -471,7 +471,7 @@ static int with_session(const RpcMethod *method, RpcMethod *ret) {
         static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
                                           "name of the session; a session at rest is started" };
         RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
-        const char *example = method->example.params + 1; /* behind the brace */
+        const char *example = method->example.params + 1; /* after the brace */
 
         if (!params)
                 return -ENOMEM;

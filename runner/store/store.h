@@ -90,8 +90,9 @@ int store_kv_delete(Store *store, const char *key, bool *ret_deleted, Error *ret
 
 /* Is called with each row. Returns 0, or a negative errno that ends the listing. */
 typedef int (*StoreKeyFn)(void *data, const char *key, size_t value_length);
-/* Lists at most limit keys in byte order: those that start with prefix ("" for all) and come after
- * the key after ("" for the start). prefix may be any bytes, and may end within a character. */
+/* Lists at most limit keys in byte order: those that start with prefix ("" for all), from the first
+ * key behind "after" on ("" for the start). prefix may be any bytes, and may end within a
+ * character. */
 int store_kv_keys(Store *store, const char *prefix, const char *after, uint64_t limit,
                   StoreKeyFn fn, void *data, Error *reterr);
 
@@ -125,8 +126,8 @@ int store_history_flush(Store *store, Error *reterr);
  * store. NULL removes fn. */
 void store_on_pending(Store *store, void (*fn)(void *data), void *data);
 typedef int (*StoreHistoryFn)(void *data, const StoreHistory *row);
-/* Lists at most limit rows, the newest first: those with an id below before (0: all) and that name
- * (NULL: any). */
+/* Lists at most limit rows, the newest first. Only rows whose id is lower than "before" (0: all),
+ * and whose name is "name" (NULL: any), are listed. */
 int store_history_list(Store *store, uint64_t before, const char *name, uint64_t limit,
                        StoreHistoryFn fn, void *data, Error *reterr);
 
