@@ -122,8 +122,8 @@ int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin 
  * value comes from the preset or does not exist. Variables in env.set have no origin. */
 const PolicyNote *policy_note(const Policy *policy, const char *path, const char *text);
 
-/* The origin of the field's limit, and how to raise it: "--pids; raise it there". Owned by the
- * caller; NULL if memory is out. */
+/* The origin of the field's limit, and how to raise it: "--pids", or "the preset standard; raise it
+ * with --pids N". Owned by the caller; NULL if memory is out. */
 char *policy_limit_text(const Policy *policy, const struct PolicyField *field);
 
 #define POLICY_PRESET_DEFAULT "standard"

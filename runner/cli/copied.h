@@ -15,8 +15,8 @@ typedef struct Copied {
                 const char *type;
                 char *path; /* owned, or NULL */
         } first[3];         /* the first three entries left out */
-        char *repository;   /* owned: path of the first .git that was copied out of the session, or
-                               NULL */
+        /* Owned: path of the first .git that was copied out of the session, or NULL. */
+        char *repository;
 } Copied;
 
 void copied_clear(Copied *copied);

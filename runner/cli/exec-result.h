@@ -10,12 +10,12 @@ typedef struct ExecResult {
         const char *session, *id;   /* id is "" before the command has one */
         const char *const *command; /* NULL-terminated; NULL for another caller's command */
         const JsonValue *result;    /* result of process.wait; NULL if it is missing or lost */
-        const JsonValue *show; /* result of session.show, for layers, limits and the workspace's
-                                  directory; or NULL */
-        const Error *error;    /* NULL if holt itself did not fail */
-        bool lost;             /* the session ended while the command ran, and sent no result */
-        uint64_t timeout;      /* usec: the --timeout of this call; 0 if it has none */
-        bool captured;         /* the keeper read the command's output */
+        /* Result of session.show, for layers, limits and the workspace's directory; or NULL. */
+        const JsonValue *show;
+        const Error *error; /* NULL if holt itself did not fail */
+        bool lost;          /* the session ended while the command ran, and sent no result */
+        uint64_t timeout;   /* usec: the --timeout of this call; 0 if it has none */
+        bool captured;      /* the keeper read the command's output */
 } ExecResult;
 
 /* Returns holt's exit code. */

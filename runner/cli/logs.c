@@ -54,9 +54,9 @@ typedef struct Log {
         const char *id;
         uint64_t seq;                   /* number of the next chunk */
         uint64_t next[CAPTURE_STREAMS]; /* offset of the stream's next byte */
-        bool known[CAPTURE_STREAMS];    /* whether next is known: with --from, only after the first
-                                           chunk */
-        bool quiet;                     /* do not report dropped bytes */
+        /* Whether next is known: with --from, only after the first chunk. */
+        bool known[CAPTURE_STREAMS];
+        bool quiet; /* do not report dropped bytes */
         bool json;
         bool elsewhere[CAPTURE_STREAMS]; /* the output went to the process's caller */
 } Log;

@@ -442,8 +442,8 @@ static const char *degradable_layer(size_t i) {
 
 static const struct {
         const char *arg, *help;
-        const char *(*word)(size_t i); /* returns word i of the possible values, or NULL after the
-                                          last; may be NULL */
+        /* Returns word i of the possible values, or NULL after the last; may be NULL. */
+        const char *(*word)(size_t i);
 } help_values[] = {
         { "TIME", "number of seconds, or with a unit: 500ms, 30s, 10m, 2h or 1d", NULL },
         { "SIZE", "number of bytes, or with a unit: 64KiB, 512MiB or 2GiB", NULL },

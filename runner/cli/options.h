@@ -52,9 +52,9 @@ typedef struct OptionWord {
 } OptionWord;
 
 typedef struct OptionResult {
-        bool help;             /* -h or --help was given; nothing after it was parsed */
-        const char **policies; /* the value of each --policy, in order; NULL-terminated, borrowed
-                                  from argv */
+        bool help; /* -h or --help was given; nothing after it was parsed */
+        /* The value of each --policy, in order; NULL-terminated, borrowed from argv. */
+        const char **policies;
         size_t policies_count;
         OptionWord *words; /* in the order of the command line */
         size_t words_count;

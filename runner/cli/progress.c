@@ -29,8 +29,8 @@ static struct {
         uint64_t began; /* usec */
         ProgressCounts counts;
         int fd;
-        off_t start, size; /* in fd: the offset at the start, and the number of bytes from there to
-                              the end */
+        /* The offset in fd at the start, and the number of bytes from there to the end. */
+        off_t start, size;
 } progress = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = FD_NONE };
 
 /* --- the progress line --- */

@@ -345,8 +345,8 @@ static int python_run(const char *name, const PythonOptions *options, const char
                 r = print_end(&run, reterr);
         if (run.ends_by) {
                 let_signals(&run);
-                r = 128 + run.ends_by; /* the kernel ignores this signal for the first process of a
-                                          PID namespace */
+                /* The kernel ignores this signal for the first process of a PID namespace. */
+                r = 128 + run.ends_by;
         }
         answer_clear(&run.answer);
         fd_close(run.signal_fd);

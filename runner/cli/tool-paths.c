@@ -22,8 +22,8 @@
 enum {
         ENDS_MAX = 16, /* number of places at which a path in a longer word may end */
         ENDS_RELATIVE_MAX = 3,
-        INTERPRETERS_MAX = 5, /* number of scripts that name another script as interpreter; the
-                                 kernel's limit */
+        /* Number of scripts that name another script as interpreter; the kernel's limit. */
+        INTERPRETERS_MAX = 5,
 };
 
 /* --- one path --- */

@@ -15,8 +15,8 @@
 typedef struct Splitter {
         const char *tool, *home;
         const char *at; /* rest of the command */
-        char *text;     /* owned: the word so far; its buffer has the size of the command and HOME
-                           together */
+        /* Owned: the word so far; its buffer has the size of the command and HOME together. */
+        char *text;
         size_t length;
         bool plain;
         Error *reterr;

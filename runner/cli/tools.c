@@ -455,8 +455,8 @@ static int register_all(RpcClient *client, const StrList *specs, Error *reterr) 
         int r = 0;
 
         if (specs->count > 0)
-                rpc_client_queue(client); /* queues first: code may call the first tool before the
-                                             second is registered */
+                /* Queues first: code may call the first tool before the second is registered. */
+                rpc_client_queue(client);
         for (size_t i = 0; r == 0 && i < specs->count; i++)
                 r = register_tool(client, specs->items[i], reterr);
         return r;

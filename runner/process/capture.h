@@ -27,8 +27,8 @@ enum {
         CAPTURE_KEPT = 1 << 20, /* default limit, in bytes per stream */
         CAPTURE_KEPT_MAX = 8 << 20,
         CAPTURE_CHUNK_MAX = 64 * 1024,
-        CAPTURE_CHUNKS_MAX = 32768, /* number of chunks kept of both streams; output in tiny chunks
-                                       keeps fewer bytes */
+        /* Number of chunks kept of both streams; output in tiny chunks keeps fewer bytes. */
+        CAPTURE_CHUNKS_MAX = 32768,
         CAPTURE_WATCHERS_MAX = 32,
         /* Bytes that a watcher with held output may get without room: the contents of two pipes,
          * and the data read before them. */

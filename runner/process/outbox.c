@@ -20,8 +20,9 @@ enum { OUTBOX_STARTS_MAX = 16 * SESSION_BLOCK_MAX };
 
 struct ProcessStart {
         char *block;
-        size_t size; /* size of block, which is sent in the message; if block is NULL, the first fd
-                        is its memory file */
+        /* Size of block, which is sent in the message; if block is NULL, the first fd is its
+         * memory file. */
+        size_t size;
         int fds[4];
         size_t fds_count;
 };

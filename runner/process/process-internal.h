@@ -19,11 +19,11 @@ struct Processes {
         uint32_t last_number;
         LoopWatch *room; /* watches for room in init's socket; NULL once nobody reads it */
         int room_fd;
-        bool waits;         /* a message waits for that room */
-        uint32_t last_told; /* number of the process whose start was the last message to init, or 0
-                             */
-        uint64_t gone_at;   /* usec, monotonic: when init last reported that nothing of a process is
-                               left, or 0 */
+        bool waits; /* a message waits for that room */
+        /* Number of the process whose start was the last message to init, or 0. */
+        uint32_t last_told;
+        /* usec, monotonic: when init last reported that nothing of a process is left, or 0. */
+        uint64_t gone_at;
         OomWatch oom;
         uint64_t oom_until; /* usec, monotonic: until then, an end by SIGKILL is the OOM killer's */
 };

@@ -30,10 +30,10 @@ typedef struct Processes Processes;
 typedef struct ProcessStart ProcessStart;
 
 typedef enum ProcessInput {
-        INPUT_NONE,   /* /dev/null */
-        INPUT_PIPE,   /* a pipe, open until process_close_input() */
-        INPUT_SOCKET, /* a socket, open until process_close_input(); its other end can be read:
-                         process->input */
+        INPUT_NONE, /* /dev/null */
+        INPUT_PIPE, /* a pipe, open until process_close_input() */
+        /* A socket, open until process_close_input(); its other end can be read: process->input. */
+        INPUT_SOCKET,
 } ProcessInput;
 
 /* A command to start. process_start() always takes ownership of the fds that are not FD_NONE. */
@@ -42,8 +42,8 @@ typedef struct ProcessSpec {
         const char *cwd;   /* borrowed; absolute */
         const char *asked; /* borrowed: the cwd as messages name it; NULL: cwd itself */
         uint64_t timeout;  /* usec of wall time, from the request on; 0 is none */
-        int fds[3]; /* for stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or as input
-                       says */
+        /* For stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or as input says. */
+        int fds[3];
         ProcessInput input;
         unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal made inside */
         bool background;   /* ... which gets the keys only when the command reads from it */
@@ -53,8 +53,8 @@ typedef struct ProcessSpec {
         size_t kept;         /* bytes to keep of each stream */
         bool keep_tail;
         RpcConnection *owner; /* or NULL; its end kills the process */
-        struct Grant *grant; /* the tools that it may call, or NULL; owned by the process once it is
-                                started */
+        /* The tools that it may call, or NULL; owned by the process once it is started. */
+        struct Grant *grant;
 } ProcessSpec;
 
 typedef struct Process {

@@ -40,14 +40,14 @@ typedef struct Upstream {
         bool paused;   /* there may be more to read, but the client has no room */
         bool stopped;  /* it is ending: further requests go to the next keeper */
         bool holds;    /* its client is not read, because the keeper reads slowly */
-        bool let_go;   /* ... but that would block both, so the client is read until some bytes have
-                          left */
+        /* Its client is read although the keeper is slow, because both would block otherwise. */
+        bool let_go;
         size_t queued; /* bytes that waited for the keeper at the last check */
         LoopWatch *watch;
         Pending *pending;
         Handed *handed;
-        char *held_method;    /* method of a notification or request that waits until the client has
-                                 room */
+        /* Method of a notification or request that waits until the client has room. */
+        char *held_method;
         Handed *held_request; /* set if that is a request */
         JsonWriter held;
 } Upstream;

@@ -12,8 +12,8 @@ struct ProxyTool {
         ProxyTool *next;
         const RpcConnection *client;
         char *session, *name;
-        int dir_fd; /* O_PATH fd of the session's directory, because a later session may have the
-                       same name */
+        /* O_PATH fd of the session's directory, because a later session may have the same name. */
+        int dir_fd;
         JsonWriter params; /* parameters of tools.register */
 };
 

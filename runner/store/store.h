@@ -36,8 +36,8 @@ enum {
          * a time, except for calls of this process that still run. */
         STORE_HISTORY_MAX = 100000,
         STORE_HISTORY_BYTES_MAX = 256 << 20, /* bytes of params and results */
-        STORE_AUDIT_MAX = 100000, /* number of rows; beyond it, the oldest rows of the most frequent
-                                     kind are deleted */
+        /* Number of rows; beyond it, the oldest rows of the most frequent kind are deleted. */
+        STORE_AUDIT_MAX = 100000,
         STORE_AUDIT_BYTES_MAX = 64 << 20,
         STORE_TEXT_MAX = 64 * 1024, /* bytes of params, result or detail */
 };
