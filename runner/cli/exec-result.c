@@ -69,7 +69,7 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) 
                      ask_text(result, "replaced")[0] != '\0', stderr);
         if (ask_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
-                              "holt: cannot set aside a file at a protected path: %s\n  Look at it "
+                              "holt: a file at a protected path was left there: %s\n  Look at it "
                               "before git or a similar program runs there on the host.\n",
                               ask_text(result, "unguarded"));
 }

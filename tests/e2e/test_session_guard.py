@@ -112,7 +112,7 @@ def test_what_can_t_be_set_aside_is_told_and_audited(guarded: Session, workspace
         told = [first.ok().err, guarded.exec("true").ok().err]
     finally:
         subprocess.run(["umount", stuck], check=True)
-    assert all("could not be set aside: " in text and ".git/commondir" in text for text in told), told
+    assert all("was left there: " in text and ".git/commondir" in text for text in told), told
     (row,) = [row for row in guarded.audit() if "failed" in row["detail"]]
     assert row["kind"] == "guard" and ".git/commondir" in row["detail"]
 
