@@ -11,9 +11,9 @@
 #include "rpc/hints.h"
 #include "rpc/peek.h"
 
-/* --- what goes out --- */
+/* --- replies as JSON --- */
 
-/* The only types that an id has; see take_id(). */
+/* take_id() allows strings, integers and null only. */
 static void write_id(JsonWriter *w, const JsonValue *id) {
         int64_t number;
 
@@ -63,7 +63,8 @@ void rpc_write_error(JsonWriter *w, const JsonValue *id, RpcErrorName name, cons
         (void)json_write_finish(w);
 }
 
-/* A client that gets no answer would wait for ever: without memory for one it loses its connection.
+/* Without a reply, the client would wait for ever. If memory for it is out, the connection is
+ * closed.
  */
 void rpc_send_error(RpcConnection *c, const JsonValue *id, RpcErrorName name, const Error *error,
                     const char *path) {
@@ -168,7 +169,7 @@ int rpc_take_fd(RpcCall *call, size_t i) {
         return i < call->fds.count ? TAKE_FD(call->fds.fds[i]) : FD_NONE;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 JsonWriter *rpc_result(RpcCall *call) {
         if (call->answer.depth == 0) {
@@ -197,16 +198,16 @@ void rpc_fail(RpcCall *call, const Error *error) {
 static int call_check_room(const RpcCall *call, size_t length, Error *reterr) {
         if (length > RPC_ANSWER_MAX) {
                 (void)error_set(reterr, ERROR_LIMIT, EMSGSIZE,
-                                "%s: the answer has %zu MiB; %d MiB are the most",
+                                "%s: the reply has %zu MiB, and may have at most %d MiB",
                                 call->method->name, (length >> 20) + 1, RPC_ANSWER_MAX >> 20);
                 return error_cure(reterr, -EMSGSIZE,
-                                  "Ask for less of it; base64 is short for what is no text.");
+                                  "Ask for a part of it. Binary data is shortest in base64.");
         }
         if (length <= RPC_ANSWER_SMALL || call->connection->queue.bytes <= RPC_QUEUE_MAX)
                 return 0;
         (void)error_set(reterr, ERROR_LIMIT, EBUSY,
-                        "%s: more than %d MiB of answers are not read yet", call->method->name,
-                        RPC_QUEUE_MAX >> 20);
+                        "%s: the client has not read the last %d MiB of replies",
+                        call->method->name, RPC_QUEUE_MAX >> 20);
         return error_cure(reterr, -EBUSY, "Read them first.");
 }
 
@@ -225,13 +226,13 @@ static int send_answer(RpcCall *call, const int *fds, size_t count, Error *reter
                 return r;
         if (count > 0 && !call->connection->passes_fds)
                 return error_set(reterr, ERROR_USAGE, 0,
-                                 "%s: the answer has file descriptors, which only a unix socket "
-                                 "carries",
+                                 "%s: the reply has file descriptors, which can only be sent over "
+                                 "a unix socket",
                                  call->method->name);
         r = rpc_connection_send(call->connection, w->data, w->length, fds, count);
         if (r < 0)
                 return error_set(reterr, ERROR_LIMIT, -r,
-                                 "%s: cannot send the file descriptors of the answer",
+                                 "%s: cannot send the file descriptors of the reply",
                                  call->method->name);
         return 0;
 }
@@ -255,7 +256,7 @@ void rpc_reply_empty(RpcCall *call) {
 }
 
 struct RpcLast {
-        int fd; /* owned; what the connection has, and lasts longer */
+        int fd; /* owned; a duplicate of the connection's out_fd */
         JsonWriter answer;
 };
 
@@ -306,8 +307,8 @@ RpcLast *rpc_last_send(RpcLast *last) {
 
 /* Why a request is not executed. */
 typedef struct Refusal {
-        RpcErrorName name; /* 0: that of the error's kind */
-        char *path;
+        RpcErrorName name; /* 0: the name of the error's kind */
+        char *path;        /* JSON path of the wrong parameter, or NULL; owned */
         Error error;
 } Refusal;
 
@@ -316,7 +317,7 @@ static int call_refuse(Refusal *refusal, RpcErrorName name, int r) {
         return r;
 }
 
-/* A fraction would come back as another number. */
+/* Refuses fractions, which would come back as other numbers. */
 static int take_id(RpcCall *call, const JsonValue *id, Error *reterr) {
         int64_t number;
 
@@ -324,7 +325,7 @@ static int take_id(RpcCall *call, const JsonValue *id, Error *reterr) {
                 return 0;
         if (json_type(id) != JSON_STRING && json_type(id) != JSON_NULL && json_int(id, &number) < 0)
                 return error_set(reterr, ERROR_PROTOCOL, 0,
-                                 "id has to be a string, an integer or null");
+                                 "id must be a string, an integer or null");
         call->id = id;
         return 0;
 }
@@ -343,12 +344,12 @@ static int check_members(const JsonValue *root, Error *reterr) {
                         continue;
                 for (size_t i = 0; i < ELEMENTSOF(names); i++)
                         nearest_try(&nearest, names[i]);
-                (void)error_set(reterr, ERROR_PROTOCOL, 0, "a request has no member \"%s\"",
+                (void)error_set(reterr, ERROR_PROTOCOL, 0, "a request has no field \"%s\"",
                                 str_quote(json_key(member), quoted, sizeof(quoted)));
                 return nearest.best
                                ? error_cure(reterr, -EINVAL, "Did you mean \"%s\"?", nearest.best)
                                : error_cure(reterr, -EINVAL,
-                                            "It has jsonrpc, id, method and params.");
+                                            "Its fields are jsonrpc, id, method and params.");
         }
         return 0;
 }
@@ -358,20 +359,20 @@ static int check_request(RpcCall *call, Error *reterr) {
         int r;
 
         if (json_type(root) != JSON_OBJECT) {
-                (void)error_set(reterr, ERROR_PROTOCOL, 0, "a request is an object, not %s",
+                (void)error_set(reterr, ERROR_PROTOCOL, 0, "a request must be an object, not %s",
                                 json_type_name(json_type(root)));
                 return error_cure(reterr, -EINVAL,
-                                  "Send one request a line; there are no batches.");
+                                  "Send one request per line. Batches are not supported.");
         }
         r = take_id(call, json_member(root, "id"), reterr);
         if (r < 0)
                 return r;
         version = json_member(root, "jsonrpc");
         if (!version || !json_string(version) || !streq(json_string(version), "2.0"))
-                return error_set(reterr, ERROR_PROTOCOL, 0, "jsonrpc has to be \"2.0\"");
+                return error_set(reterr, ERROR_PROTOCOL, 0, "jsonrpc must be \"2.0\"");
         method = json_member(root, "method");
         if (!method || !json_string(method))
-                return error_set(reterr, ERROR_PROTOCOL, 0, "method has to be a string");
+                return error_set(reterr, ERROR_PROTOCOL, 0, "method must be a string");
         return check_members(root, reterr);
 }
 
@@ -400,16 +401,16 @@ static int check_limits(const RpcCall *call, Error *reterr) {
 
         if (call->fds.refused)
                 return error_set(reterr, ERROR_LIMIT, EMFILE,
-                                 "more than %d file descriptors came with the request, or more "
-                                 "than can be open here",
+                                 "the request came with more than %d file descriptors, or more "
+                                 "than the server may open",
                                  RPC_FDS_MAX);
         if (c->calls_count < RPC_CALLS_MAX &&
             (c->calls_count == 0 || c->calls_bytes + call->bytes <= RPC_PENDING_MAX))
                 return 0;
         (void)error_set(reterr, ERROR_LIMIT, EBUSY,
-                        "busy: %zu requests of this connection are not answered yet",
+                        "busy: %zu requests of this connection still await their replies",
                         c->calls_count);
-        return error_cure(reterr, -EBUSY, "Wait for answers, or open another connection.");
+        return error_cure(reterr, -EBUSY, "Wait for replies, or open another connection.");
 }
 
 static int check_call(RpcCall *call, Refusal *refusal) {
@@ -445,8 +446,8 @@ static int parse_call(RpcConnection *c, const char *bytes, size_t length, RpcCal
         return 0;
 }
 
-/* What is wrong with a request that is none is told to whom it may concern; what is wrong with a
- * notification, to nobody. */
+/* A refused notification gets no reply. A message that is not a request gets one, even without an
+ * id. */
 static void answer_refusal(RpcConnection *c, const RpcCall *call, const Refusal *refusal) {
         if (call->id || refusal->name == RPC_NO_REQUEST)
                 rpc_send_error(c, call->id, refusal->name, &refusal->error, refusal->path);
@@ -457,10 +458,10 @@ static int read_call(RpcConnection *c, const FramingLine *line, RpcCall **ret, R
 
         if (!line->bytes) {
                 r = error_set(&refusal->error, ERROR_LIMIT, EMSGSIZE,
-                              "request: a line of more than %d KiB", RPC_LINE_MAX >> 10);
+                              "request: the line is longer than %d KiB", RPC_LINE_MAX >> 10);
                 (void)error_cure(&refusal->error, r,
-                                 "Base64 is a third longer than its bytes. What is longer goes "
-                                 "into a file, in parts or by a file descriptor.");
+                                 "Base64 is a third longer than its bytes. Write longer data to a "
+                                 "file, in parts or through a file descriptor.");
                 return call_refuse(refusal, RPC_NO_REQUEST, r);
         }
         r = parse_call(c, line->bytes, line->length, ret, &refusal->error);
@@ -481,8 +482,8 @@ static void call_execute(RpcCall *call) {
                 rpc_fail(call, &error);
 }
 
-/* What can't be read is answered by its id, where its first bytes have that: who waits for it would
- * wait for good. It may be an answer, too. */
+/* Handles a line that cannot be parsed. The error has the request's id if the first bytes show it,
+ * because its sender waits for this id. If the line was a reply, its request fails instead. */
 static void refuse_line(RpcConnection *c, const FramingLine *line, const Refusal *refusal) {
         char head[FRAMING_HEAD_MAX + 1], why[sizeof(refusal->error.text) + 40];
         _cleanup_(json_freep) JsonDocument *document = NULL;
@@ -493,11 +494,11 @@ static void refuse_line(RpcConnection *c, const FramingLine *line, const Refusal
                 (void)snprintf(head, sizeof(head), "%.*s",
                                (int)(line->length < sizeof(head) ? line->length : sizeof(head) - 1),
                                line->bytes);
-                (void)snprintf(why, sizeof(why), "its answer can't be read: %s",
+                (void)snprintf(why, sizeof(why), "the reply cannot be parsed: %s",
                                refusal->error.text);
         } else {
                 (void)strcpy(head, line->head);
-                (void)strcpy(why, "its answer has more than 1 MiB");
+                (void)strcpy(why, "the reply is larger than 1 MiB");
         }
         if (rpc_take_bad_answer(c, head, why))
                 return;

@@ -31,7 +31,7 @@ struct RpcClient {
         RpcInput input;
         bool queued;
         RpcQueue queue;
-        Kept *kept; /* in the order that they came */
+        Kept *kept; /* messages in the order of their arrival; owned */
 };
 
 int rpc_client_new(int fd, RpcClient **ret, Error *reterr) {
@@ -148,7 +148,7 @@ int rpc_client_answer(RpcClient *client, const char *request, const JsonWriter *
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
         r = send_line(client, &w, NULL, 0);
-        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot send an answer") : 0;
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot send a reply") : 0;
 }
 
 /* --- messages --- */
@@ -174,7 +174,7 @@ static int errno_from_name(const char *name) {
         return 0;
 }
 
-/* The error as the server had it. */
+/* Rebuilds the error that the server sent. */
 static void read_error(const JsonValue *value, Error *reterr) {
         const JsonValue *data = json_member(value, "data");
         const char *message = json_member_string(value, "message"), *hint, *layer;
@@ -201,7 +201,7 @@ static int read_message(RpcMessage *message, Error *reterr) {
         const JsonValue *root = json_root(message->document), *id, *error;
 
         if (json_type(root) != JSON_OBJECT)
-                return protocol_error(reterr, 0, "the other side sends what is no message");
+                return protocol_error(reterr, 0, "the server has sent a line that is no message");
         message->method = json_member_string(root, "method");
         message->params = json_member(root, "params");
         message->result = json_member(root, "result");
@@ -212,7 +212,7 @@ static int read_message(RpcMessage *message, Error *reterr) {
         if (error && !message->result)
                 read_error(error, reterr);
         if (!message->method && !message->result && !error)
-                return protocol_error(reterr, 0, "the other side sends what is no message");
+                return protocol_error(reterr, 0, "the server has sent a line that is no message");
         return 0;
 }
 
@@ -223,9 +223,11 @@ static int take_line(const FramingLine *line, RpcFds *fds, RpcMessage *ret, Erro
         for (size_t i = 0; i < fds->count; i++)
                 message.fds[i] = fds->fds[i];
         if (!line->bytes)
-                return protocol_error(reterr, EMSGSIZE, "an answer of more than 32 MiB came");
+                return protocol_error(reterr, EMSGSIZE,
+                                      "the server has sent a message of more than 32 MiB");
         if (fds->refused)
-                return protocol_error(reterr, EMFILE, "cannot take the file descriptors that came");
+                return protocol_error(reterr, EMFILE,
+                                      "cannot receive the file descriptors of a message");
         r = json_parse_large(line->bytes, line->length, RPC_ANSWER_MAX, "answer", &message.document,
                              reterr);
         if (r == -EINVAL && reterr)
@@ -240,14 +242,14 @@ static int take_line(const FramingLine *line, RpcFds *fds, RpcMessage *ret, Erro
         return 0;
 }
 
-/* Sends what waits while nothing comes; true when something has. */
+/* Sends queued bytes until a message comes; true once there is something to read. */
 static bool wait_queued(RpcClient *client) {
         struct pollfd p = { .fd = client->fd, .events = POLLIN | POLLOUT };
 
         if (poll(&p, 1, -1) < 0)
                 return false;
         if (p.revents & POLLOUT && rpc_client_flush(client) < 0)
-                return true; /* its end shows in what is read */
+                return true; /* reading will report the end of the connection */
         return p.revents & ~POLLOUT;
 }
 
@@ -266,9 +268,9 @@ static int client_receive(RpcClient *client, bool wait, RpcMessage *ret, Error *
                         return -EAGAIN;
                 if (n == 0 || n == -ECONNRESET)
                         return protocol_error(reterr, n < 0 ? ECONNRESET : EPIPE,
-                                              "the other side has gone");
+                                              "the server has closed the connection");
                 if (n < 0)
-                        return error_set(reterr, ERROR_SETUP, (int)-n, "cannot read an answer");
+                        return error_set(reterr, ERROR_SETUP, (int)-n, "cannot read a reply");
         }
         return take_line(&line, &fds, ret, reterr);
 }
@@ -282,7 +284,7 @@ int rpc_client_next(RpcClient *client, bool wait, RpcMessage *ret, Error *reterr
         return 0;
 }
 
-/* The server waits for answers to its requests, and so there are only so many. */
+/* Kept messages need no limit here: the server limits its unanswered requests. */
 static int client_keep(RpcClient *client, RpcMessage *message, Error *reterr) {
         Kept *kept;
 
@@ -303,7 +305,7 @@ bool rpc_message_answers(const RpcMessage *message, uint64_t id) {
         return !message->method && (message->id == id || about_all);
 }
 
-/* A server that does not want a client says why before it hangs up. */
+/* A server that refuses a client sends an error before it closes the connection. */
 static int why_gone(RpcClient *client, Error *reterr) {
         RpcMessage message = MESSAGE_NONE;
         Error error;

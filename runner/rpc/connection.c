@@ -8,8 +8,10 @@
 
 #include "base/time.h"
 
-enum { LARGE = 64 << 10 }; /* bytes that came or went in one piece */
-enum { LINES_MAX = 16 }; /* of one connection in one turn of the loop, so that others get theirs */
+enum {
+        LARGE = 64 << 10, /* bytes of a message; after a larger one, memory is given back */
+        LINES_MAX = 16,   /* lines of one connection per turn, so that others get their turns */
+};
 
 /* --- memory --- */
 
@@ -17,8 +19,8 @@ static bool is_idle(const RpcConnection *c) {
         return !c->input.framing.data && rpc_queue_empty(&c->queue);
 }
 
-/* The tree of a line of 1 MiB may be 40 MiB of small pieces, which glibc keeps for others of their
- * size (mallopt(3), M_MXFAST). An idle session is to be small again. */
+/* A line of 1 MiB may become a tree of 40 MiB in small pieces. glibc keeps freed pieces for later
+ * ones of their size (mallopt(3), M_MXFAST). This makes an idle session small again. */
 static void give_memory_back(void) {
 #ifdef __GLIBC__
         (void)malloc_trim(0);
@@ -27,9 +29,9 @@ static void give_memory_back(void) {
 
 /* --- reading --- */
 
-/* A client that does not read its answers is not read either. But while it has requests of ours to
- * answer it may be writing just that, and read no more itself until it is through; to what it may
- * ask in between there is room for RPC_QUEUE_ASKED. */
+/* The server stops reading from a client that does not read its replies. The limit is higher while
+ * the server awaits replies: the client may be writing one, and read nothing until it has finished.
+ * Replies to its requests in between fit in RPC_QUEUE_ASKED. */
 static bool connection_is_full(const RpcConnection *c) {
         return c->held || c->queue.bytes >= (c->requests ? RPC_QUEUE_ASKED : RPC_QUEUE_SOFT);
 }
@@ -47,7 +49,7 @@ static void read_input(RpcConnection *c) {
         c->broken = n < 0 && n != -EAGAIN;
 }
 
-/* A pipe that nobody writes to any more would wake the loop for ever. */
+/* A pipe without writers would wake the loop for ever. */
 static void close_input(RpcConnection *c) {
         if (c->in_fd == c->out_fd)
                 return;
@@ -61,13 +63,13 @@ static bool next_line(RpcConnection *c, FramingLine *line, RpcFds *fds) {
         return c->more;
 }
 
-/* The first line of a client that has to prove who it is: empty, with a descriptor. */
+/* A proof is an empty line with one descriptor. */
 static bool is_proof(const RpcConnection *c, const FramingLine *line, const RpcFds *fds) {
         return line->bytes && line->length == 0 && fds->count == 1 && !fds->refused &&
                peer_has_proved(fds->fds[0], &c->server->own);
 }
 
-/* The line leaves at once or never: nothing waits for a stranger. */
+/* Bytes that cannot be sent at once are dropped, because no memory is spent on a stranger. */
 static void refuse_stranger(RpcConnection *c) {
         Error error;
 
@@ -84,7 +86,7 @@ static void take_proof(RpcConnection *c, const FramingLine *line, RpcFds *fds) {
         rpc_fds_close(fds);
 }
 
-/* One that takes long is the last of its turn. */
+/* Executes the lines of one turn. A line that takes long is the last. */
 static void run_lines(RpcConnection *c) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
 
@@ -126,7 +128,7 @@ int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, cons
         if (r < 0 && count > 0)
                 return r;
         c->large |= c->queue.bytes > LARGE;
-        /* Only what nobody has asked for can bring so much. */
+        /* Replies fit below this limit; only an excess of notifications reaches it. */
         c->broken = r < 0 || c->queue.bytes > RPC_QUEUE_END;
         return 0;
 }
@@ -168,7 +170,7 @@ int rpc_tell(RpcConnection *connection, const char *method, const JsonWriter *pa
         return 0;
 }
 
-/* --- what to wait for --- */
+/* --- watched events --- */
 
 static bool is_over(const RpcConnection *c) {
         return c->broken || (c->eof && !c->more && !c->calls && rpc_queue_empty(&c->queue));
@@ -189,7 +191,7 @@ void rpc_connection_settle(RpcConnection *c) {
                 loop_timer_set(c->again, 1);
 }
 
-/* One turn. What is left waits for the next. */
+/* Takes one turn. Remaining lines are left to the next. */
 static void connection_work(RpcConnection *c, bool readable) {
         c->working = true;
         if (readable && wants_input(c))
@@ -211,9 +213,9 @@ static void connection_work(RpcConnection *c, bool readable) {
 
 /* --- events --- */
 
-/* epoll(7) reports it whatever it is asked for, so that a client that waits for nothing but its
- * turn would wake the loop for ever. What comes in by an fd of its own can be read without waiting
- * from now on; with a socket all is over once everything is read, and at once when answers wait. */
+/* epoll(7) always reports a hang-up, which would wake the loop for ever while the client waits for
+ * its turn. A separate in_fd is no longer watched; reading from it does not block any more. A
+ * socket ends once everything is read, and at once if replies are queued. */
 static void hung_up(RpcConnection *c) {
         c->held = false;
         if (c->in_fd != c->out_fd)
@@ -266,7 +268,7 @@ static bool is_socket(int fd, int *ret_domain) {
         return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, ret_domain, &length) == 0;
 }
 
-/* A regular file is always ready. */
+/* epoll(7) refuses a regular file (EPERM), which is always ready. */
 static int connection_watch(RpcConnection *c, int fd, uint32_t events, LoopWatchFn fn,
                             LoopWatch **ret, Error *reterr) {
         int r = loop_watch(c->server->loop, fd, events, fn, c, ret, reterr);

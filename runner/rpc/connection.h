@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What server.c, connection.c and call.c share. Nobody else includes it.
+/* Types and functions that the sources of the server share. No other file includes this header.
  *
- * A connection is only freed from its own events, never below rpc_reply() or rpc_notify(): whoever
- * calls those is in the midst of something. Until then it is broken, and takes nothing any more. */
+ * A connection is freed only from its own events, never within rpc_reply() or rpc_notify(), because
+ * their callers may still use it. Until then it is marked broken and accepts nothing more. */
 #pragma once
 
 #include "base/json.h"
@@ -12,10 +12,10 @@
 #include "rpc/server.h"
 
 enum {
-        RPC_PENDING_MAX = 4 << 20, /* bytes of one connection's requests that are not answered */
+        RPC_PENDING_MAX = 4 << 20, /* bytes of unanswered requests of one connection */
         RPC_NAME_MAX = 1024,       /* bytes of a key in an RPC_MAP */
-        /* bytes in a queue, past which the connection ends: one answer of any size behind others,
-         * and small ones or errors to all that it has asked, are less */
+        /* Bytes in a queue; more end the connection. A full queue, one reply of the largest size
+         * and a small reply to every unanswered request still fit. */
         RPC_QUEUE_END = RPC_QUEUE_MAX + RPC_ANSWER_MAX + RPC_CALLS_MAX * RPC_ANSWER_SMALL +
                         (4 << 20),
 };
@@ -30,51 +30,53 @@ struct RpcServer {
         void (*on_answer)(RpcCall *call, const Error *error, void *data);
         RpcConnection *connections;
         size_t connections_count;
-        bool tells_commands;
-        int listen_fd; /* owned */
-        uid_t uid;
+        bool tells_commands; /* rpc_server_tell_commands() was called */
+        int listen_fd;       /* owned */
+        uid_t uid;           /* the user that may connect, besides root */
         RpcPeers peers;
-        PeerNamespace own; /* the server's */
+        PeerNamespace own; /* user namespace of the server */
         LoopWatch *listen_watch;
-        LoopTimer *listen_again; /* when there are fds again */
+        LoopTimer *listen_again; /* resumes accept4(2), which had run out of descriptors */
 };
 
 struct RpcConnection {
         RpcServer *server;
         RpcConnection *previous, *next;
-        int in_fd, out_fd; /* owned; the same for a socket */
-        bool passes_fds;
-        LoopWatch *in_watch;  /* NULL of what epoll(7) does not take, and after its end */
-        LoopWatch *out_watch; /* NULL where in_watch does for both */
-        LoopTimer *again;     /* what is to be done without an event */
+        int in_fd, out_fd;    /* owned; the same for a socket */
+        bool passes_fds;      /* out_fd is a unix socket */
+        LoopWatch *in_watch;  /* NULL after the end of the stream, or if epoll(7) refuses in_fd */
+        LoopWatch *out_watch; /* NULL if in_watch watches both directions */
+        LoopTimer *again;     /* starts a turn that no event starts */
         RpcInput input;
         RpcQueue queue;
-        RpcCall *calls; /* not answered yet */
+        RpcCall *calls; /* unanswered requests of the client */
         size_t calls_count, calls_bytes;
-        RpcRequest *requests; /* of our own, not answered yet */
+        RpcRequest *requests; /* unanswered requests of the server */
         size_t requests_count;
-        uint64_t last_request;
-        uint64_t prove_until; /* time_now_usec(); 0 for a client that need not, or has */
+        uint64_t last_request; /* number of the newest request of the server; 0: none */
+        uint64_t prove_until; /* deadline of the proof in time_now_usec(); 0: no proof is awaited */
         bool more;            /* the framing may have more lines */
-        bool eof;             /* no more bytes come */
-        bool broken;          /* nothing can be sent any more */
-        bool room_wanted;     /* a notification was refused */
+        bool eof;             /* the client sends no more bytes */
+        bool broken;          /* sending has failed for good */
+        bool room_wanted;     /* a message was refused for lack of room; on_room follows */
         bool held;            /* rpc_hold() */
         bool large;           /* it has used much memory since it was idle */
-        bool working;         /* in one of its own events, which settles in the end */
+        bool working;         /* an event of its own is running, and calls settle at its end */
 };
 
 int rpc_connection_new(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret,
                        Error *reterr);
-/* Nothing of the client's is read before it has proved who it is. */
+/* Reads no request before the client has proved its user namespace. */
 void rpc_connection_want_proof(RpcConnection *c);
-/* With its calls: tells their owners and the server's. */
+/* Ends the connection and its calls, and tells the owners of both. */
 void rpc_connection_end(RpcConnection *c);
-/* Waits for what is to be waited for now; after whatever may have changed it. */
+/* Updates the events that the loop watches for. Called after every change of the state. */
 void rpc_connection_settle(RpcConnection *c);
-/* Sends one line. 0, and the connection is broken if it could not; with fds a negative errno when
- * nothing was sent: it may be due to them alone (EMFILE, ETOOMANYREFS), and a line without them
- * will tell. */
+/* Sends one line.
+ *
+ * Without fds: always 0; a failure marks the connection broken. With fds: 0, or a negative errno
+ * when nothing was sent. The cause may be the fds alone (EMFILE, ETOOMANYREFS), so the caller sends
+ * an error without fds next. */
 int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, const int *fds,
                         size_t count);
 
@@ -83,41 +85,42 @@ struct RpcCall {
         RpcCall *previous, *next;
         const RpcMethod *method;
         JsonDocument *document;
-        const JsonValue *id;     /* NULL of a notification */
-        const JsonValue *params; /* NULL where it has none */
-        StrList *paths;          /* that rpc_string() has decoded: decoded, of a const call too */
-        StrList decoded;
-        size_t bytes;        /* of its line */
-        uint64_t started_ms; /* since the epoch */
-        bool told;           /* on_answer has been */
+        const JsonValue *id;     /* NULL: a notification */
+        const JsonValue *params; /* NULL: none were sent */
+        StrList *paths;          /* points to decoded, which rpc_string() changes in a const call */
+        StrList decoded;         /* paths that rpc_string() has decoded */
+        size_t bytes;            /* length of the request's line */
+        uint64_t started_ms;     /* since the epoch */
+        bool told;               /* on_answer was called */
         RpcFds fds;
         JsonWriter answer;
-        bool ended; /* its connection is gone */
+        bool ended; /* its connection has ended */
         void (*on_end)(RpcCall *call, void *data);
         void *on_end_data;
 };
 
-/* Executes a line, or answers why not, or takes it as an answer; takes the fds. */
+/* Executes a request, replies why it is refused, or hands a reply to its request. Owns the fds. */
 void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds);
-/* Calls on_end and frees it. */
+/* Calls on_end, then frees the call. */
 void rpc_call_end(RpcCall *call);
 
-/* Takes an object that is an answer, to a request that is waited for or not; false of another. */
+/* Handles root if it is a reply, even one that no request awaits. False if it is no reply. */
 bool rpc_take_answer(RpcConnection *c, const JsonValue *root);
-/* The same of a line that begins so and can't be read; why, for the request's owner. */
+/* The same for a line that cannot be parsed. head is its beginning; why is for the request's owner.
+ */
 bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why);
-/* No answer will come any more: tells their owners. */
+/* Tells the owners of all unanswered requests of the server that no reply will come. */
 void rpc_requests_end(RpcConnection *c);
 
-/* 0, or an error for the client with the path of the parameter, which the caller frees. params may
- * be NULL. */
+/* Checks params, which may be NULL, by the table of the method. 0, or negative with *reterr;
+ * *ret_path is then the JSON path of the wrong parameter, owned by the caller. */
 int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **ret_path,
                      Error *reterr);
 
-/* Sends an error. id may be NULL: null. name 0 is the name of the error's kind. path may be NULL.
- */
+/* Sends an error. A NULL id is sent as null. Name 0 means the name of the error's kind. path may be
+ * NULL. */
 void rpc_send_error(RpcConnection *c, const JsonValue *id, RpcErrorName name, const Error *error,
                     const char *path);
-/* The same line, for whoever is not served at all. Freed by json_write_clear(). */
+/* Writes the same line for a client without a connection. Freed by json_write_clear(). */
 void rpc_write_error(JsonWriter *w, const JsonValue *id, RpcErrorName name, const Error *error,
                      const char *path, bool commands);

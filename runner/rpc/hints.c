@@ -44,7 +44,7 @@ static bool hints_is(Word word, const char *text) {
         return word.length == strlen(text) && strncmp(word.start, text, word.length) == 0;
 }
 
-/* Up to a space, without the punctuation of the sentence behind it. "..." is no end of one. */
+/* The word that starts at text, without punctuation behind it. "..." is part of the word. */
 static Word word_at(const char *text) {
         Word word = { text, strcspn(text, " \n") };
 
@@ -61,7 +61,7 @@ static Word word_behind(Word word) {
         return *end == ' ' ? word_at(end + 1) : (Word){ end, 0 };
 }
 
-/* Whether a word behind a verb is a name, and not the sentence that goes on. */
+/* Whether the word behind a verb is an operand. If not, it continues the sentence. */
 static bool is_operand(Word word) {
         static const char *const prose[] = { "and", "lets", "lists", "makes",
                                              "or",  "says", "takes", "then" };
@@ -72,8 +72,7 @@ static bool is_operand(Word word) {
         return word.length > 0;
 }
 
-/* The same for a word behind an option. Plain lower-case words are prose, except those that fields
- * take. */
+/* The same for a word behind an option. Lower-case words are prose, except values of fields. */
 static bool is_value(Word word) {
         static const char *const values[] = { "auto", "none", "off", "ro", "rw" };
 
@@ -135,7 +134,7 @@ static void put_map(Text *text, Word value) {
         hints_put(text, "}");
 }
 
-/* Writes a value like a document. */
+/* Writes a value as a policy document has it. */
 static void put_value(Text *text, FieldKind kind, Word value) {
         hints_put(text, ": ");
         if (kind == FIELD_LIST)
@@ -148,9 +147,9 @@ static void put_value(Text *text, FieldKind kind, Word value) {
                 put_quoted(text, value);
 }
 
-/* --- both --- */
+/* --- replacing --- */
 
-/* Each returns how much of the text it has replaced; 0 for none. */
+/* Each returns how many bytes of the text it has replaced, or 0. */
 static size_t replace_verb(Text *text, const char *from) {
         Word word;
 

@@ -16,9 +16,9 @@ void rpc_fds_close(RpcFds *fds) {
         fds->count = 0;
 }
 
-/* The kernel hands fds out at the end of a recvmsg(2), with the first of the bytes that they were
- * sent with: their line is the one of the last byte. Before each read there is no whole line in the
- * buffer, so that there are never more than two lines with fds. */
+/* A recvmsg(2) that returns fds ends with bytes of the message that they were sent with. So they
+ * belong to the line of the last byte. Before each read, the buffer has no whole line, so at most
+ * two lines have fds. */
 static RpcFds *fds_of_last_line(RpcInput *input) {
         uint64_t line = framing_last_line(&input->framing);
         RpcFds *fds = &input->fds[input->fds[0].used && input->fds[0].line != line];
@@ -51,7 +51,7 @@ static void input_take_fds(RpcInput *input, struct msghdr *message) {
                         take_fd(fds_of_last_line(input), fd);
                 }
         }
-        /* More than there is room for, or than this process may have open. */
+        /* More fds came than fit into control, or than this process may open. */
         if (message->msg_flags & MSG_CTRUNC)
                 fds_of_last_line(input)->refused = true;
 }
@@ -90,8 +90,8 @@ static ssize_t input_receive(RpcInput *input, char *room, size_t size, bool wait
         return n;
 }
 
-/* What is no socket may be somebody else's too, so it is not set to O_NONBLOCK. A regular file is
- * always ready. */
+/* Other processes may share a pipe or terminal, so O_NONBLOCK is not set. A regular file is always
+ * ready. */
 static ssize_t read_some(RpcInput *input, char *room, size_t size, bool wait) {
         struct pollfd p = { .fd = input->fd, .events = POLLIN };
         int ready = poll(&p, 1, wait ? -1 : 0);

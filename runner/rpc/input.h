@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines and the fds that belong to them, out of a socket, a pipe, a terminal or a file. */
+/* Reads lines, with the fds that belong to them, from a socket, a pipe, a terminal or a file. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,30 +8,31 @@
 #include "rpc/framing.h"
 #include "rpc/server.h"
 
-/* The fds that have come for one line. */
+/* The received fds of one line. */
 typedef struct RpcFds {
-        uint64_t line; /* its offset in the stream */
-        bool used;
-        bool refused; /* too many: some are closed */
+        uint64_t line; /* offset of the line in the stream */
+        bool used;     /* the other fields are set */
+        bool refused;  /* too many fds came, so some were closed */
         size_t count;
         int fds[RPC_FDS_MAX];
 } RpcFds;
 void rpc_fds_close(RpcFds *fds);
 
-/* Zeroed but for fd, socket and framing.max is ready. */
+/* Set fd, socket and framing.max, and zero the rest. */
 typedef struct RpcInput {
         int fd;      /* borrowed */
-        bool socket; /* recvmsg(2), otherwise read(2) */
+        bool socket; /* read by recvmsg(2); otherwise by read(2) */
 
         Framing framing;
-        RpcFds fds[2]; /* of the line that is being read, and of one that has begun behind it */
+        RpcFds fds[2]; /* for the line that is being read, and for the next */
 } RpcInput;
 void rpc_input_clear(RpcInput *input);
 
-/* Reads once; not while rpc_input_next() has lines. wait: until there is something. The number of
- * bytes, 0 at the end of the stream, -EAGAIN, another negative errno. */
+/* Reads once. Call it only after rpc_input_next() has returned false. If wait is true, it blocks
+ * until bytes come. Returns the number of bytes, 0 at the end of the stream, -EAGAIN, or another
+ * negative errno. */
 ssize_t rpc_input_read(RpcInput *input, bool wait);
-/* The next whole line, as framing_next() has it, with its fds, which are the caller's then. */
+/* Returns the next whole line like framing_next(), with its fds, which the caller then owns. */
 bool rpc_input_next(RpcInput *input, FramingLine *ret, RpcFds *ret_fds);
-/* The same of what came behind the last newline; see framing_rest(). */
+/* Returns the bytes behind the last newline, like framing_rest(). */
 bool rpc_input_rest(RpcInput *input, FramingLine *ret, RpcFds *ret_fds);

@@ -64,7 +64,7 @@ const char *rpc_param_text(const RpcParam *param, char buf[RPC_PARAM_TEXT_MAX]) 
         return buf;
 }
 
-/* --- what the table names --- */
+/* --- shapes and messages of the table --- */
 
 void rpc_each_field(const RpcShape *shape, void (*fn)(void *data, const RpcField *field),
                     void *data) {
@@ -79,7 +79,7 @@ void rpc_found_clear(RpcFound *found) {
         *found = (RpcFound){ 0 };
 }
 
-/* True if it was not found before. */
+/* Adds an item. False if the set had it already. */
 static bool found_add(RpcFound *found, const void *item) {
         const void **longer;
 
@@ -106,7 +106,7 @@ static void found_add_shape(RpcFound *found, const RpcShape *shape) {
                 rpc_each_field(shape, found_add_field, found);
 }
 
-/* Its params are written member by member, like those of a method. */
+/* Adds only the shapes of its params' fields, because params are written field by field. */
 static void found_add_outgoing(RpcFound *found, const RpcOutgoing *outgoing) {
         rpc_each_field(outgoing->params, found_add_field, found);
         found_add_shape(found, outgoing->result);
@@ -221,7 +221,7 @@ static void print_outgoing(const RpcOutgoing *outgoing, FILE *out) {
                       outgoing->result ? "a request of" : "a notification of", outgoing->help);
         print_shape(outgoing->params, out);
         if (outgoing->result) {
-                (void)fputs("  The client answers\n", out);
+                (void)fputs("  The client replies with\n", out);
                 print_shape(outgoing->result, out);
         }
 }

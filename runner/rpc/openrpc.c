@@ -23,7 +23,7 @@ static void write_param(JsonWriter *w, const RpcParam *param) {
         json_write_end(w);
 }
 
-/* A parameter of what the server sends. */
+/* Writes a parameter of a message that the server sends. */
 static void write_field(void *data, const RpcField *field) {
         JsonWriter *w = data;
 
@@ -67,7 +67,7 @@ static int parse_example(const char *name, const char *text, JsonDocument **ret,
         return json_parse(text, strlen(text), name, ret, reterr);
 }
 
-/* One example object for each parameter. */
+/* Writes one example object for each parameter. */
 static int write_example_params(JsonWriter *w, const char *name, const char *text, Error *reterr) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         int r = parse_example(name, text, &document, reterr);
@@ -155,7 +155,7 @@ static int write_outgoing(JsonWriter *w, const RpcOutgoing *outgoing, Error *ret
         return r;
 }
 
-/* Requests, or notifications. */
+/* Writes the requests of the server, or its notifications. */
 static int write_outgoings(JsonWriter *w, const char *key, const RpcFound *outgoings, bool requests,
                            Error *reterr) {
         int r = 0;
@@ -178,7 +178,7 @@ static void write_info(JsonWriter *w) {
         json_write_string(w, "title", "holt");
         json_write_string(
                 w, "description",
-                "Sessions of holt by JSON-RPC 2.0, one object a line: see holt-serve(1).");
+                "Sessions of holt by JSON-RPC 2.0, with one object per line; see holt-serve(1).");
         json_write_string(w, "version", HOLT_VERSION);
         json_write_object(w, "license");
         json_write_string(w, "name", "Apache-2.0");
@@ -187,18 +187,18 @@ static void write_info(JsonWriter *w) {
 }
 
 static const RpcField error_fields[] = {
-        { "name", RPC_STRING, RPC_ALWAYS, "which error it is: a key of components/errors" },
-        { "kind", RPC_STRING, RPC_ALWAYS, "the class of the error, from which exit codes follow" },
-        { "errno", RPC_STRING, RPC_OR_NULL, "such as \"ENOENT\"" },
+        { "name", RPC_STRING, RPC_ALWAYS, "the name of the error: a key of components/errors" },
+        { "kind", RPC_STRING, RPC_ALWAYS, "the class of the error, which decides the exit code" },
+        { "errno", RPC_STRING, RPC_OR_NULL, "the name of the errno, such as \"ENOENT\"" },
         { "hint", RPC_STRING, RPC_OR_NULL, "what to do about it" },
         { "command_hint", RPC_STRING, RPC_SOMETIMES,
-          "the hint in words of the command line; only on the socket of a session" },
+          "the hint for the command line; only on the socket of a session" },
         { "layer", RPC_STRING, RPC_SOMETIMES, "the layer that the host refuses" },
         { "path", RPC_STRING, RPC_SOMETIMES,
-          "the parameter that is wrong, such as \"$.params.id\"" },
+          "the JSON path of the wrong parameter, such as \"$.params.id\"" },
 };
 static const RpcShape error_shape = { .name = "ErrorData",
-                                      .help = "the member data of every error",
+                                      .help = "the field data of every error",
                                       RPC_FIELDS(error_fields) };
 
 static void write_shape(JsonWriter *w, const RpcShape *shape) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters: checked by the method's table before its function sees them. */
+/* Checks parameters by the method's table, before its function reads them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include "rpc/connection.h"
 #include "rpc/methods.h"
 
-/* In rpc_params_text(), in bytes. */
+/* Limits of rpc_params_text(), in bytes. */
 enum {
-        TEXT_STRING_MAX = 1024, /* of a string, before it is written as JSON */
-        TEXT_MAX = 32 << 10,    /* of all: what comes then is cut off */
+        TEXT_STRING_MAX = 1024, /* one string, before it is written as JSON */
+        TEXT_MAX = 32 << 10,    /* the whole text; later values become "..." */
 };
 
 /* --- checks --- */
@@ -27,7 +27,7 @@ typedef struct Check {
         Error *reterr;
 } Check;
 
-/* Ends the error that has been set: what is allowed, and the path. */
+/* Completes the error that is set: adds the allowed values as the cure, and the path. */
 static int params_refuse(const Check *check, char *path) {
         char text[RPC_PARAM_TEXT_MAX];
 
@@ -42,7 +42,7 @@ static char *params_path(const RpcParam *param) {
 }
 
 static int refuse_type(const Check *check, const JsonValue *value) {
-        (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s has to be %s, not %s",
+        (void)error_set(check->reterr, ERROR_USAGE, 0, "%s: %s must be %s, not %s",
                         check->method->name, check->param->name, rpc_type_name(check->param->type),
                         json_type_name(json_type(value)));
         return params_refuse(check, params_path(check->param));
@@ -84,8 +84,8 @@ static int refuse_path(const Check *check) {
         r = error_set(check->reterr, ERROR_USAGE, 0, "%s: %s is not the base64 of a path",
                       check->method->name, check->param->name);
         return error_cure(check->reterr, r,
-                          "A path that is not UTF-8 is U+0001 and its bytes in base64 (RFC 4648), "
-                          "padded, on one line, without a NUL.");
+                          "Write a path that is not UTF-8 as U+0001 and the base64 of its bytes "
+                          "(RFC 4648), padded and on one line. It must not contain a NUL.");
 }
 
 static int check_path(const Check *check, const JsonValue *value) {
@@ -115,12 +115,12 @@ static int check_uint(const Check *check, const JsonValue *value) {
         if (json_type(value) != JSON_NUMBER)
                 return refuse_type(check, value);
         (void)error_set(check->reterr, ERROR_USAGE, 0,
-                        "%s: %s has to be an integer from %" PRIu64 " to %" PRIu64,
+                        "%s: %s must be an integer from %" PRIu64 " to %" PRIu64,
                         check->method->name, check->param->name, min, max);
         return params_refuse(check, params_path(check->param));
 }
 
-/* An item or a member that is no string. */
+/* Refuses an item or a member that is not a string. */
 static int refuse_item(const Check *check, const JsonValue *item, size_t index) {
         _cleanup_free_ char *above = params_path(check->param);
         char *path = NULL;
@@ -130,7 +130,7 @@ static int refuse_item(const Check *check, const JsonValue *item, size_t index) 
         else if (above)
                 path = json_path_index(above, index);
         (void)error_set(check->reterr, ERROR_USAGE, 0,
-                        "%s: %s has %s in it, which has to be a string", check->method->name,
+                        "%s: %s must have only strings in it, not %s", check->method->name,
                         check->param->name, json_type_name(json_type(item)));
         return params_refuse(check, path);
 }
@@ -154,13 +154,13 @@ static int check_strings(const Check *check, const JsonValue *value) {
         return check_items(check, value);
 }
 
-/* rpc_strings() gives members as NAME=VALUE. */
+/* rpc_strings() returns members as NAME=VALUE. */
 static int check_name(const Check *check, const char *name) {
         if (name[0] && !strchr(name, '=') && strlen(name) <= RPC_NAME_MAX)
                 return 0;
         (void)error_set(check->reterr, ERROR_USAGE, 0,
-                        "%s: a name in %s has 1 to %d bytes and no \"=\"", check->method->name,
-                        check->param->name, RPC_NAME_MAX);
+                        "%s: each name in %s must have 1 to %d bytes and no \"=\"",
+                        check->method->name, check->param->name, RPC_NAME_MAX);
         return params_refuse(check, params_path(check->param));
 }
 
@@ -208,10 +208,11 @@ static int refuse_unknown(const RpcMethod *method, const char *name, char **ret_
         if (nearest.best)
                 return error_cure(reterr, -EINVAL, "Did you mean \"%s\"?", nearest.best);
         if (method->params_count == 0)
-                return error_cure(reterr, -EINVAL, "It has none.");
+                return error_cure(reterr, -EINVAL, "The method has no parameters.");
         for (size_t i = 0; i < method->params_count && used < sizeof(reterr->cure); i++)
                 used += (size_t)snprintf(reterr->cure + used, sizeof(reterr->cure) - used, "%s%s",
-                                         i == 0 ? "It has " : ", ", method->params[i].name);
+                                         i == 0 ? "The parameters are " : ", ",
+                                         method->params[i].name);
         return -EINVAL;
 }
 
@@ -253,7 +254,7 @@ int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **re
         if (params && json_type(params) != JSON_OBJECT) {
                 *ret_path = strdup("$.params");
                 return error_set(reterr, ERROR_USAGE, 0,
-                                 "%s: params has to be an object, parameters by name, not %s",
+                                 "%s: params must be an object with named parameters, not %s",
                                  method->name, json_type_name(json_type(params)));
         }
         r = params ? check_given(method, params, ret_path, reterr) : 0;
@@ -275,7 +276,7 @@ static const JsonValue *find_value(const RpcCall *call, const char *name, unsign
         return call->params ? json_member(call->params, name) : NULL;
 }
 
-/* The bytes of a path, which the call keeps. */
+/* Returns the bytes of a path, which the call owns. */
 static const char *params_decode(const RpcCall *call, const char *text) {
         char *path = NULL;
 
@@ -337,7 +338,7 @@ const JsonValue *rpc_object(const RpcCall *call, const char *name) {
 
 /* --- the history's text --- */
 
-/* Cut where a character ends. */
+/* Writes a string, cut behind a whole character. */
 static void write_cut(JsonWriter *w, const char *key, const char *text) {
         size_t length = strnlen(text, TEXT_STRING_MAX + 1), cut = 0;
 
@@ -351,15 +352,15 @@ static void write_cut(JsonWriter *w, const char *key, const char *text) {
         json_write_bytes(w, key, text, length > TEXT_STRING_MAX ? cut : length);
 }
 
-/* As people read it. */
+/* Writes a path in readable form, with its bytes decoded. */
 static void write_cut_path(JsonWriter *w, const char *key, const char *text) {
         _cleanup_free_ char *path = NULL;
 
         write_cut(w, key, path_from_text(text, &path) == 0 ? path : text);
 }
 
-/* Half of what is left is for others. What is cut off are the last: "...", in a map below the one
- * name that nothing in it can have. */
+/* Writes at most half of the remaining bytes, and leaves the rest to later values. "..." stands for
+ * the items that were left out. In a map, its key is "", which no member can have. */
 static void write_items(JsonWriter *w, const JsonValue *value) {
         const size_t end = w->length + (TEXT_MAX - w->length) / 2;
         const bool named = json_type(value) == JSON_OBJECT;
@@ -415,7 +416,7 @@ char *rpc_params_text(const RpcCall *call) {
         for (; value; value = json_next(value)) {
                 const RpcParam *param = find_param(call->method, json_key(value));
 
-                assert(param); /* of none the call would have been refused */
+                assert(param); /* a call with an unknown parameter is refused before */
                 write_text(&w, value, param->type);
         }
         json_write_end(&w);

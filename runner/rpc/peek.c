@@ -13,7 +13,7 @@ static const char *skip_blanks(const char *s) {
         return s + strspn(s, blanks);
 }
 
-/* Behind the string that begins at s; NULL where none does, or ends. */
+/* Returns the byte behind the string at s; NULL if s is not a whole string. */
 static const char *skip_string(const char *s) {
         if (*s++ != '"')
                 return NULL;
@@ -22,7 +22,8 @@ static const char *skip_string(const char *s) {
         return *s ? s + 1 : NULL;
 }
 
-/* Behind the member's value; NULL where it is not whole, or no string, number or word. */
+/* Returns the byte behind the member at s; NULL if the value is incomplete, an array or an object.
+ */
 static const char *skip_member(const char *s) {
         s = skip_string(skip_blanks(s));
         s = s ? skip_blanks(s) : NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a line that can't be read was about. */
+/* Finds the id and the method of a line that cannot be parsed. */
 #pragma once
 
 #include "base/json.h"
 
-/* head  how the line begins, a string.
+/* head  the first bytes of the line, a string.
  *
- * An object of its "id" and "method", where they come before anything that is an array, an object
- * or not whole, as programs write them. NULL where there is neither, or memory is out. Freed by
- * json_free(). */
+ * Returns an object with "id" and "method". The search ends at the first array, object or
+ * incomplete value, because programs usually write these two members first. NULL if neither is
+ * found, or memory is out. Freed by json_free(). */
 JsonDocument *rpc_peek(const char *head);

@@ -32,8 +32,8 @@ int peer_own(PeerNamespace *ret, Error *reterr) {
         }
         r = error_set(reterr, ERROR_SETUP, errno, "cannot read " OWN_NAMESPACE);
         return error_cure(reterr, r,
-                          "By it holt tells its clients from the commands of a sandbox: mount "
-                          "/proc.");
+                          "Mount /proc. holt needs it to tell its clients from the commands of a "
+                          "sandbox.");
 }
 
 static bool is_same(const struct stat *st, const PeerNamespace *own) {
@@ -42,10 +42,11 @@ static bool is_same(const struct stat *st, const PeerNamespace *own) {
 
 int peer_refuse(Error *reterr) {
         (void)error_set(reterr, ERROR_USAGE, EACCES,
-                        "a process of another user namespace is not served");
-        return error_cure(reterr, -EACCES,
-                          "A sandbox is one, and so is a container or unshare --user: ask from "
-                          "where the server was started.");
+                        "a client in another user namespace is not served");
+        return error_cure(
+                reterr, -EACCES,
+                "Sandboxes, containers and unshare --user have their own user namespaces. "
+                "Connect from the one in which the server was started.");
 }
 
 /* --- looking --- */
@@ -56,11 +57,11 @@ typedef struct Peer {
 } Peer;
 
 static int refuse_gone(Error *reterr) {
-        return error_set(reterr, ERROR_USAGE, ESRCH, "the process that has connected has ended");
+        return error_set(reterr, ERROR_USAGE, ESRCH, "the process that connected has ended");
 }
 
-/* The uid is not that of a sandbox of this server's user, which root's is never, and root's
- * processes are not this server's to look at. */
+/* Root's processes are served, even though this server may not look at them: no sandbox of this
+ * server's user runs under root's uid. */
 static bool is_root_above(const Peer *peer, uid_t uid) {
         return peer->credentials.uid == 0 && uid != 0;
 }
@@ -71,20 +72,20 @@ static int refuse_unseen(const Peer *peer, uid_t uid, int errnum, Error *reterr)
         if (is_root_above(peer, uid) && (errnum == EACCES || errnum == EPERM))
                 return 0;
         r = error_set(reterr, ERROR_USAGE, errnum,
-                      "cannot tell the user namespace of process %d, so it is not served",
+                      "cannot read the user namespace of process %d, so it is not served",
                       peer->credentials.pid);
         return error_cure(reterr, r,
-                          "A client has to be in a process that its own user may look at "
-                          "(PR_SET_DUMPABLE), and in the server's pid namespace or below it.");
+                          "The client's process must be dumpable (PR_SET_DUMPABLE), and in the "
+                          "server's pid namespace or below it.");
 }
 
-/* Kernels before 6.5 have no descriptor of the peer itself, and its pid may be another process's by
- * now. */
+/* Kernels before 6.5 give no pidfd of the peer. By the time that one is opened by pid, the pid may
+ * belong to another process. */
 static int open_peer(int fd, Peer *ret, Error *reterr) {
         socklen_t length = sizeof(ret->credentials), pidfd_length = sizeof(ret->pidfd);
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ret->credentials, &length) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot tell who connects");
+                return error_set(reterr, ERROR_SETUP, errno, "cannot identify the client");
         if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &ret->pidfd, &pidfd_length) == 0)
                 return 0;
         ret->pidfd = FD_NONE;
@@ -107,7 +108,7 @@ int peer_check_uid(int fd, uid_t uid, Error *reterr) {
         socklen_t length = sizeof(peer);
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot tell who connects");
+                return error_set(reterr, ERROR_SETUP, errno, "cannot identify the client");
         return check_uid(&peer, uid, reterr);
 }
 
@@ -117,7 +118,7 @@ static int stat_by_pidfd(int pidfd, struct stat *ret) {
         return fd < 0 || fstat(fd, ret) < 0 ? -errno : 0;
 }
 
-/* The pid is the peer's for as long as its pidfd says that it has not been reaped. */
+/* The pid belongs to the peer as long as the peer has not been reaped, which the pidfd shows. */
 static int stat_by_pid(const Peer *peer, struct stat *ret) {
         char path[64];
         int r;
@@ -135,8 +136,8 @@ static int peer_look_at(const Peer *peer, uid_t uid, const PeerNamespace *own, E
         struct stat st;
         int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
 
-        /* Before pidfs a pidfd had no such request: ENOTTY, or EINVAL. A filter, such as that of
-         * holt's own sandboxes, answers EPERM. */
+        /* A kernel before pidfs fails with ENOTTY or EINVAL. A seccomp filter, such as the one in
+         * holt's own sandboxes, fails with EPERM. */
         if (r == -ENOTTY || r == -EINVAL || r == -EPERM)
                 r = stat_by_pid(peer, &st);
         if (r == -ESRCH || r == -ENOENT)
@@ -164,12 +165,13 @@ static int refuse_server(const char *why, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, EACCES, "the session's socket is not its keeper's: %s",
                         why);
         return error_cure(reterr, -EACCES,
-                          "A command in a sandbox may have put it there. Look at who listens (ss "
-                          "-xlp), then remove keeper.sock in the session's directory.");
+                          "A command in a sandbox may have put it there. Find the process that "
+                          "listens (ss -xlp), then remove keeper.sock in the session's directory.");
 }
 
-/* How many pid namespaces, from this process's own on down, the process is in: the numbers behind
- * "NSpid:" in /proc/PID/status, which everybody may read. -ENOENT if it has ended or is hidden. */
+/* Counts the pid namespaces of a process, from this process's own downwards. /proc/PID/status,
+ * which everybody may read, has a number for each behind "NSpid:". -ENOENT if the process has ended
+ * or is hidden. */
 static int count_pid_namespaces(pid_t pid) {
         static const char key[] = "NSpid:";
         _cleanup_free_ char *line = NULL;
@@ -182,7 +184,7 @@ static int count_pid_namespaces(pid_t pid) {
         file = fopen(path, "re");
         if (!file)
                 return -ENOENT;
-        /* The groups stand before it, and may be many thousands. */
+        /* Lines have no fixed limit: "Groups:" may list thousands. */
         while (count < 0 && getline(&line, &size, file) >= 0)
                 if (str_starts(line, key)) {
                         count = 0;
@@ -193,7 +195,7 @@ static int count_pid_namespaces(pid_t pid) {
         return count;
 }
 
-/* A keeper is not dumpable, so that only root can look at it. */
+/* A keeper is not dumpable, so only root can read its user namespace. */
 static int look_at_server(const Peer *peer, const PeerNamespace *own, Error *reterr) {
         struct stat st;
         int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
@@ -219,7 +221,7 @@ int peer_check_server(int fd, Error *reterr) {
         r = open_peer(fd, &peer, reterr);
         if (r == -ESRCH)
                 r = -ECONNREFUSED;
-        /* Run by root, a keeper is a uid of its session's own. */
+        /* A keeper that root has started runs under a uid of its session. */
         else if (r == 0 && geteuid() != 0 && peer.credentials.uid != geteuid())
                 r = refuse_server("it belongs to another user", reterr);
         else if (r == 0 && peer.credentials.pid <= 0)

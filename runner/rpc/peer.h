@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is at the other end of a socket: a process of this user namespace, or a stranger.
+/* Checks that the process at the other end of a socket is in this user namespace.
  *
- * Theory of operation. A sandbox is the caller's own uid, so SO_PEERCRED can't tell its processes
- * from the caller's. Its user namespace can, and there are two ways to learn it:
+ * Theory of operation. A sandbox runs under the caller's own uid, so SO_PEERCRED cannot tell its
+ * processes from the caller's. Their user namespaces differ. A server has two ways to compare them:
  *
  * - Looking. holt serve asks the kernel for the peer's namespace: by a pidfd (SO_PEERPIDFD,
- *   Linux 6.5), or else by its pid and /proc. No client has to know of that.
- * - Proof. A keeper is confined by Landlock, which lets it look at no other process, and run by
- *   root it is another uid than its clients. So a client sends a descriptor of its own user
- *   namespace, and the keeper compares it with that of its own. A process gets one of its own
- *   namespace and of those below it, and never one of the namespace above (ioctl_ns(2)): nobody in
- *   a sandbox has what a keeper asks for. */
+ *   Linux 6.5), or else by its pid and /proc. Clients need no code for this.
+ * - Proof. Landlock keeps a keeper from looking at other processes. Under root, its uid also
+ * differs from that of its clients. Therefore a client sends a descriptor of its own user
+ * namespace, and the keeper compares that with its own. A process can open the descriptors of its
+ * own namespace and of those below it, never of one above (ioctl_ns(2)). So no process in a sandbox
+ * can send the one that a keeper expects. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,36 +18,39 @@
 
 #include "base/error.h"
 
-/* A user namespace. It is alive as long as a process in it is, so its number is nobody else's. */
+/* A user namespace. While a process in it runs, no other namespace gets the same numbers. */
 typedef struct PeerNamespace {
         dev_t device;
         ino_t inode;
 } PeerNamespace;
 
-/* That of this process. 0, or a negative errno where /proc can't be read. */
+/* Returns the namespace of this process. A negative errno if /proc cannot be read. */
 int peer_own(PeerNamespace *ret, Error *reterr);
 
-/* Refuses the peer of the connected unix socket fd unless it is uid, or root, and looking shows
- * that it is in namespace own. -EACCES, or -ESRCH for a peer that has gone. */
+/* Checks by looking that the peer of fd, a connected unix socket, runs under uid or as root, and is
+ * in namespace own. 0, -EACCES if it is not, or -ESRCH if it has ended. */
 int peer_look(int fd, uid_t uid, const PeerNamespace *own, Error *reterr);
 
-/* The uid alone. */
+/* Checks only the uid. */
 int peer_check_uid(int fd, uid_t uid, Error *reterr);
 
-/* As a client, before the proof: whether the connected socket fd is a keeper's, and no sandbox's
- * that would take the proof for itself. The one that listens must have the effective uid, unless
- * that is root's, and be in the user namespace of this process. A keeper does not let itself be
- * looked at, so it need only be in the same pid namespace, which no sandbox is in.
+/* For a client, before the proof: checks that a keeper listens on fd, a connected socket. A command
+ * in a sandbox could listen there, and use the proof itself.
  *
- * -ECONNREFUSED without an error if it has ended, or -EACCES. Where /proc hides other processes
- * (hidepid) only the uid is compared. */
+ * The listening process must have this process's effective uid, except under root. It must be in
+ * this user namespace. A keeper's user namespace cannot be read, so for a keeper the same pid
+ * namespace suffices, because every sandbox has another one.
+ *
+ * -EACCES if the check fails; -ECONNREFUSED, without an error, if the process has ended. If /proc
+ * hides other processes (hidepid), only the uid is compared. */
 int peer_check_server(int fd, Error *reterr);
 
-/* As a client: sends the proof, an empty line, as the first thing on fd. 0 or a negative errno of
- * sendmsg(2), without an error where the server has gone (-EPIPE, -ECONNRESET). */
+/* For a client: sends the proof, which is an empty line with a descriptor and comes first on fd.
+ * 0 or a negative errno of sendmsg(2). -EPIPE and -ECONNRESET set no error: the server has ended.
+ */
 int peer_prove(int fd, Error *reterr);
 
-/* As a keeper: whether proof_fd, which stays the caller's, is a descriptor of namespace own. */
+/* For a keeper: whether proof_fd, which the caller keeps, is a descriptor of namespace own. */
 bool peer_has_proved(int proof_fd, const PeerNamespace *own);
-/* The error for a peer that has sent none. Returns -EACCES. */
+/* Sets the error for a peer without a proof. Returns -EACCES. */
 int peer_refuse(Error *reterr);

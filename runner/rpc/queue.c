@@ -47,7 +47,7 @@ ssize_t rpc_send_message(int fd, struct iovec *iov, size_t iov_count, const int 
         return n < 0 ? -errno : n;
 }
 
-/* write(2) without its signal: to ignore that for good would be inherited by all that is started.
+/* Calls write(2) and consumes its SIGPIPE. Ignoring SIGPIPE instead would be inherited by children.
  */
 static ssize_t write_quietly(int fd, const void *bytes, size_t length) {
         static const struct timespec at_once = { 0, 0 };
@@ -66,8 +66,8 @@ static ssize_t write_quietly(int fd, const void *bytes, size_t length) {
         return n;
 }
 
-/* A pipe or a terminal may be somebody else's too, so it is not set to O_NONBLOCK. One that has
- * room takes PIPE_BUF bytes without waiting (pipe(7)). */
+/* Other processes may share a pipe or terminal, so O_NONBLOCK is not set. One that is ready takes
+ * PIPE_BUF bytes without blocking (pipe(7)). */
 static ssize_t write_some(int fd, const struct iovec *iov) {
         struct pollfd p = { .fd = fd, .events = POLLOUT };
         int ready = poll(&p, 1, 0);
@@ -79,7 +79,7 @@ static ssize_t write_some(int fd, const struct iovec *iov) {
         return write_quietly(fd, iov->iov_base, iov->iov_len < PIPE_BUF ? iov->iov_len : PIPE_BUF);
 }
 
-/* The number of bytes that went, 0 for none yet, or a negative errno. */
+/* Returns the number of sent bytes, 0 if none can be sent now, or a negative errno. */
 static ssize_t send_some(const RpcQueue *queue, struct iovec *iov, size_t iov_count, const int *fds,
                          size_t fds_count) {
         ssize_t n;
@@ -174,7 +174,7 @@ int rpc_queue_send(RpcQueue *queue, const char *bytes, size_t length, const int 
         return length > 0 ? queue_push(queue, bytes, length, fds, count) : 0;
 }
 
-/* As many lines as one message may have: one with fds goes alone. Returns how many. */
+/* Collects the lines of the next message, and returns their number. A line with fds is alone. */
 static size_t queue_gather(const RpcQueue *queue, struct iovec iov[GATHER_MAX]) {
         size_t count = 0;
 

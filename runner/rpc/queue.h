@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines on their way out of one connection: what the other side does not take at once waits here.
+/* The outgoing lines of one connection. Bytes that the other side does not take at once are kept.
  *
- * Fds travel with the first byte of their line, in a message that has no byte of another: the
- * receiver can only tell them by the bytes that they come with (unix(7), SCM_RIGHTS). */
+ * Fds are sent with the first byte of their line, in a message without bytes of any other line. The
+ * receiver assigns fds to lines by the bytes that they came with (unix(7), SCM_RIGHTS). */
 #pragma once
 
 #include <stdbool.h>
@@ -12,22 +12,23 @@
 
 #include "base/error.h"
 
-/* One sendmsg(2) without a signal; fds_count is RPC_FDS_MAX at most. Bytes, or a negative errno. */
+/* Calls sendmsg(2) once, without SIGPIPE. fds_count is at most RPC_FDS_MAX. Returns the number of
+ * bytes, or a negative errno. */
 ssize_t rpc_send_message(int fd, struct iovec *iov, size_t iov_count, const int *fds,
                          size_t fds_count, bool wait);
 
-enum { RPC_QUEUE_FDS_MAX = 32 }; /* that wait in one queue: they are the keeper's until then */
+enum { RPC_QUEUE_FDS_MAX = 32 }; /* queued fds, each open in this process until it is sent */
 
 typedef struct RpcQueued RpcQueued;
 
-/* Zeroed but for fd and socket is ready. */
+/* Set fd and socket, and zero the rest. */
 typedef struct RpcQueue {
         int fd;      /* borrowed */
-        bool socket; /* sendmsg(2), otherwise write(2) */
+        bool socket; /* written by sendmsg(2); otherwise by write(2) */
 
         RpcQueued *first, *last;
-        size_t bytes; /* that wait, with what keeping them costs */
-        size_t fds;
+        size_t bytes; /* memory of the queued lines, overhead included */
+        size_t fds;   /* number of queued fds */
 } RpcQueue;
 
 void rpc_queue_clear(RpcQueue *queue);
@@ -35,12 +36,13 @@ static inline bool rpc_queue_empty(const RpcQueue *queue) {
         return queue->first == NULL;
 }
 
-/* Sends bytes, and copies what can't be sent yet; so it does with the fds, by dup(2). fds only on
- * a unix socket, and RPC_FDS_MAX at most.
+/* Sends a line. If it cannot be sent at once, the queue keeps a copy of the bytes, and duplicates
+ * the fds by dup(2). At most RPC_FDS_MAX fds can be sent, only over a unix socket.
  *
- * 0 or a negative errno. With fds: of sendmsg(2), of dup(2), or -ENOBUFS (more than
- * RPC_QUEUE_FDS_MAX wait), and nothing of the line was sent. Without, the connection is at its end.
- */
+ * 0 or a negative errno. Without fds, an error means that the connection has failed. With fds, it
+ * means that no byte of the line was sent. It comes from sendmsg(2) or dup(2), or is -ENOBUFS: the
+ * queue would have more than RPC_QUEUE_FDS_MAX fds. */
 int rpc_queue_send(RpcQueue *queue, const char *bytes, size_t length, const int *fds, size_t count);
-/* Sends what waits, as far as the other side takes it. 0 or a negative errno: the end. */
+/* Sends as many queued bytes as the other side takes. A negative errno means that the connection
+ * has failed. */
 int rpc_queue_flush(RpcQueue *queue);

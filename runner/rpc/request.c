@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of the server's own, and the answers that come in for them. */
+/* Requests that the server sends, and their replies. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 struct RpcRequest {
         RpcConnection *connection;
         RpcRequest *previous, *next;
-        uint64_t number; /* its id is "t" and that */
+        uint64_t number; /* the id is "t" and this number */
         RpcAnswerFn fn;
         void *data;
 };
@@ -87,7 +87,7 @@ RpcRequest *rpc_request_cancel(RpcRequest *request) {
         return NULL;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 /* The request is gone by the time that its owner is told. */
 static void request_tell(RpcRequest *request, const RpcAnswer *answer) {
@@ -99,13 +99,13 @@ static void request_tell(RpcRequest *request, const RpcAnswer *answer) {
 }
 
 void rpc_requests_end(RpcConnection *c) {
-        static const RpcAnswer gone = { .why = "its client has gone" };
+        static const RpcAnswer gone = { .why = "the client has disconnected" };
 
         while (c->requests)
                 request_tell(c->requests, &gone);
 }
 
-/* The number in "t12"; 0 of what is no such id. */
+/* Returns the number in "t12", or 0 for any other id. */
 static uint64_t read_id(const char *text) {
         uint64_t number = 0;
 
@@ -142,7 +142,7 @@ bool rpc_take_answer(RpcConnection *c, const JsonValue *root) {
         return true;
 }
 
-/* Answers begin as they are written: with what they answer, before the result. */
+/* This relies on replies that have their id before the result, as programs usually write them. */
 bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why) {
         _cleanup_(json_freep) JsonDocument *document = rpc_peek(head);
         const JsonValue *root = document ? json_root(document) : NULL;
@@ -151,7 +151,7 @@ bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why) {
         const uint64_t number = id && !json_member(root, "method") ? read_id(id) : 0;
         RpcRequest *request;
 
-        if (number == 0 || number > c->last_request) /* a client may have such ids of its own */
+        if (number == 0 || number > c->last_request) /* clients may use such ids themselves */
                 return false;
         request = request_find(c, number);
         if (request)

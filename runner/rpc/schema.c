@@ -27,7 +27,7 @@ static void write_type(JsonWriter *w, const char *type, bool or_null) {
         json_write_end(w);
 }
 
-/* The items of an array, or the members of an object. */
+/* Writes the type of an array's items, or of an object's members. */
 static void write_strings(JsonWriter *w, const char *key) {
         json_write_object(w, key);
         json_write_string(w, "type", "string");
@@ -39,13 +39,13 @@ static void write_strings(JsonWriter *w, const char *key) {
 static void param_string(JsonWriter *w, const RpcParam *param) {
         write_type(w, "string", false);
         if (param->max)
-                /* JSON Schema counts characters. A string that is longer in characters than max is
-                 * longer in bytes, too. */
+                /* max counts bytes, and JSON Schema characters. A string with more characters than
+                 * max has more bytes, too. */
                 json_write_uint(w, "maxLength", param->max);
         write_values(w, param->values, false);
 }
 
-/* The text of a path that is not UTF-8 is longer than the path. */
+/* Writes no maximum: the encoded text of a path is longer than the path. */
 static void schema_path(JsonWriter *w, const RpcParam *param) {
         (void)param;
         write_type(w, "string", false);
@@ -156,7 +156,7 @@ static void field_maps(JsonWriter *w, const RpcField *field) {
         json_write_end(w);
 }
 
-/* Any value: no word about its type. */
+/* Writes no type, so that any value is valid. */
 static void field_any(JsonWriter *w, const RpcField *field) {
         (void)w;
         (void)field;
@@ -209,7 +209,7 @@ static void write_required(void *data, const RpcField *field) {
                 json_write_string(data, NULL, field->name);
 }
 
-/* Generators of clients name types by their titles. */
+/* Generators of clients name types after the titles. */
 void rpc_schema_shape(JsonWriter *w, const RpcShape *shape) {
         json_write_string(w, "title", shape->name);
         if (shape->help)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON schemas of parameters and results, as members of an object that is open in the writer. */
+/* Writes JSON schemas of parameters and results, as members of an object that the writer has open.
+ */
 #pragma once
 
 #include "base/json-write.h"

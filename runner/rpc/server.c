@@ -10,12 +10,12 @@
 
 enum {
         ACCEPT_MAX = 16,       /* connections in one turn of the loop */
-        ACCEPT_PAUSE = 100000, /* usec, when this process may have no more fds */
+        ACCEPT_PAUSE = 100000, /* usec until the next try after fds or memory ran out */
 };
 
-/* --- who is served --- */
+/* --- admission --- */
 
-/* Tells a client why it is not served, as far as it can be told without waiting. */
+/* Sends a client the reason why it is not served, unless that would block. */
 static void turn_away(const RpcServer *server, int fd, const Error *error) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
@@ -32,9 +32,9 @@ static int check_peer(const RpcServer *server, int fd, Error *reterr) {
 static int server_check_room(const RpcServer *server, Error *reterr) {
         if (server->connections_count < RPC_CONNECTIONS_MAX)
                 return 0;
-        (void)error_set(reterr, ERROR_LIMIT, 0, "%d connections are open already",
+        (void)error_set(reterr, ERROR_LIMIT, 0, "%d connections are already open",
                         RPC_CONNECTIONS_MAX);
-        return error_cure(reterr, -EBUSY, "Close one that is not needed any more.");
+        return error_cure(reterr, -EBUSY, "Close one that you no longer need.");
 }
 
 static void server_welcome_client(RpcServer *server, int client) {
@@ -59,7 +59,7 @@ static void server_welcome_client(RpcServer *server, int client) {
 
 /* --- the listening socket --- */
 
-/* Clients that wait in the backlog would wake the loop again and again. */
+/* Clients in the backlog would wake the loop again and again. */
 static void pause_accepting(RpcServer *server) {
         loop_watch_set(server->listen_watch, 0);
         loop_timer_set(server->listen_again, time_now_usec() + ACCEPT_PAUSE);
@@ -71,7 +71,7 @@ static void accept_again(void *data) {
         loop_watch_set(server->listen_watch, EPOLLIN);
 }
 
-/* An error of accept4(2) is one of the client's, which has gone again, or lack of fds or memory. */
+/* accept4(2) fails if the client has disconnected again, or if fds or memory are out. */
 static void on_listen(void *data, uint32_t events) {
         RpcServer *server = data;
 

@@ -11,20 +11,20 @@
 
 #include "base/error.h"
 
-typedef struct RpcCall RpcCall; /* a request that is not answered yet */
+typedef struct RpcCall RpcCall; /* an unanswered request */
 
 typedef enum RpcType {
         RPC_STRING,
-        RPC_PATH, /* a string that stands for any bytes (base/path-text.h); max is of these */
+        RPC_PATH, /* a string that encodes any bytes (base/path-text.h); max counts these bytes */
         RPC_BOOL,
         RPC_UINT,
         RPC_STRINGS,                   /* an array of strings */
         RPC_MAP,                       /* an object whose members are strings */
         RPC_OBJECT,                    /* any object */
-        RPC_PARAM_TYPE_MAX,            /* the others are for results only */
+        RPC_PARAM_TYPE_MAX,            /* the types below are only for results */
         RPC_MAPS = RPC_PARAM_TYPE_MAX, /* an array of RPC_MAP */
         RPC_ANY,                       /* any JSON value */
-        RPC_SHAPE,                     /* an object that has a table of its own */
+        RPC_SHAPE,                     /* an object with its own table of fields */
         RPC_SHAPES,                    /* an array of such objects */
         RPC_TYPE_MAX,
 } RpcType;
@@ -33,11 +33,10 @@ typedef struct RpcParam {
         const char *name;
         RpcType type;
         bool required;
-        uint64_t max; /* largest number, bytes of a string, number of items; 0: no limit of its own
-                       */
-        const char *help;          /* one line, with the unit */
-        uint64_t min;              /* smallest number */
-        const char *const *values; /* the strings that it takes, up to NULL; NULL: any */
+        uint64_t max;     /* largest number, bytes of a string, or number of items; 0: no limit */
+        const char *help; /* one line, with the unit */
+        uint64_t min;     /* smallest number */
+        const char *const *values; /* the allowed strings, ended by NULL; NULL: any string */
 } RpcParam;
 
 typedef enum RpcPresence {
@@ -48,29 +47,29 @@ typedef enum RpcPresence {
 
 typedef struct RpcShape RpcShape;
 
-/* A member of a result, or of the parameters of what the server sends. */
+/* A field of a result, or of the parameters of a message that the server sends. */
 typedef struct RpcField {
         const char *name;
         RpcType type;
         RpcPresence presence;
         const char *help;          /* one line, with the unit */
         const RpcShape *shape;     /* for RPC_SHAPE and RPC_SHAPES */
-        const char *const *values; /* the strings that it can be, up to NULL; NULL: any */
+        const char *const *values; /* the possible strings, ended by NULL; NULL: any string */
 } RpcField;
 
 /* An object that the server sends. */
 struct RpcShape {
-        const char *name; /* in the document: "Usage" */
+        const char *name; /* its name in the OpenRPC document, such as "Usage" */
         const char *help; /* one line */
         const RpcField *fields;
         size_t fields_count;
         const RpcShape *base; /* its fields come first; or NULL */
 };
 
-/* The result of a method that has nothing to say: an empty object. */
+/* The empty object, for a method without a result. */
 extern const RpcShape rpc_nothing;
 
-/* Texts of JSON objects. */
+/* Each is the text of a JSON object. */
 typedef struct RpcExample {
         const char *params, *result;
 } RpcExample;
@@ -86,9 +85,9 @@ typedef struct RpcOutgoing {
 
 enum { RPC_OUTGOING_MAX = 4 };
 
-/* For RpcMethod.errors: RPC_ERROR(MISSING) | RPC_ERROR(EXISTS). */
+/* A bit of RpcMethod.errors: RPC_ERROR(MISSING) | RPC_ERROR(EXISTS). */
 #define RPC_ERROR(kind) (1U << ERROR_##kind)
-/* Every method may answer these: memory is out, or a limit of the connection is reached. */
+/* Any method may fail with these: memory is out, or a limit of the connection is reached. */
 #define RPC_ERRORS_ALWAYS (RPC_ERROR(SETUP) | RPC_ERROR(LIMIT))
 
 typedef struct RpcMethod {
@@ -97,15 +96,15 @@ typedef struct RpcMethod {
         const RpcParam *params;
         size_t params_count;
         const RpcShape *result;
-        unsigned errors;                            /* beside RPC_ERRORS_ALWAYS */
-        const RpcOutgoing *sends[RPC_OUTGOING_MAX]; /* what may follow it; up to NULL */
+        unsigned errors;                            /* without RPC_ERRORS_ALWAYS */
+        const RpcOutgoing *sends[RPC_OUTGOING_MAX]; /* messages that it may cause, ended by NULL */
         RpcExample example;
-        /* Answers by rpc_reply() or rpc_fail(), now or later, and returns 0; or returns negative
-         * with *error written, and has not touched the call. */
+        /* Returns 0, and replies by rpc_reply() or rpc_fail(), now or later. Or returns a negative
+         * errno with *error set, and leaves the call as it was. */
         int (*function)(RpcCall *call, void *data, Error *error);
 } RpcMethod;
 
-/* For the members params and params_count, fields and fields_count, of a static array. */
+/* Initialise the pointer and the count from a static array. */
 #define RPC_PARAMS(array) .params = (array), .params_count = ELEMENTSOF(array)
 #define RPC_FIELDS(array) .fields = (array), .fields_count = ELEMENTSOF(array)
 
@@ -120,10 +119,12 @@ typedef enum RpcErrorName {
         RPC_ERROR_MAX,
 } RpcErrorName;
 
-/* Clients rely on codes and names: neither changes. error is an ErrorKind or an RpcErrorName. */
+/* Clients rely on codes and names, so neither may change. */
 typedef struct RpcErrorRow {
         int code;
         const char *name;
         const char *meaning;
 } RpcErrorRow;
+/* Returns the row of error, an ErrorKind or an RpcErrorName. */
+/* Returns the row of error, an ErrorKind or an RpcErrorName. */
 const RpcErrorRow *rpc_error_row(unsigned error);

@@ -296,7 +296,7 @@ def test_a_client_that_vanishes_fails_its_calls(connect: Connect) -> None:
     other.until(lambda: other.calls, "it is asked")
     other.rpc.close()
     result = host.result(number)
-    assert (result["exit_code"], result["stderr"]) == (1, "holt-tool: [internal_error] its client has gone\n")
+    assert (result["exit_code"], result["stderr"]) == (1, "holt-tool: [internal_error] the client has disconnected\n")
     until(lambda: host.call("tools.list")["tools"] == [], "its tools have gone")
     assert "permission_error" in host.sh("holt-tool slow '{}'", tools=["slow"])["stderr"]
 
@@ -544,7 +544,7 @@ def test_calls_are_noted(host: Host, session: Session) -> None:
 
 def test_a_result_that_is_too_large_is_an_error_of_its_call(host: Host) -> None:
     host.tool("big", lambda p: "x" * p["n"])
-    assert failed(host.python("call('big', {'n': 100_000_000})")) == "[internal_error] its answer has more than 1 MiB"
+    assert failed(host.python("call('big', {'n': 100_000_000})")) == "[internal_error] the reply is larger than 1 MiB"
     assert out(host.python("print(len(call('big', {'n': 1_000_000})))")) == "1000000"
     assert failed(host.python("call('big', {'n': 'x' * 2_000_000})")) == "[validation_error] a line of more than 1 MiB"
     assert out(host.python("print(call('big', {'n': 3}))")) == "xxx"

@@ -144,7 +144,7 @@ def test_how_much_a_result_has_of_its_output(session: Session) -> None:
 def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> None:
     """The code is short enough, but not as JSON. The reply cannot name its request."""
     result = session("python", "-", stdin="x = '" + "\x01" * 400_000 + "'")
-    assert "a line of more than 1024 KiB" in result.refusal()
+    assert "the line is longer than 1024 KiB" in result.refusal()
 
 
 def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:

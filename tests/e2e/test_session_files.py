@@ -401,7 +401,7 @@ def test_mount_lists_in_pages(session: Session, rpc: Rpc) -> None:
     assert rpc("mount.list", prefix="nothing") == {"items": [], "next_cursor": None}
     for limit in (0, 501):
         refused = rpc.refused("mount.list", limit=limit)
-        assert refused.message == "mount.list: limit has to be an integer from 1 to 500"
+        assert refused.message == "mount.list: limit must be an integer from 1 to 500"
         assert refused.hint.startswith("limit is an integer from 1 to 500")
 
 

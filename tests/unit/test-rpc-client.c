@@ -152,7 +152,7 @@ static void test_takes_messages(void **state) {
         other = fd_close(other);
         assert_int_equal(rpc_client_next(client, true, &message, &error), -EPIPE);
         assert_int_equal(error.kind, ERROR_PROTOCOL);
-        assert_string_equal(error.text, "the other side has gone");
+        assert_string_equal(error.text, "the server has closed the connection");
 }
 
 static void test_errors_are_as_the_server_had_them(void **state) {

@@ -44,10 +44,10 @@ static void test_a_line_that_is_too_long(void **state) {
         assert_string_equal(
                 hear(fd),
                 "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,"
-                "\"message\":\"request: a line of more than 1024 KiB\","
+                "\"message\":\"request: the line is longer than 1024 KiB\","
                 "\"data\":{\"name\":\"invalid-request\",\"kind\":\"limit\",\"errno\":\"EMSGSIZE\","
-                "\"hint\":\"Base64 is a third longer than its bytes. What is "
-                "longer goes into a file, in parts or by a file "
+                "\"hint\":\"Base64 is a third longer than its bytes. Write "
+                "longer data to a file, in parts or through a file "
                 "descriptor.\"}}}\n" SAID_A);
         disconnect(fd);
 }
@@ -283,7 +283,7 @@ static void test_a_pipe_carries_no_fds(void **state) {
         json_write_uint(rpc_result(call), "fd", 0);
         rpc_reply_fds(call, (int[]){ STDERR_FILENO }, 1);
         assert_non_null(strstr(hear(out[0]),
-                               "\"code\":-32001,\"message\":\"toy.keep: the answer has "
+                               "\"code\":-32001,\"message\":\"toy.keep: the reply has "
                                "file descriptors"));
         (void)close(in[1]);
         toy_turn();
@@ -383,7 +383,7 @@ static void test_listens(void **state) {
                 assert_string_equal(hear(fds[i]), SAID_A);
         assert_int_equal(rpc_server_connections(toy.server), RPC_CONNECTIONS_MAX);
         assert_non_null(strstr(hear(fds[RPC_CONNECTIONS_MAX]),
-                               "\"code\":-32009,\"message\":\"256 connections are open already\""));
+                               "\"code\":-32009,\"message\":\"256 connections are already open\""));
         assert_true(is_closed(fds[RPC_CONNECTIONS_MAX]));
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
                 (void)close(fds[i]);

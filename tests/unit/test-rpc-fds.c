@@ -138,11 +138,13 @@ static void test_too_many_fds(void **state) {
 
         (void)state;
         say_with(fd, FDS, 5);
-        assert_non_null(strstr(hear(fd), "\"code\":-32009,\"message\":\"more than 4 file"));
+        assert_non_null(strstr(
+                hear(fd), "\"code\":-32009,\"message\":\"the request came with more than 4 file"));
         say_with(fd, "{\"jsonrpc\":\"2.0\",", 3);
         toy_turn();
         say_with(fd, "\"id\":1,\"method\":\"toy.fds\"}\n", 2);
-        assert_non_null(strstr(hear(fd), "\"code\":-32009,\"message\":\"more than 4 file"));
+        assert_non_null(strstr(
+                hear(fd), "\"code\":-32009,\"message\":\"the request came with more than 4 file"));
         assert_int_equal(toy.executed, 0);
         say_with(fd, FDS, 1);
         assert_string_equal(hear(fd), RESULT("{\"count\":1}"));

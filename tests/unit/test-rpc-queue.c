@@ -63,7 +63,8 @@ static void test_an_answer_that_is_too_long(void **state) {
         toy_turn();
         answer_with(0, RPC_ANSWER_MAX);
         assert_non_null(strstr(
-                hear(fd), "\"message\":\"toy.keep: the answer has 33 MiB; 32 MiB are the most\""));
+                hear(fd),
+                "\"message\":\"toy.keep: the reply has 33 MiB, and may have at most 32 MiB\""));
         answer_with(1, RPC_ANSWER_MAX - 1000);
         assert_true(drain(fd) > RPC_ANSWER_MAX - 1000);
         disconnect(fd);

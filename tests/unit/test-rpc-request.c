@@ -80,7 +80,7 @@ static void test_answers_come_in(void **state) {
                 { ANSWER("\"t1\"", "\"error\":5"), "an error without a message", true },
                 { ANSWER("\"t1\"", "\"result\":1,\"error\":{}"), "result", false },
                 { ANSWER("\"t1\"", "\"result\":\"\\u0000\""),
-                  "its answer can't be read: request:1:38: \\u0000 would cut the string", false },
+                  "the reply cannot be parsed: request:1:38: \\u0000 would cut the string", false },
                 { "{\"result\":1,\"id\":\"t1\"}\n", "result", false },
         };
 
@@ -130,7 +130,7 @@ static void test_answers_that_nobody_waits_for(void **state) {
         assert_string_equal(hear(fd), SAID_A);
         disconnect(fd);
         assert_int_equal(told.count, 1);
-        assert_string_equal(told.text, "its client has gone");
+        assert_string_equal(told.text, "the client has disconnected");
 }
 
 static void test_in_any_order_and_cancelled(void **state) {
@@ -174,7 +174,7 @@ static void test_an_answer_that_is_too_long(void **state) {
         say_slowly(fd, line, size + 1);
         assert_string_equal(hear(fd), "");
         assert_int_equal(told[0].count, 0);
-        assert_string_equal(told[1].text, "its answer has more than 1 MiB");
+        assert_string_equal(told[1].text, "the reply is larger than 1 MiB");
         /* A client's request with the same id is no reply. */
         memcpy(line, "{\"method\":\"a\",\"id\":\"t1\",       ", 30);
         say_slowly(fd, line, size + 1);

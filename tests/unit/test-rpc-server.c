@@ -164,31 +164,33 @@ static void test_json_that_is_no_request(void **state) {
         static const struct {
                 const char *line, *answer;
         } cases[] = {
-                { "[]\n", ERROR_ANSWER("null", "-32600", "a request is an object, not an array")
-                                  DATA("invalid-request", "protocol", "null",
-                                       "\"Send one request a line; there are no batches.\"") },
-                { "1\n", ERROR_ANSWER("null", "-32600", "a request is an object, not a number") },
-                { "{}\n", ERROR_ANSWER("null", "-32600", "jsonrpc has to be \\\"2.0\\\"") },
+                { "[]\n",
+                  ERROR_ANSWER("null", "-32600", "a request must be an object, not an array")
+                          DATA("invalid-request", "protocol", "null",
+                               "\"Send one request per line. Batches are not supported.\"") },
+                { "1\n",
+                  ERROR_ANSWER("null", "-32600", "a request must be an object, not a number") },
+                { "{}\n", ERROR_ANSWER("null", "-32600", "jsonrpc must be \\\"2.0\\\"") },
                 { "{\"id\":\"a\"}\n",
-                  ERROR_ANSWER("\"a\"", "-32600", "jsonrpc has to be \\\"2.0\\\"") },
+                  ERROR_ANSWER("\"a\"", "-32600", "jsonrpc must be \\\"2.0\\\"") },
                 { "{\"jsonrpc\":2.0,\"id\":3}\n",
-                  ERROR_ANSWER("3", "-32600", "jsonrpc has to be \\\"2.0\\\"") },
+                  ERROR_ANSWER("3", "-32600", "jsonrpc must be \\\"2.0\\\"") },
                 { "{\"jsonrpc\":\"2.0\"}\n",
-                  ERROR_ANSWER("null", "-32600", "method has to be a string") },
+                  ERROR_ANSWER("null", "-32600", "method must be a string") },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":1}\n",
-                  ERROR_ANSWER("1", "-32600", "method has to be a string") },
+                  ERROR_ANSWER("1", "-32600", "method must be a string") },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"toy.echo\"}\n",
-                  ERROR_ANSWER("null", "-32600", "id has to be a string, an integer or null") },
+                  ERROR_ANSWER("null", "-32600", "id must be a string, an integer or null") },
                 { "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"toy.echo\"}\n",
-                  ERROR_ANSWER("null", "-32600", "id has to be a string, an integer or null") },
+                  ERROR_ANSWER("null", "-32600", "id must be a string, an integer or null") },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"toy.echo\",\"parms\":{}}\n",
-                  ERROR_ANSWER("1", "-32600", "a request has no member \\\"parms\\\"")
+                  ERROR_ANSWER("1", "-32600", "a request has no field \\\"parms\\\"")
                           DATA("invalid-request", "protocol", "null",
                                "\"Did you mean \\\"params\\\"?\"") },
                 { "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"method\":\"\"}\n",
-                  ERROR_ANSWER("1", "-32600", "a request has no member \\\"result\\\"")
+                  ERROR_ANSWER("1", "-32600", "a request has no field \\\"result\\\"")
                           DATA("invalid-request", "protocol", "null",
-                               "\"It has jsonrpc, id, method and params.\"") },
+                               "\"Its fields are jsonrpc, id, method and params.\"") },
         };
 
         (void)state;
@@ -218,26 +220,26 @@ static const struct {
                        "\"text is a string of at most 2000 bytes, required: what to "
                        "say\"") ",\"path\":\"$.params.text\"}}}\n" },
         { REQUEST("toy.echo", "{\"text\":1}"),
-          ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not a number") },
+          ERROR_ANSWER("1", "-32602", "toy.echo: text must be a string, not a number") },
         { REQUEST("toy.echo", "{\"text\":null}"),
-          ERROR_ANSWER("1", "-32602", "toy.echo: text has to be a string, not null") },
+          ERROR_ANSWER("1", "-32602", "toy.echo: text must be a string, not null") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"loud\":1}"),
-          ERROR_ANSWER("1", "-32602", "toy.echo: loud has to be true or false, not a number")
+          ERROR_ANSWER("1", "-32602", "toy.echo: loud must be true or false, not a number")
                   DATA("invalid-params", "usage", "null",
                        "\"loud is true or false: whether to "
                        "shout\"") ",\"path\":\"$.params.loud\"}}}\n" },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":\"1\"}"),
-          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer, not a string")
+          ERROR_ANSWER("1", "-32602", "toy.echo: times must be an integer, not a string")
                   DATA("invalid-params", "usage", "null",
                        "\"times is an integer from 0 to 100: how often\"") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":101}"),
-          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
+          ERROR_ANSWER("1", "-32602", "toy.echo: times must be an integer from 0 to 100") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":-1}"),
-          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
+          ERROR_ANSWER("1", "-32602", "toy.echo: times must be an integer from 0 to 100") },
         { REQUEST("toy.echo", "{\"text\":\"\",\"times\":0.5}"),
-          ERROR_ANSWER("1", "-32602", "toy.echo: times has to be an integer from 0 to 100") },
+          ERROR_ANSWER("1", "-32602", "toy.echo: times must be an integer from 0 to 100") },
         { REQUEST("toy.big", "{\"size\":0}"),
-          ERROR_ANSWER("1", "-32602", "toy.big: size has to be an integer from 1 to 4194304")
+          ERROR_ANSWER("1", "-32602", "toy.big: size must be an integer from 1 to 4194304")
                   DATA("invalid-params", "usage", "null",
                        "\"size is an integer from 1 to 4194304, required: of the answer, in "
                        "bytes\"") },
@@ -248,33 +250,31 @@ static const struct {
         { REQUEST("toy.echo", "{\"a b\":1}"),
           ERROR_ANSWER("1", "-32602", "toy.echo: no parameter is called \\\"a b\\\"")
                   DATA("invalid-params", "usage", "null",
-                       "\"It has text, loud, times\"") ",\"path\":"
-                                                       "\"$.params[\\\"a "
-                                                       "b\\\"]\"}}}\n" },
+                       "\"The parameters are text, loud, times\"") ",\"path\":"
+                                                                   "\"$.params[\\\"a "
+                                                                   "b\\\"]\"}}}\n" },
         { REQUEST("toy.keep", "{\"a\":1}"),
           ERROR_ANSWER("1", "-32602", "toy.keep: no parameter is called \\\"a\\\"")
-                  DATA("invalid-params", "usage", "null", "\"It has none.\"") },
+                  DATA("invalid-params", "usage", "null", "\"The method has no parameters.\"") },
         { REQUEST("toy.echo", "[1]"),
           ERROR_ANSWER("1", "-32602",
-                       "toy.echo: params has to be an object, parameters by name, not an "
+                       "toy.echo: params must be an object with named parameters, not an "
                        "array")
                   DATA("invalid-params", "usage", "null", "null") ",\"path\":\"$.params\"}}}\n" },
         { REQUEST("toy.list", "{\"items\":{}}"),
           ERROR_ANSWER("1", "-32602",
-                       "toy.list: items has to be an array of strings, not an object") },
+                       "toy.list: items must be an array of strings, not an object") },
         { REQUEST("toy.list", "{\"items\":[\"\",[]]}"),
-          ERROR_ANSWER("1", "-32602",
-                       "toy.list: items has an array in it, which has to be a string")
+          ERROR_ANSWER("1", "-32602", "toy.list: items must have only strings in it, not an array")
                   DATA("invalid-params", "usage", "null",
                        "\"items is an array of strings, at most 3: some "
                        "strings\"") ",\"path\":\"$.params.items[1]\"}}}\n" },
         { REQUEST("toy.list", "{\"items\":[\"\",\"\",\"\",\"\"]}"),
           ERROR_ANSWER("1", "-32602", "toy.list: items is too large") },
         { REQUEST("toy.list", "{\"env\":[]}"),
-          ERROR_ANSWER("1", "-32602",
-                       "toy.list: env has to be an object of strings, not an array") },
+          ERROR_ANSWER("1", "-32602", "toy.list: env must be an object of strings, not an array") },
         { REQUEST("toy.list", "{\"env\":{\"A\":1}}"),
-          ERROR_ANSWER("1", "-32602", "toy.list: env has a number in it, which has to be a string")
+          ERROR_ANSWER("1", "-32602", "toy.list: env must have only strings in it, not a number")
                   DATA("invalid-params", "usage", "null",
                        "\"env is an object of strings, at most 2: some "
                        "variables\"") ",\"path\":\"$.params.env.A\"}}}\n" },
@@ -282,10 +282,10 @@ static const struct {
           ERROR_ANSWER("1", "-32602", "toy.list: env is too large") },
         { REQUEST("toy.list", "{\"env\":{\"A=B\":\"\"}}"),
           ERROR_ANSWER("1", "-32602",
-                       "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
+                       "toy.list: each name in env must have 1 to 1024 bytes and no \\\"=\\\"") },
         { REQUEST("toy.list", "{\"env\":{\"\":\"\"}}"),
           ERROR_ANSWER("1", "-32602",
-                       "toy.list: a name in env has 1 to 1024 bytes and no \\\"=\\\"") },
+                       "toy.list: each name in env must have 1 to 1024 bytes and no \\\"=\\\"") },
 };
 
 static void test_wrong_parameters(void **state) {
