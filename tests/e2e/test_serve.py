@@ -113,7 +113,7 @@ def test_a_bad_policy_file_leaves_nothing_for_the_next_session(sessions: Session
         ({"idle": "soon"}, 'idle: "soon"'),
         ({"allow_degraded": ["nothing"]}, '"nothing"'),
         ({"workspace": "/no/such"}, "/no/such"),
-        ({"env": {"A=B": "1"}}, "a name in env"),
+        ({"env": {"A=B": "1"}}, "each name in env must have"),
         ({"cwd": "relative"}, "relative"),
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sandboxes for commands and Python code that nobody has vetted.
+"""Sandboxes for commands and Python code that you do not trust.
 
     from holt import Sandbox
 
@@ -8,7 +8,7 @@
         print(box.bash("wc -l < data.csv").check().stdout)
         print(box.python("open('data.csv').read()").check().result)
 
-holt.localsandbox is for programs written for the package localsandbox.
+holt.localsandbox runs programs that were written for the package localsandbox.
 """
 
 from ._server import Server, find_holt

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON-RPC over one socket, without a thread between a caller and its reply.
 
-Theory of operation. A caller that waits for a reply reads the socket itself. It is then the reader, of which there is
-at most one. The other callers are followers: they sleep until their reply has come, or until the reader leaves and
+Theory of operation. A caller that waits for a reply reads the socket itself, and is then called the reader. At most one
+reader exists. The other callers are followers: they sleep until their reply has come, or until the reader leaves and
 one of them takes its place.
 
 Three kinds of readers exist:
 
 - A caller that waits reads in a blocking recvmsg(2).
-- An event loop reads when the socket is readable, once a request of that loop has been waited for.
-- The background thread reads when something may arrive that nobody waits for: see want(). It keeps off the socket while
-  others read, since it would only compete with them.
+- An event loop reads when the socket is readable, as soon as a coroutine has awaited a request in it.
+- The background thread reads when a message may arrive that no caller waits for; see want(). It pauses while others
+  read, because it would only compete with them.
 
-Python raises KeyboardInterrupt in the main thread, between any two instructions. So bytes go from recvmsg(2) into
-_arrived within one C call, and leave it after they have been worked off. A main thread that reads works off nothing but
-its own reply; it leaves everything else to the background thread.
+Python can raise KeyboardInterrupt in the main thread between any two instructions. So bytes move from recvmsg(2) into
+_arrived within one C call, and are removed only after they have been processed. If the main thread reads, it processes
+only its own reply, and leaves everything else to the background thread.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from ._request import Request
 from .errors import error_of
 
 IN_FLIGHT = 230
-"""Requests without a reply, of the 256 that a server takes. The rest is for requests that must not wait behind these."""
+"""Maximum number of unanswered requests. A server takes 256; the rest is reserved for urgent requests."""
 
 AT_ONCE = 32 << 10
-"""A socket with little room takes a message of this size whole, or not at all."""
+"""Bytes of a message that a nearly full socket takes either whole or not at all."""
 
 SOON = 1e-4
-"""Seconds for which a coroutine waits for a reply before the event loop goes on."""
+"""Seconds for which a coroutine blocks for a reply before it yields to the event loop."""
 
 _BUSY = 2
-"""Milliseconds for which the background thread waits for others to read again."""
+"""Milliseconds for which the background thread lets other readers go first."""
 
 _SIZE, _ANCILLARY = (1 << 16,), (socket.CMSG_SPACE(16),)
 _WAIT, _NO_WAIT = (int(socket.MSG_CMSG_CLOEXEC),), (int(socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT),)
@@ -56,7 +56,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def _bell() -> Tuple[io.FileIO, io.FileIO]:
-    """The ends of something that wakes a poll(2)."""
+    """Returns the reading and the writing end of an eventfd(2) or pipe(2), which wakes a poll(2)."""
     if hasattr(os, "eventfd"):  # since Python 3.10
         fd = io.FileIO(os.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK), "r+")
         return fd, fd
@@ -65,21 +65,25 @@ def _bell() -> Tuple[io.FileIO, io.FileIO]:
 
 
 class Peer:
-    """What a connection tells its owner. All of it is called by the thread that reads."""
+    """The owner of a connection. The thread that reads calls these methods."""
 
     def on_message(self, connection: "Connection", message: Dict[str, Any]) -> None:
-        """A notification, or a request of the server."""
+        """Handles a notification, or a request of the server."""
 
     def on_end(self, connection: "Connection", waiting: List[Request], unread: List[Request]) -> None:
-        """The server has hung up; waiting have no reply. unread: those of them that it has certainly not read."""
+        """Handles the end of the connection. waiting: requests without a reply. unread: those of them that the server has
+        certainly not read."""
 
     def on_error(self, connection: "Connection", request: Request, error: Mapping[str, Any]) -> bool:
-        """True if the owner asks again, so that the error is not the reply."""
+        """Returns True if the owner sends the request again, so that the caller does not get this error."""
         return False
 
 
 class Connection:
-    """One socket. session: the one that it leads to, or "" where each request names its session."""
+    """A connection over one socket.
+
+    session  name of the session whose keeper is at the other end; "" if it is holt serve
+    """
 
     def __init__(self, ours: socket.socket, peer: Peer, session: str = "") -> None:
         self.socket, self.session, self._peer = ours, session, peer
@@ -104,8 +108,8 @@ class Connection:
     # --- writing ---
 
     def start(self, request: Request) -> bool:
-        """Sends a request. False if the connection has ended, so that the server has not read it.
-        Raises HoltError if the request can't be sent at all."""
+        """Sends a request. Returns False if the connection had ended, so that the server has not read the request.
+        Raises HoltError if the request cannot be written as a message."""
         number = next(self._ids)
         line = line_of(number, request.method, request.params)
         with self._lock:
@@ -137,12 +141,12 @@ class Connection:
         return True
 
     def answer(self, line: bytes) -> None:
-        """Answers a request of the server. Raises BrokenPipeError."""
+        """Replies to a request of the server. Raises BrokenPipeError."""
         self._last = 0
         self.post(line)
 
     def post(self, line: bytes, fds: Sequence[int] = ()) -> None:
-        """Sends a line, or has a thread send it where the server does not read. The caller must not wait for that: an
+        """Sends a line. If the server does not read, a thread sends it. The caller itself must not block, because an
         interrupt (Ctrl-C) would leave half a line. Raises BrokenPipeError if the connection has ended."""
         if self._writer is None and len(line) <= AT_ONCE:
             with self._write_lock:
@@ -156,7 +160,8 @@ class Connection:
                 self._writer = writer
 
     def _send(self, line: bytes, fds: Sequence[int], how: int = _SEND) -> bool:
-        """False if _SEND_NOW found no room. Raises BrokenPipeError if the connection has ended."""
+        """Sends a line. Returns False if the socket was full with _SEND_NOW. Raises BrokenPipeError if the connection has
+        ended."""
         try:
             if fds:
                 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
@@ -172,7 +177,7 @@ class Connection:
             raise BrokenPipeError from error
 
     def _write(self) -> None:
-        """The writer's thread: sends what waits, in order."""
+        """Runs in the writer's thread: sends the queued lines in order."""
         with self._write_lock:
             if self._writer not in (None, threading.current_thread()):
                 return
@@ -193,7 +198,7 @@ class Connection:
                 os.close(fd)
 
     def hung_up(self) -> bool:
-        """Whether the server has, even if nobody has read that far."""
+        """Whether the server has closed the connection, even if unread messages are left."""
         try:
             poll = select.poll()
             poll.register(self.socket, select.POLLRDHUP)
@@ -202,7 +207,7 @@ class Connection:
             return True
 
     def hang_up(self) -> None:
-        """Ends it in both directions: whoever reads notices."""
+        """Shuts the socket down in both directions, which the reader notices."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.want(1)
@@ -227,7 +232,7 @@ class Connection:
                     self._leave(request)
             finally:
                 if self._reader is not None or self._followers or self._arrived:
-                    self._leave(request)  # again: an interrupt may have come in the midst of it
+                    self._leave(request)  # again, because an interrupt may have cut the first call short
 
     def _lead(self, request: Request) -> None:
         if self._arrived and not self._is_part():
@@ -243,19 +248,19 @@ class Connection:
             self._work_off()
 
     def _leave_to_background(self) -> None:
-        """The background thread is the reader until it has worked off what has arrived."""
+        """Makes the background thread the reader, to process the messages in _arrived."""
         self._background()
         with self._lock:
             self._reader = self._thread
         self._ring()
 
     def _is_part(self) -> bool:
-        """Whether what has arrived is the beginning of one message."""
+        """Whether _arrived holds only an incomplete first message."""
         data, ancillary, _, _ = self._arrived[-1]
         return bool(data) and not ancillary and not self._begun and b"\n" not in data
 
     def _receive(self, how: Tuple[int]) -> bool:
-        """Takes what the socket has into _arrived, within one C call. False if there is nothing."""
+        """Moves available bytes from the socket into _arrived, within one C call. Returns False if there are none."""
         try:
             self._arrived.extend(map(self.socket.recvmsg, _SIZE, _ANCILLARY, how))
         except BlockingIOError:
@@ -266,7 +271,7 @@ class Connection:
         return True
 
     def _take_own(self, request: Request) -> bool:
-        """The quick way: what has arrived is the reply to this request, and nothing else."""
+        """Processes _arrived the fast way, if it holds exactly the reply to this request. Otherwise returns False."""
         arrived = self._arrived
         data, ancillary, _, _ = arrived[-1]
         if self._begun or data.find(b"\n") != len(data) - 1 or not data:
@@ -303,7 +308,8 @@ class Connection:
         return message if isinstance(message, dict) else {}
 
     def _leave(self, reader: Any) -> None:
-        """Whoever waited goes. If it was the reader, a follower takes its place. Twice does no harm."""
+        """Removes a caller that no longer waits. If it was the reader, a follower takes its place. A second call does
+        nothing."""
         with self._lock:
             if self._followers and reader in self._followers:
                 self._followers.remove(reader)
@@ -320,7 +326,7 @@ class Connection:
             self._ring()
 
     def _work_off(self) -> None:
-        """All that has arrived. Only the reader does this. Whoever is interrupted leaves the rest to the next reader."""
+        """Processes everything in _arrived. Only the reader calls this. If it is interrupted, the next reader continues."""
         while self._arrived:
             data, ancillary, flags, _ = self._arrived[0]
             if not data:
@@ -331,19 +337,19 @@ class Connection:
             for line, with_line in self._lines(data, files):
                 try:
                     self._take(line, with_line)
-                except Exception:  # one odd message is no end for all the others
+                except Exception:  # one bad message must not affect the others
                     import traceback
 
                     traceback.print_exc()
 
     @staticmethod
     def _files_of(ancillary: Any) -> List[io.FileIO]:
-        """Files that close themselves where nobody wants them."""
+        """Returns received descriptors as files, which close themselves when they are dropped."""
         return [io.FileIO(fd, "r") for _, _, part in ancillary for fd in array.array("i", part[: len(part) & ~3])]
 
     def _lines(self, data: bytes, files: List[io.FileIO]) -> "List[Tuple[bytes, List[io.FileIO]]]":
-        """Each whole line with its files. The kernel ends a read at the message that has descriptors, so they belong to
-        the last line that has begun."""
+        """Returns each whole line with its files. The kernel ends a read at the message that has descriptors, so they
+        belong to the last line that has begun."""
         first, *more = data.split(b"\n")
         self._begun.append(first)
         if not more:
@@ -384,7 +390,7 @@ class Connection:
             late = self._delayed.popleft() if self._delayed else None
         if late:
             line, fds = late
-            with contextlib.suppress(BrokenPipeError):  # its end shows in what is read
+            with contextlib.suppress(BrokenPipeError):  # the reader notices the end
                 self.post(line, fds)
             for fd in fds:
                 os.close(fd)
@@ -392,7 +398,8 @@ class Connection:
     # --- the background thread ---
 
     def want(self, count: int) -> None:
-        """So many more things may arrive that nobody waits for: notifications, requests of the server, replies."""
+        """Adds count to the number of expected messages that no caller waits for: notifications, requests of the server,
+        and replies for callbacks. While the number is positive, the background thread reads."""
         with self._lock:
             self._wants += count
             wanted = self._wants > 0
@@ -401,13 +408,13 @@ class Connection:
             self._ring()
 
     def _background(self) -> None:
-        """Starts the thread, unless it runs."""
+        """Starts the background thread, unless it runs."""
         if self._thread:
             return
         with self._lock:
             if self._thread or self.ended:
                 return
-            # Started before it is noted: an interrupt between both must not leave one that never runs.
+            # Start it first: an interrupt between both lines must not leave a noted thread that never runs.
             thread = threading.Thread(target=self._read_behind, name="holt reader", daemon=True)
             thread.start()
             self._thread = thread
@@ -453,7 +460,7 @@ class Connection:
                 bell.poll(_BUSY)
 
     def _rest(self, bell: Any, seen: int) -> bool:
-        """Whether nobody else reads. Otherwise it has waited a moment, or for a long reader to leave."""
+        """Returns True if nobody else reads. Otherwise waits a moment, or until a long reader leaves, and returns False."""
         if self._reader in (None, self._thread) and self._reads == seen:
             return True
         reads = self._reads
@@ -491,7 +498,8 @@ class Connection:
     # --- event loops ---
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Has the running loop read from now on. False if the loop can't, or the connection has ended."""
+        """Makes the running event loop read from now on. Returns False if the loop does not support it, or if the
+        connection has ended."""
         if loop in self._loops:
             return True
         try:
@@ -503,8 +511,8 @@ class Connection:
         return True
 
     def read_soon(self, request: Request) -> None:
-        """Reads the reply if it comes within about SOON seconds, and nothing else is on its way: for a reply that comes
-        sooner than an event loop turns."""
+        """Reads the reply if it comes within about SOON seconds and no other reply is awaited. This is faster than a turn
+        of the event loop."""
         try:
             with self._lock:
                 if self._reader is None and len(self._waiting) == 1 and not self._arrived:
@@ -513,7 +521,7 @@ class Connection:
                 if self._receive(_NO_WAIT) and not self._is_part():
                     self._take_own(request)
         except (OSError, ValueError):
-            pass  # closed, or past what select(2) takes: the event loop reads
+            pass  # the socket is closed, or its number is too large for select(2): the event loop reads
         finally:
             self._leave(request)
 
@@ -522,7 +530,7 @@ class Connection:
             if self._reader is None:
                 self._reader = loop
         if self._reader is not loop:
-            return  # whoever reads takes it
+            return  # the current reader takes it
         try:
             if self._arrived or self._receive(_NO_WAIT):
                 self._work_off()
@@ -541,7 +549,7 @@ class Connection:
     # --- the end ---
 
     def _end(self, reset: bool) -> None:
-        """The server has hung up: what waits is for the owner to settle."""
+        """Handles the end of the connection. The owner settles the requests that still wait."""
         with self._lock:
             self.ended = True
             waiting, self._waiting = list(self._waiting.values()), {}
@@ -549,7 +557,7 @@ class Connection:
             self._delayed.clear()
             self._followers.clear()
             loops = list(self._loops)
-        # A reset says that the server has left something unread: if only one request waits, and was sent last, then that.
+        # A reset means that the server has left bytes unread. If only one request waits, and was sent last, it is unread.
         reset = reset and len(waiting) == 1 and waiting[0].number == self._last
         unread = [request for request in waiting if reset or not request.sent]
         for _, fds in delayed:
@@ -557,7 +565,7 @@ class Connection:
                 os.close(fd)
         self._peer.on_end(self, waiting, unread)
         with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)  # who writes need not wait any longer
+            self.socket.shutdown(socket.SHUT_RDWR)  # a blocked writer fails at once
         self._ring()
         for loop in loops:
             with contextlib.suppress(RuntimeError):
@@ -565,7 +573,7 @@ class Connection:
         self._close()
 
     def _close(self) -> None:
-        """A descriptor that an event loop still watches must not be that of another file."""
+        """Closes the socket once no event loop watches it, so that its number is not reused for another file before."""
         self._loops = {loop for loop in self._loops if not loop.is_closed()}
         if self.ended and not self._loops:
             with self._write_lock:
@@ -578,7 +586,7 @@ class Connection:
             each.close()
 
     def forget(self) -> None:
-        """In a fork, to which it does not belong."""
+        """Closes the copies of the descriptors in a forked child, which must not use the connection."""
         self.socket.close()
         self._close_bell()
 

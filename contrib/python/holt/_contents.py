@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of files inside, on their way out.
+"""Reads the contents of files inside.
 
-A command inside makes a file of a terabyte of holes at no cost. So what is read into memory has a limit, what is streamed
-is read in chunks, and what is saved keeps its holes.
+A command inside can make a file of a terabyte of holes at no cost. So reads into memory are limited, streams are read
+in chunks, and saved files keep their holes.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, BinaryIO, Optional
 from .errors import LimitError, UsageError
 
 READ_MAX = 64 << 20
-"""Bytes of a file that are read into memory unless max_bytes says otherwise."""
+"""Maximum bytes of a file that are read into memory, unless max_bytes sets another limit."""
 
 CHUNK = 1 << 20
-"""Bytes of a chunk of a stream unless chunk_size says otherwise."""
+"""Bytes in one chunk of a stream, unless chunk_size sets another size."""
 
 
 def check_count(value: Any, what: str, least: int) -> None:
-    """Raises UsageError for what is no number of bytes, or too low."""
+    """Raises UsageError if value is not an integer, or is less than least."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise UsageError(f"{what} is an integer, {least} or more, not {value!r}")
+        raise UsageError(f"{what} must be an integer of {least} or more, not {value!r}")
 
 
 def check_max(max_bytes: Optional[int]) -> None:
@@ -37,10 +37,10 @@ def check_size(path: Any, size: int, max_bytes: Optional[int]) -> None:
     """Raises LimitError for a file that is too large for memory."""
     if max_bytes is not None and size > max_bytes:
         raise LimitError(
-            f"{os.fspath(path)!r} has {size} bytes; {max_bytes} are the most that are read into memory",
+            f"{os.fspath(path)!r} has {size} bytes; at most {max_bytes} are read into memory",
             errno="EFBIG",
-            hint="max_bytes= sets another limit (None: none). files.stream(path) gives it in chunks, and "
-            "files.save(path, target) writes it to a file of the host.",
+            hint="Set another limit by max_bytes= (None: no limit), read the file in chunks by files.stream(path), or write "
+            "it to a file of the host by files.save(path, target).",
             data={"size": size, "limit": max_bytes},
         )
 
@@ -50,21 +50,22 @@ def size_of(file: FileIO) -> int:
 
 
 def take_all(path: Any, file: FileIO, max_bytes: Optional[int]) -> bytes:
-    """All of an open file. It is closed here, by who reads: that may go on when nobody waits any more."""
+    """Returns all bytes of an open file, and closes it. The caller must not close it, because it may stop waiting while
+    this still reads in another thread."""
     with file:
         size = size_of(file)
         check_size(path, size, max_bytes)
         if max_bytes is None:
             return file.readall()
         data = bytearray()
-        while piece := file.read(min(CHUNK, max_bytes + 1 - len(data))):  # it may grow meanwhile
+        while piece := file.read(min(CHUNK, max_bytes + 1 - len(data))):  # the file may grow meanwhile
             data += piece
             check_size(path, max(len(data), size_of(file)) if len(data) > max_bytes else 0, max_bytes)
         return bytes(data)
 
 
 def _copy_range(source: int, target: int, at: int, end: int) -> bool:
-    """False where the source has become shorter."""
+    """Returns False if the source has become shorter."""
     while at < end:
         piece = memoryview(os.pread(source, min(CHUNK, end - at), at))
         if not piece:
@@ -79,9 +80,9 @@ def _next_data(source: int, at: int) -> Optional[int]:
     try:
         return os.lseek(source, at, os.SEEK_DATA)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # there is a hole up to the end
+        if error.errno == errno.ENXIO:  # only a hole is left
             return None
-        return at  # the file system knows of no holes
+        return at  # the file system does not support holes
 
 
 def _copy_sparse(source: int, target: int, size: int) -> None:

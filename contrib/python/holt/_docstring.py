@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docstrings say to a model: of a function, and of each of its parameters.
+"""Splits docstrings into the descriptions of a function and of its parameters, for a model.
 
-Parameters are described as Google, NumPy or Sphinx would have it. Only what names a parameter that there is becomes
-that one's; all else, whatever its form, stays in the description.
+Descriptions of parameters may have the style of Google, NumPy or Sphinx. Only entries that name an existing parameter
+are split off. All other text stays in the description of the function.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import re
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
 DESCRIPTION_MAX = 16 * 1024
-"""Bytes of a tool's description, as holt takes them."""
+"""Maximum bytes of a tool's description that holt accepts."""
 
 _CONTROLS = {n: 0xFFFD for n in (*range(32), 127) if chr(n) not in "\t\n\r"}
 _NAMES = r"\s*(?:[-*+] )?[`*]{0,2}(?P<names>\w+(?:, ?\w+)*)[`*]{0,2}"
 _GOOGLE = re.compile(_NAMES + r"(?: ?\(.*?\))?[`*]{0,2}(?: ?:| [-\u2013\u2014]+ )(?P<text>.*)")
 _NUMPY = re.compile(_NAMES + r"(?: ?: *(?P<type>.+))?$")
 _SPHINX = re.compile(r"\s*:(?:param|parameter|arg|argument|key|keyword) (?:[^:]* )?\**(?P<names>\w+) ?:(?P<text>.*)")
-_SPHINX_TYPE = re.compile(r"\s*:type (?P<names>\w+) ?:(?P<type>.*)")  # says something where the other has not
+_SPHINX_TYPE = re.compile(r"\s*:type (?P<names>\w+) ?:(?P<type>.*)")  # used if :param: has no text
 _HEADING = re.compile(r"\s*(?:(?:Other|Keyword) )?(?:Args|Arguments|Params|Parameters):?\s*$", re.IGNORECASE)
 _UNDERLINE = re.compile(r"\s*(?:-{3,}|={3,})\s*$")
 
@@ -31,7 +31,7 @@ class Documentation(NamedTuple):
 
 
 def docstring_of(function: Any) -> str:
-    """The text that a callable has, or else what it calls: a partial's function, an object's __call__."""
+    """Returns the docstring of a callable, or of the function that it calls: a partial's, or an object's __call__."""
     while isinstance(function, functools.partial) and "__doc__" not in vars(function):
         function = function.func
     called = getattr(type(function), "__call__", None)
@@ -40,7 +40,7 @@ def docstring_of(function: Any) -> str:
 
 
 def documentation_of(function: Any, parameters: Collection[str]) -> Documentation:
-    """Of a callable with these parameters; those that its docstring does not describe are not among the result's."""
+    """Returns the parts of a callable's docstring. The result has only the parameters that the docstring describes."""
     return parted(docstring_of(function), parameters)
 
 
@@ -66,7 +66,7 @@ def parted(doc: str, parameters: Collection[str]) -> Documentation:
 
 
 def _section_at(lines: "List[str]", at: int) -> "Optional[Tuple[int, int, Pattern[str]]]":
-    """Where the heading of parameters at this line has its entries, and how they look."""
+    """If this line is a heading of parameters, returns the range of their lines and the pattern of an entry."""
     begin = at + 1
     if not _HEADING.match(lines[at]):
         return None
@@ -74,7 +74,7 @@ def _section_at(lines: "List[str]", at: int) -> "Optional[Tuple[int, int, Patter
         further = (n - 1 for n in range(at + 2, len(lines)) if _UNDERLINE.match(lines[n]))
         return at + 2, next(further, len(lines)), _NUMPY
     end = _below(lines, at)
-    if end == begin:  # not indented: up to an empty line
+    if end == begin:  # not indented, so it ends at an empty line
         end = next((n for n in range(begin, len(lines)) if not lines[n].strip()), len(lines))
     return begin, end, _GOOGLE
 
@@ -84,7 +84,7 @@ def _indent(line: str) -> int:
 
 
 def _below(lines: "List[str]", at: int) -> int:
-    """The end of the lines after this one that are indented deeper."""
+    """Returns the end of the lines after this one that are indented deeper."""
     end = at + 1
     for number in range(at + 1, len(lines)):
         if lines[number].strip():
@@ -97,7 +97,7 @@ def _below(lines: "List[str]", at: int) -> int:
 def _taken(
     lines: "List[str]", entry: "Pattern[str]", parameters: Collection[str], texts: Dict[str, str]
 ) -> "List[str]":
-    """Moves the entries of parameters to texts. The lines that are left."""
+    """Moves the entries of parameters to texts. Returns the remaining lines."""
     left: List[str] = []
     at = 0
     while at < len(lines):
@@ -109,7 +109,7 @@ def _taken(
             continue
         end, said = _below(lines, at), match.groupdict()
         while entry is _SPHINX and end < len(lines) and lines[end].strip() and not lines[end].lstrip().startswith(":"):
-            end += 1  # it goes on without being indented
+            end += 1  # a Sphinx entry may continue without indentation
         text = inspect.cleandoc("\n".join([said.get("text") or "", *lines[at + 1 : end]])) or said.get("type") or ""
         for name in names if text.strip() else ():
             texts.setdefault(name, text.strip())
@@ -118,6 +118,6 @@ def _taken(
 
 
 def fitting(text: str, room: int = DESCRIPTION_MAX) -> str:
-    """As a message may have it, in at most so many bytes: an ellipsis stands for what is left out."""
+    """Returns a text without control characters, cut to room bytes with an ellipsis."""
     data = text.translate(_CONTROLS).encode(errors="replace")
     return data.decode() if len(data) <= room else data[: room - 3].decode(errors="ignore").rstrip() + "\u2026"

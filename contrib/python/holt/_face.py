@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of a sandbox have in common: its server, its name, and the bytes of files."""
+"""The common base of a sandbox and its parts: its server, its name, and transfers of files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ._server import Server
 from .errors import LimitError, UsageError
 
 PIECE = 384 * 1024
-"""Bytes of a file in one message: in base64 half of what a request may have."""
+"""Maximum bytes of a file in one message. In base64, these are half of the maximum of a request."""
 
 Content = Union[str, bytes, bytearray, memoryview]
 
 Path = Union[str, "os.PathLike[str]"]
-"""Inside. Text, or a pathlib.PurePosixPath."""
+"""A path inside: text, or a pathlib.PurePosixPath."""
 
 
 def as_bytes(content: Content) -> bytes:
@@ -35,42 +35,43 @@ def as_bytes(content: Content) -> bytes:
         try:
             return content.encode()
         except UnicodeEncodeError as error:
-            raise UsageError("the text has half of a surrogate pair, which is no character") from error
+            raise UsageError("the text has half of a surrogate pair, which is not a character") from error
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
     raise UsageError(
-        f"content is text or bytes, not {type(content).__name__}", hint="json.dumps() makes text of other things."
+        f"content must be text or bytes, not {type(content).__name__}", hint="json.dumps() turns other values into text."
     )
 
 
 def argv_of(command: Any) -> List[str]:
-    """A command's arguments: text or paths. Raises UsageError for the line of a shell, and for what is neither."""
+    """Returns a command's arguments as text. Raises UsageError for a line of a shell, or for an argument that is neither
+    text nor a path."""
     if isinstance(command, (str, bytes)):
         line = command if isinstance(command, str) else command.decode(errors="replace")
         raise UsageError(
-            f"a command is a list of arguments, not the text {line!r}",
-            hint=f"A line of bash is for bash({line!r}); without a shell it is exec({line.split()!r}).",
+            f"a command must be a list of arguments, not the text {line!r}",
+            hint=f"Run a line of bash by bash({line!r}), or a command without a shell by exec({line.split()!r}).",
         )
     argv = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in command]
     for each in argv:
         if not isinstance(each, str):
-            raise UsageError(f"an argument is text, not {each!r}", hint=f"Write str({each!r}).")
+            raise UsageError(f"an argument must be text, not {each!r}", hint=f"Write str({each!r}).")
     return argv
 
 
 def line_of(command: Any) -> str:
-    """A line of bash. Raises UsageError for a list of arguments."""
+    """Returns a line of bash. Raises UsageError for a list of arguments."""
     if not isinstance(command, str):
-        raise UsageError(f"a line of bash is text, not {command!r}", hint="A list of arguments is for exec().")
+        raise UsageError(f"a line of bash must be text, not {command!r}", hint="Pass a list of arguments to exec().")
     return command
 
 
 WORD_MAX = 128 * 1024 - 1
-"""Bytes of one argument, or of one variable with its name, as the kernel takes them (MAX_ARG_STRLEN)."""
+"""Maximum bytes of one argument, or of one environment variable with its name (the kernel's MAX_ARG_STRLEN)."""
 
 
 def check_words(command: Mapping[str, Any], env: Any) -> None:
-    """Raises LimitError for what no command can be started with."""
+    """Raises LimitError if an argument or environment variable is too long for the kernel."""
     line = command.get("shell")
     words = [("an argument", each) for each in command.get("argv") or ()]
     words += [("the line of bash", line)] if line is not None else []
@@ -79,31 +80,31 @@ def check_words(command: Mapping[str, Any], env: Any) -> None:
         size = len(word.encode(errors="replace"))
         if size > WORD_MAX:
             raise LimitError(
-                f"{what} has {size} bytes; {WORD_MAX} are the most that a command can be started with",
-                hint='Give it by stdin=, or write it by files.write("name", ...) and name the file: bash("bash name").',
+                f"{what} has {size} bytes, and the kernel accepts at most {WORD_MAX}",
+                hint='Pass it by stdin=, or write it by files.write("name", ...) and run the file: bash("bash name").',
             )
 
 
 def list_of(values: Any, what: str) -> List[Any]:
-    """Raises UsageError for text, which is a list of characters to Python."""
+    """Returns values as a list. Raises UsageError for text, since Python would iterate over its characters."""
     if isinstance(values, (str, bytes)):
-        raise UsageError(f"{what} is a list, not the text {values!r}", hint=f"Write {what}=[{values!r}].")
+        raise UsageError(f"{what} must be a list, not the text {values!r}", hint=f"Write {what}=[{values!r}].")
     try:
         iterator = iter(values)
     except TypeError:
-        raise UsageError(f"{what} is a list, not {values!r}") from None
-    return list(iterator)  # what fails in a generator is its own
+        raise UsageError(f"{what} must be a list, not {values!r}") from None
+    return list(iterator)  # errors of a generator are not caught
 
 
 def seconds_of(value: Any) -> Optional[float]:
-    """None for no limit. Raises UsageError for what is no number."""
+    """Returns a timeout as seconds; None: no limit. Raises UsageError if value is not a number."""
     if value is None or value == math.inf:
         return None
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         seconds = float(value)
         if math.isfinite(seconds) and not isinstance(value, str):
             return seconds
-    raise UsageError(f"a timeout is a number of seconds, not {value!r}")
+    raise UsageError(f"a timeout must be a number of seconds, not {value!r}")
 
 
 def encoded(data: bytes) -> str:
@@ -111,7 +112,7 @@ def encoded(data: bytes) -> str:
 
 
 def in_memory(data: bytes) -> BinaryIO:
-    """A file without a name, to be handed on."""
+    """Returns a file in memory, without a name, whose descriptor can be sent."""
     file = os.fdopen(os.memfd_create("holt", os.MFD_CLOEXEC), "w+b")
     file.write(data)
     file.seek(0)
@@ -119,7 +120,7 @@ def in_memory(data: bytes) -> BinaryIO:
 
 
 def in_thread(function: Callable[[], Any]) -> "Future[Any]":
-    """What blocks, so that an event loop need not."""
+    """Runs a blocking function in a new thread, so that an event loop is not blocked."""
     future: Future[Any] = Future()
 
     def run() -> None:
@@ -135,7 +136,7 @@ def in_thread(function: Callable[[], Any]) -> "Future[Any]":
 _PATHS = ("path", "from", "to", "prefix")  # parameters of files.* and mount.*
 
 _MARK = "\1"
-"""Begins a path that is written in base64, since it is not UTF-8."""
+"""The first character of a path in base64, which is used if the path is not UTF-8."""
 
 
 def _path_text(path: Any) -> Any:
@@ -156,11 +157,11 @@ def _path_text(path: Any) -> Any:
     try:
         return _MARK + encoded(path.encode("utf-8", "surrogateescape"))
     except UnicodeEncodeError as error:
-        raise UsageError(f"{path!r} has half of a surrogate pair that stands for no byte") from error
+        raise UsageError(f"{path!r} has half of a surrogate pair, which does not stand for a byte") from error
 
 
 def path_of(answer: Mapping[str, Any], name: str = "name") -> str:
-    """A path of an answer, as os.fsdecode() has it: of its bytes, if they are not UTF-8."""
+    """Returns a path of a reply. Bytes that are not UTF-8 are decoded as by os.fsdecode()."""
     raw = answer.get("raw")
     if not raw:
         return str(answer[name])
@@ -168,13 +169,14 @@ def path_of(answer: Mapping[str, Any], name: str = "name") -> str:
 
 
 def check_whole(page: Mapping[str, Any], path: Any) -> None:
-    """Raises LimitError where a listing lacks what lies too deep. What is closed to commands inside is closed here."""
+    """Raises LimitError if a listing is incomplete because entries are nested too deeply. Directories that commands
+    inside cannot read are left out without an error."""
     missed = page.get("missed")
     if missed and missed["errno"] != "EACCES":
         raise LimitError(
-            f"what is in the directory {path_of(missed)!r} below {os.fspath(path)!r} can't be listed",
+            f"cannot list the directory {path_of(missed)!r} below {os.fspath(path)!r}",
             errno=missed["errno"],
-            hint="A listing takes paths of 4095 bytes, directories nested 1024 deep, and 10000000 entries.",
+            hint="A listing is limited to paths of 4095 bytes, directories nested 1024 deep, and 10000000 entries.",
         )
 
 
@@ -188,10 +190,12 @@ def chunks(file: FileIO, chunk_size: int) -> Iterator[bytes]:
 
 
 class Part:
-    """Of the sandbox `session`."""
+    """A part of the sandbox `session`."""
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a {type(self).__name__} can't be copied or pickled: it is this process's. Send its name.")
+        raise TypeError(
+            f"a {type(self).__name__} can't be copied or pickled, because it belongs to this process. Send its name."
+        )
 
     def __init__(self, server: Server, session: str) -> None:
         self._server, self._session = server, session
@@ -200,11 +204,11 @@ class Part:
         return f"<{type(self).__name__} of {self._session!r}>"
 
     def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> Request:
-        """params without those that are None."""
+        """Sends a request. Parameters that are None are left out."""
         return self._server.ask(self._session, method, self._given(method, params), urgent)
 
     def _ask_and_forget(self, method: str, **params: Any) -> None:
-        """While another exception is under way, which is the one to be seen."""
+        """Sends a request and ignores its outcome, so that another exception can be raised."""
         try:
             self._ask(method, params, urgent=True)
         except Exception:
@@ -212,7 +216,7 @@ class Part:
 
     @staticmethod
     def _given(method: str, params: Mapping[str, Any]) -> "dict[str, Any]":
-        """The parameters that are not None, with paths as holt serve takes them."""
+        """Returns the parameters that are not None, with paths encoded for holt serve."""
         given = {name: v for name, v in params.items() if v is not None}
         if method.startswith(("files.", "mount.")):
             for name in _PATHS:
@@ -221,7 +225,8 @@ class Part:
         return given
 
     def _get(self, method: str, whole: str, path: Path, max_bytes: Optional[int] = READ_MAX) -> "Steps[bytes]":
-        """A whole file: what is small by method, what is large by an fd, as whole answers. Raises LimitError."""
+        """Reads a whole file. A small one comes in the reply of method, a large one as a descriptor from the method whole.
+        Raises LimitError."""
         check_max(max_bytes)
         part = yield self._ask(method, {"path": path, "length": PIECE, "base64": True})
         check_size(path, part["size"], max_bytes)
@@ -238,23 +243,25 @@ class Part:
             self._server.transfers.end(turn)
 
     def _opened(self, method: str, path: Path) -> "Steps[FileIO]":
-        """A file by its fd, which closes itself where nobody wants it."""
+        """Opens a file by a descriptor, which closes itself when it is dropped."""
         answer = yield self._ask(method, {"path": path, "fd": True if method == "mount.download" else None})
         if not answer.get("files"):
-            raise LimitError("the file's fd has not come", errno="EMFILE", hint="This program has too many open.")
+            raise LimitError(
+                "the file's descriptor was not received", errno="EMFILE", hint="This program has too many files open."
+            )
         return answer["files"][0]  # type: ignore[no-any-return]
 
     def _writable(self) -> "Steps[Tuple[str, ...]]":
-        """Directories of the host that the session can write."""
+        """Returns the host directories that the session can write."""
         shown = yield self._ask("session.show", {})
         keys = ("source", "moved_to")
         return tuple(m[key] for m in shown["mounts"] if not m["read_only"] for key in keys if m.get(key))
 
     def _save(self, method: str, path: Path, target: "Union[str, os.PathLike[str], None]") -> "Steps[HostPath]":
-        """To a file of the host, by default to its name in the working directory; where."""
+        """Writes to a file of the host, and returns its path. The default is the same name in the working directory."""
         name = posixpath.basename(os.fspath(path).rstrip("/"))
         if target is None and not name:
-            raise UsageError(f"{os.fspath(path)!r} has no name for the file", hint='Say target="name".')
+            raise UsageError(f"{os.fspath(path)!r} does not end with a file name", hint='Pass target="name".')
         writable = yield from self._writable()
         file = yield from self._opened(method, path)
 
@@ -266,7 +273,7 @@ class Part:
         return (yield in_thread(save))  # type: ignore[no-any-return]
 
     def _give(self, method: str, params: Mapping[str, Any], fd: int) -> "Steps[Any]":
-        """Asks with an fd."""
+        """Sends a request with a descriptor."""
         turn = self._server.transfers.begin()
         try:
             yield turn
@@ -275,7 +282,7 @@ class Part:
             self._server.transfers.end(turn)
 
     def _put(self, path: Path, data: bytes, mode: "int | None", make_parents: bool) -> "Steps[int]":
-        """Replaces a file at once. Its size."""
+        """Replaces a file atomically. Returns its size."""
         params = {"path": path, "mode": mode, "make_parents": make_parents}
         if len(data) <= PIECE:
             answer = yield self._ask("files.write", {**params, "base64": encoded(data)})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the host's that a session may have had its hands on.
+"""Opens host files in directories that a session may have changed.
 
-A directory that a session can write, its workspace for one, may have links in it that a command has planted: what is
-written to one lands where the command chose, and what is read from one is what it chose. Such links are not followed;
-those that lie elsewhere are the host's own.
+A directory that a session can write, such as its workspace, may have symlinks that a command has planted. Following one
+would let the command choose the file that is written or read. So such symlinks are refused. Symlinks elsewhere belong
+to the host and are followed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .errors import UsageError
 Fill = Callable[[BinaryIO], Any]
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY
-_LINKS_MAX = 40  # as in the kernel
+_LINKS_MAX = 40  # the kernel's limit (MAXSYMLINKS)
 
 
 def _is_inside(directory: int, writable: Sequence[str]) -> bool:
@@ -31,7 +31,8 @@ def _is_inside(directory: int, writable: Sequence[str]) -> bool:
 
 
 def _mode_of(directory: int, name: str, inside: bool) -> int:
-    """0 where there is nothing. Raises UsageError at a link that is not followed."""
+    """Returns the mode of an entry, or 0 if it does not exist. Raises UsageError for a symlink that must not be followed.
+    """
     try:
         mode = os.stat(name, dir_fd=directory, follow_symlinks=_is_in_proc(directory)).st_mode
     except FileNotFoundError:
@@ -39,20 +40,20 @@ def _mode_of(directory: int, name: str, inside: bool) -> int:
     if inside and stat.S_ISLNK(mode):
         where = os.readlink(f"/proc/self/fd/{directory}")
         raise UsageError(
-            f"{where}/{name} is a link in a directory that the session can write, and not followed",
-            hint="Name what it leads to, or a place that the session can't write.",
+            f"{where}/{name} is a symlink in a directory that the session can write, and is not followed",
+            hint="Pass the path that it points to, or a path that the session cannot write.",
         )
     return mode
 
 
 def _is_in_proc(directory: int) -> bool:
-    """Whether links there are the kernel's: they may lead where no text can name."""
+    """Whether a directory is in /proc. Symlinks there may have targets that no path can name."""
     where = os.readlink(f"/proc/self/fd/{directory}")
     return where == "/proc" or where.startswith("/proc/")
 
 
 def _refuse_foreign(directory: int, name: str) -> None:
-    """As the kernel does where fs.protected_symlinks is set: somebody else's link in a directory like /tmp."""
+    """Refuses another user's symlink in a directory like /tmp, like a kernel with fs.protected_symlinks (proc(5))."""
     link, above = os.stat(name, dir_fd=directory, follow_symlinks=False), os.stat(f"/proc/self/fd/{directory}")
     shared = stat.S_ISVTX | stat.S_IWOTH
     if above.st_mode & shared == shared and link.st_uid not in (os.geteuid(), above.st_uid):
@@ -60,7 +61,7 @@ def _refuse_foreign(directory: int, name: str) -> None:
 
 
 def _step(directory: int, name: str, mode: int, make: bool) -> int:
-    """The directory below; the one above is closed, unless this fails."""
+    """Opens a subdirectory, and closes its parent unless this fails."""
     if mode == 0 and make:
         os.mkdir(name, dir_fd=directory)
     below = os.open(name, _DIRECTORY | (0 if _is_in_proc(directory) else os.O_NOFOLLOW), dir_fd=directory)
@@ -69,7 +70,7 @@ def _step(directory: int, name: str, mode: int, make: bool) -> int:
 
 
 def _follow(directory: int, name: str, left: "list[str]") -> int:
-    """Puts the parts of a link's text in front of those that are left; the directory to go on from."""
+    """Puts the parts of a symlink's target before those that are left. Returns the directory to continue from."""
     _refuse_foreign(directory, name)
     text = os.readlink(name, dir_fd=directory)
     left.extend(reversed([part for part in text.split("/") if part not in ("", ".")]))
@@ -82,9 +83,9 @@ def _follow(directory: int, name: str, left: "list[str]") -> int:
 
 @contextlib.contextmanager
 def _above(path: Path, writable: Sequence[str], make: bool) -> "Iterator[Tuple[int, str, bool]]":
-    """The directory of a file, its name there, and whether the session can write there.
+    """Yields the directory of a file, its name there, and whether the session can write the directory.
 
-    A link of the host's is taken by its text, since it may lead into a directory that the session can write.
+    The path is followed step by step, because a symlink of the host may lead into a directory that the session can write.
     """
     left, links = list(reversed(Path(os.path.abspath(path)).parts[1:])), 0
     try:
@@ -106,12 +107,12 @@ def _above(path: Path, writable: Sequence[str], make: bool) -> "Iterator[Tuple[i
             yield directory, name, inside
         finally:
             os.close(directory)
-    except OSError as error:  # the caller knows it by this name
+    except OSError as error:  # name the path that the caller has passed
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _replace(directory: int, name: str, fill: Fill, mode: int) -> None:
-    """What is there may be another thing a moment later, so it is not opened."""
+    """Writes a new file and renames it. The existing entry is never opened, since a command may swap it at any time."""
     beside = f".holt-{secrets.token_hex(8)}"
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(mode) or 0o666, dir_fd=directory)
     try:
@@ -125,7 +126,7 @@ def _replace(directory: int, name: str, fill: Fill, mode: int) -> None:
 
 
 def write_file(path: Path, fill: Fill, writable: Sequence[str]) -> None:
-    """fill writes to the file, which is empty. Makes directories above it. Raises IsADirectoryError."""
+    """Empties or makes the file, and its parent directories, and calls fill to write it. Raises IsADirectoryError."""
     with _above(path, writable, make=True) as (directory, name, inside):
         mode = _mode_of(directory, name, inside)
         if stat.S_ISDIR(mode):
@@ -138,7 +139,7 @@ def write_file(path: Path, fill: Fill, writable: Sequence[str]) -> None:
 
 
 def save_file(target: Path, name: str, fill: Fill, writable: Sequence[str]) -> Path:
-    """The same, or to the name in a directory that is there; where."""
+    """Writes target like write_file(), or target/name if target is a directory. Returns the path of the file."""
     try:
         write_file(target, fill, writable)
     except IsADirectoryError:
@@ -148,13 +149,13 @@ def save_file(target: Path, name: str, fill: Fill, writable: Sequence[str]) -> P
 
 
 def open_file(path: "str | os.PathLike[str]", writable: Sequence[str]) -> BinaryIO:
-    """To be read."""
+    """Opens a file for reading."""
     with _above(Path(path), writable, make=False) as (directory, name, inside):
         if not inside:
             return open(f"/proc/self/fd/{directory}/{name}", "rb")
         _mode_of(directory, name, inside)
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):  # a FIFO would keep us waiting
+    if not stat.S_ISREG(os.fstat(fd).st_mode):  # reading a FIFO would block
         os.close(fd)
-        raise UsageError(f"{os.fspath(path)} is no file")
+        raise UsageError(f"{os.fspath(path)} is not a regular file")
     return os.fdopen(fd, "rb")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sandbox leaves when nobody closes it: its throwaway session, its `holt serve`.
+"""Cleans up after sandboxes that were not closed: removes throwaway sessions, and ends `holt serve`.
 
-Theory of operation. An object that is forgotten is finalized by whatever thread the garbage collector runs in: the
-reader's, or one that holds a lock of the server's. So nothing is done there but to start a thread. At the end of the
-program, which waits for no thread, all that is left is done at once, in the main thread.
+Theory of operation. The garbage collector can finalize an object in any thread, such as the reader's, or one that holds
+a lock of the server. So the finalizer only starts a thread. The end of the program waits for no daemon thread, so the
+main thread then does the remaining work.
 """
 
 from __future__ import annotations
@@ -29,27 +29,31 @@ _held: "Set[Lease]" = set()
 
 
 def pause() -> "Steps[None]":
-    """A moment, before something is tried again."""
+    """Waits a moment before a retry."""
     with contextlib.suppress(TimeoutError):
         yield within(Future(), 0.01)
 
 
 def remove_steps(server: Server, name: str) -> "Steps[None]":
-    """Ends a session and takes it away."""
+    """Stops and removes a session."""
     deadline = time.monotonic() + REMOVE_WITHIN
     yield server.submit("session.stop", {"session": name}, urgent=True)
     while True:
         try:
             yield server.submit("session.remove", {"session": name}, urgent=True)
             return
-        except BusyError:  # its keeper is on its way out
+        except BusyError:  # its keeper is still ending
             if time.monotonic() > deadline:
                 raise
         yield from pause()
 
 
 class Lease:
-    """Of a session, where `name` is one that is thrown away, and of a server, where it is nobody else's."""
+    """The duty to clean up after a sandbox.
+
+    name        the throwaway session to remove; None for a lasting one
+    own_server  whether to close the server, which no other sandbox uses
+    """
 
     def __init__(self, owner: Any, server: Server, name: Optional[str], own_server: bool) -> None:
         self.server, self.name, self.own_server, self.pid = server, name, own_server, os.getpid()
@@ -62,8 +66,8 @@ class Lease:
             _thread.start_new_thread(self.end, ())
 
     def end(self) -> None:
-        """Come what may: raises nothing."""
-        if self.pid != os.getpid():  # a fork has inherited what is not its own
+        """Cleans up in this thread. Never raises."""
+        if self.pid != os.getpid():  # a forked child must not clean up for its parent
             return
         if self.name:
             try:
@@ -77,18 +81,18 @@ class Lease:
         _held.discard(self)
 
     def end_steps(self) -> "Steps[None]":
-        """The same for who can wait."""
+        """Cleans up like end(), as steps."""
         try:
             if self.name and self in _held:
                 yield from remove_steps(self.server, self.name)
         except HoltError:
-            pass  # what can still be done is done below
+            pass  # end() does the rest
         else:
             self.name = None
         self.end()
 
     def _remove_without_server(self, name: str) -> None:
-        """Where it has been killed, or closed."""
+        """Removes a session through the command line, if the server was closed or killed."""
         with contextlib.suppress(Exception):
             program = find_holt(self.server.holt)
             for verb in ("stop", "rm"):

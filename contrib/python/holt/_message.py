@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes messages as strict JSON, one a line."""
+"""Writes messages as strict JSON, one per line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTEGER_MAX = 2**53 - 1
 DEPTH_MAX = 64
 """Maximum nesting depth of objects and lists in a message."""
 
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # as JSON has it
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # NUL, as JSON encodes it
 
 
 def _path(value: Any) -> str:
@@ -39,13 +39,13 @@ _PLAIN = (str, bool, type(None))
 
 
 def _check(value: Any, what: str, depth: int) -> None:
-    """Raises UsageError for a value that json.dumps() writes although it is not strict JSON. The server could not read
-    it, and so could not say which request it was."""
+    """Raises UsageError for a value that json.dumps() accepts and strict JSON does not. The server could not parse it,
+    and its error could not name the request."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{what}: {value} is no number that JSON has")
+        raise UsageError(f"{what}: JSON has no number {value}")
     if isinstance(value, int) and abs(value) > INTEGER_MAX:
         raise UsageError(
-            f"{what}: an integer is past 2^53 - 1, where numbers of JSON lose digits", hint="Write it as text."
+            f"{what}: an integer is past 2^53 - 1, where numbers of JSON lose digits", hint="Pass it as text."
         )
     if not isinstance(value, (dict, list, tuple)):
         return
@@ -53,25 +53,28 @@ def _check(value: Any, what: str, depth: int) -> None:
         raise UsageError(f"{what}: objects and lists are nested more than {DEPTH_MAX} deep")
     for name in value if isinstance(value, dict) else ():
         if not isinstance(name, str):
-            raise UsageError(f"{what}: the name {name!r} is no text", hint=f"Write str({name!r}).")
+            raise UsageError(f"{what}: the name {name!r} must be text", hint=f"Write str({name!r}).")
     for each in value.values() if isinstance(value, dict) else value:
         if type(each) not in _PLAIN:
             _check(each, what, depth + 1)
 
 
 def text_of(value: Any, what: str, depth: int = 2) -> str:
-    """A value as strict JSON. what: the method, or the subject of the error. depth: at which the value stands.
-    Raises UsageError."""
+    """Returns a value as strict JSON. Raises UsageError.
+
+    what   the method, or another subject for the error
+    depth  nesting depth of the value in its message
+    """
     _check(value, what, depth)
     text = _encode(value)
     # The first test is a hundred times as fast, and nearly always enough.
     if "\\u0000" in text and _NUL.search(text.encode(errors="replace")):
-        raise UsageError(f"{what}: a text has a NUL, which no text of a message may have")
+        raise UsageError(f"{what}: a text has a NUL, which messages must not contain")
     return text
 
 
 def bytes_of(text: str, what: str) -> bytes:
-    """A message as it is sent. Raises UsageError."""
+    """Returns the bytes of a message. Raises UsageError."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -79,13 +82,13 @@ def bytes_of(text: str, what: str) -> bytes:
 
 
 def line_of(number: int, method: str, params: Params) -> bytes:
-    """A request as it is sent. Raises UsageError, and LimitError if it is too long."""
+    """Returns the line of a request. Raises UsageError, or LimitError if the line is too long."""
     line = bytes_of(
         f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{text_of(params, method)}}}\n', method
     )
     if len(line) > LINE_MAX:
         raise LimitError(
-            f"{method}: the request has {len(line)} bytes; {LINE_MAX} are the most",
-            hint="Put what is that large into a file, by files.write().",
+            f"{method}: the request has {len(line)} bytes, and may have at most {LINE_MAX}",
+            hint="Write the data to a file by files.write().",
         )
     return line

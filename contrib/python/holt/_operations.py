@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One text for both faces of the SDK.
+"""One implementation for both faces of the SDK, synchronous and asynchronous.
 
-Theory of operation. What a method does is written once, as a generator that yields futures (concurrent.futures) and
-gets their results: most of them are replies (_connection.py). A SyncFace waits for each future in the caller's thread;
-an AsyncFace awaits it in the caller's event loop. No other code knows which of both it serves, and neither face holds a
-thread while it waits.
+Theory of operation. The steps of a method are written once, as a generator. It yields futures (concurrent.futures) and
+receives their results; most of them are replies (_connection.py). A SyncFace waits for each future in the caller's
+thread. An AsyncFace awaits it in the caller's event loop. All other code is the same for both, and neither face
+occupies a thread of its own.
 
-What is to be undone when the caller gives up (Ctrl-C, a cancelled task) is undone by the generator: the exception is
-raised in it where it waits.
+If the caller gives up (Ctrl-C, a cancelled task), the exception is raised in the generator at its current yield. The
+generator then cleans up.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ else:
 T = TypeVar("T")
 
 PROMPT = frozenset(("kv.get", "kv.keys"))
-"""Methods that a keeper answers at once, sooner than an event loop turns."""
+"""Methods whose replies come faster than a turn of an event loop."""
 
 Steps = Generator["Union[Future[Any], Request]", Any, T]
 
 
 class SyncFace:
-    """Its operations return when they are done."""
+    """A base class whose operations block."""
 
 
 class AsyncFace:
-    """Its operations are awaited."""
+    """A base class whose operations are coroutines."""
 
 
 def drive(steps: "Steps[T]") -> T:
-    """Takes all the steps, and waits in this thread."""
+    """Runs all steps, and waits in this thread. Returns their result."""
     try:
         future = next(steps)
         while True:
@@ -68,7 +68,7 @@ def _awaitable(future: "Union[Future[Any], Request]") -> "asyncio.Future[Any]":
 
 
 async def drive_async(steps: "Steps[T]") -> T:
-    """Takes all the steps, and lets the event loop go on meanwhile."""
+    """Runs all steps in the running event loop. Returns their result."""
     try:
         future = next(steps)
         while True:
@@ -89,7 +89,7 @@ async def drive_async(steps: "Steps[T]") -> T:
 class operation(Generic[P, T]):
     """Makes a method of both faces from its steps.
 
-    `Class.method.steps(self, ...)` are the bare steps, for another operation to take by `yield from`.
+    Another operation can run the bare steps: `yield from Class.method.steps(self, ...)`.
     """
 
     def __init__(self, steps: "Callable[Concatenate[Any, P], Steps[T]]") -> None:
@@ -123,14 +123,13 @@ class operation(Generic[P, T]):
 
 
 def _result_hint(hint: Any) -> Any:
-    """What the steps return in the end: of "Steps[int]" it is "int"."""
+    """Returns the type of the steps' result: "int" for "Steps[int]"."""
     text = str(hint).strip("'\"")
     return text[len("Steps[") : -1] if text.startswith("Steps[") else hint
 
 
 def _disguised(method: Callable[..., Any], steps: Callable[..., Any]) -> Callable[..., Any]:
-    """As if it had been written where its steps are: its name, text, hints and parameters, for help() and for who makes
-    a tool of it."""
+    """Gives a method the name, docstring, hints and parameters of its steps, for help() and for Tool.of()."""
     hints: Dict[str, Any] = dict(steps.__annotations__)
     hints["return"] = _result_hint(hints.get("return"))
     functools.update_wrapper(method, steps)
@@ -146,7 +145,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def host_only(*names: str) -> "Callable[[F], F]":
-    """Marks parameters that a program may give, but no code inside and no model: see Tool.of()."""
+    """Marks parameters that only the program may set, and neither code inside nor a model. See Tool.of()."""
 
     def mark(steps: F) -> F:
         steps.host_only = names  # type: ignore[attr-defined]
@@ -156,7 +155,7 @@ def host_only(*names: str) -> "Callable[[F], F]":
 
 
 def done(value: Optional[T] = None) -> "Future[Optional[T]]":
-    """A future that has its result."""
+    """Returns a future that is done and has the result value."""
     future: Future[Optional[T]] = Future()
     future.set_result(value)
     return future

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of pydantic, of version 1 or 2, where a program has them: never imported for anybody else."""
+"""Supports models of pydantic 1 and 2. pydantic is imported only by programs that use it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def is_model(hint: Any) -> bool:
-    """A model can't be there before pydantic is."""
+    """Whether a hint is a model. Before pydantic is imported, none is."""
     pydantic = sys.modules.get("pydantic")
     return bool(pydantic and isinstance(hint, type) and issubclass(hint, pydantic.BaseModel))
 
 
 def said_of(default: Any) -> Optional[str]:
-    """The description of a Field that is in a default's place."""
+    """Returns the description of a Field that is used as a default value."""
     fields = sys.modules.get("pydantic.fields")
     said: Optional[str] = default.description if fields and isinstance(default, fields.FieldInfo) else None
     return said
@@ -30,14 +30,14 @@ def from_json(value: Any, model: Any) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """By the names that the schema has."""
+    """Converts a model to a JSON value, with the field names of the schema."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
     return json.loads(value.json(by_alias=True))
 
 
 def _take_null(model: Any, schema: "JsonSchema") -> None:
-    """Version 1 takes None for what is Optional, and does not say so."""
+    """Adds null to Optional fields: version 1 accepts None for them, and its schema does not say so."""
     module = importlib.import_module("pydantic.schema")
     parts = schema.get("definitions") or {}
     for each, name in module.get_model_name_map(module.get_flat_models_from_model(model)).items():
@@ -48,7 +48,7 @@ def _take_null(model: Any, schema: "JsonSchema") -> None:
 
 
 class _Inlined:
-    """A schema without titles, and with what $ref leads to in its place, but for what has itself in it."""
+    """A schema without titles, in which each $ref is replaced by its target unless that is recursive."""
 
     def __init__(self, model: Any, parts: Mapping[str, Any], definitions: "Definitions") -> None:
         self.model, self.parts, self.definitions = model, parts, definitions
@@ -75,7 +75,7 @@ class _Inlined:
         if name in self.named:
             return {"$ref": f"#/$defs/{self.named[name]}"}
         part: JsonSchema = self.whole(self.parts[name], (*within, name))
-        if name in self.named:  # below it has been named
+        if name in self.named:  # it is recursive
             self.definitions.schemas[self.named[name]] = part
             return {"$ref": f"#/$defs/{self.named[name]}"}
         return part
@@ -85,9 +85,9 @@ def schema_of(model: Any, definitions: "Definitions") -> "JsonSchema":
     if hasattr(model, "model_json_schema"):
         schema = model.model_json_schema(mode="serialization" if definitions.given else "validation")
     else:
-        schema = json.loads(json.dumps(model.schema()))  # which pydantic keeps
+        schema = json.loads(json.dumps(model.schema()))  # a copy, because pydantic caches the schema
         _take_null(model, schema)
-        if model.__config__.extra == "allow":  # which version 2 says
+        if model.__config__.extra == "allow":  # version 2 does this itself
             schema["additionalProperties"] = True
     inlined = _Inlined(model, schema.get("$defs") or schema.get("definitions") or {}, definitions)
     clean: JsonSchema = inlined.whole(schema)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """A request, and its reply once it has come. It is used like a concurrent.futures.Future, and costs less."""
+    """A request, and its reply once it has come. It works like a concurrent.futures.Future, and is faster."""
 
     __slots__ = (
         "method", "params", "fds", "urgent", "number", "tries", "sent", "connection", "_done", "_value", "_error",
@@ -37,12 +37,12 @@ class Request:
         return self._done
 
     def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
-        """The error that the server has replied, or None. Waits, as result() does."""
+        """Waits like result(), and returns the error that the server has replied, or None."""
         self._wait(timeout)
         return self._error
 
     def result(self, timeout: Optional[float] = None) -> Any:
-        """Waits for the reply. Raises its error, and TimeoutError after timeout seconds."""
+        """Waits for the reply, and returns its result. Raises its error, or TimeoutError after timeout seconds."""
         if not self._done:
             self._wait(timeout)
         if self._error is not None:
@@ -60,7 +60,7 @@ class Request:
                 self.sleep(lambda: self.connection is None)
 
     def sleep(self, condition: Callable[[], bool]) -> None:
-        """Sleeps until wake(), unless the condition does not hold any more."""
+        """Sleeps until wake(), if the condition still holds."""
         if self._wake is None:
             wake = threading.Lock()
             wake.acquire()
@@ -69,21 +69,21 @@ class Request:
             self._wake.acquire()
 
     def wake(self) -> None:
-        """Has the waiting thread look again."""
+        """Wakes the waiting thread, so that it checks its condition again."""
         wake = self._wake
         if wake is not None:
-            with contextlib.suppress(RuntimeError):  # it is awake
+            with contextlib.suppress(RuntimeError):  # the thread is awake already
                 wake.release()
 
     def add_done_callback(self, function: Callable[[Any], Any]) -> None:
-        """Calls function with this request when the reply has come, in the thread that reads it."""
+        """Calls function with this request when the reply has come. The thread that reads the reply makes the call."""
         self._callbacks.append(function)
         self.want()
         if self._done:
             self._call_back()
 
     def want(self) -> None:
-        """Has the reply read even if nobody waits for it."""
+        """Makes sure that the reply is read even if no caller waits for it."""
         connection = self.connection
         if not self._wanted:
             self._wanted = True
@@ -91,14 +91,14 @@ class Request:
                 connection.want(1)
 
     def future(self) -> "Future[Any]":
-        """The same as a Future of the standard library."""
+        """Returns a Future of the standard library for the same reply."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         self.add_done_callback(lambda _: self.copy_to(future))
         return future
 
     def copy_to(self, future: Any) -> None:
-        """Settles a future like this request, unless it is settled."""
+        """Gives a future the outcome of this request, unless the future has one."""
         with contextlib.suppress(InvalidStateError, asyncio.InvalidStateError):
             if self._error is not None:
                 future.set_exception(self._error)
@@ -106,7 +106,7 @@ class Request:
                 future.set_result(self._value)
 
     def in_loop(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Any]":
-        """The same as a future of the running event loop, which reads the reply itself."""
+        """Returns a future of the running event loop for the same reply. The loop itself reads the reply."""
         future, thread = loop.create_future(), threading.get_ident()
 
         def settle() -> None:
@@ -129,7 +129,7 @@ class Request:
         return future
 
     def settle(self, value: Any, error: Optional[BaseException] = None) -> None:
-        """Hands the reply over. A second time does nothing."""
+        """Sets the outcome of the request. A second call does not change it."""
         if not self._done:
             self._value, self._error = value, error
             self._done = True

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `holt serve` of our own, and connections to the sessions.
+"""Runs `holt serve`, and keeps connections to it and to the keepers of sessions.
 
-Theory of operation. `holt serve` makes and removes sessions. A request about one session goes straight to the keeper of
-that session, since the hop through `holt serve` would cost more than many replies: the first such request asks
-`holt serve` for a connection (session.connect). If that fails, `holt serve` hands requests on. A keeper that ends, as
-when somebody stops the session, is replaced by the next request. The tools of this program are registered with it anew.
+Theory of operation. `holt serve` makes and removes sessions. Other requests go straight to the keeper of their session,
+because the detour through `holt serve` would take longer than many replies. The first request for a session asks
+`holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. If a keeper ends, for
+example because the session was stopped, the next request starts a new one. The tools of this program are then
+registered again.
 
-Requests are numbered per connection; _connection.py says who reads the replies. A notification goes to its listeners
-by (method, session, id). A request of the server is a call of a tool. Threads of _tools.py work these off, so that a
-reader never waits for anybody's code.
+Requests are numbered per connection; _connection.py explains which thread reads the replies. A notification goes to its
+listeners by (method, session, id). A request of the server is a call of a tool. The threads of tools.py execute it, so
+that a reader never waits for other code.
 
-The stdin and stdout of `holt serve` are one socket, so that files go as fds: see submit(). It has a process session of
-its own (setsid), so that Ctrl-C is this process's to handle. It ends when its stdin does, at the latest with this
-process.
+The stdin and stdout of `holt serve` are one socket, so that it can carry file descriptors; see submit(). `holt serve`
+runs in a process session of its own (setsid(2)), so that Ctrl-C reaches only this process. It ends with its stdin, at
+the latest when this process ends.
 """
 
 from __future__ import annotations
@@ -36,54 +37,54 @@ from ._request import Request
 from .errors import ClosedError, HoltError, HoltNotFoundError, SetupError, UsageError
 
 COMMANDS_MAX = 160
-"""Commands that are waited for at once; further ones begin as these end. A session keeps the last 256 that have ended,
-so none of these is forgotten before its wait arrives."""
+"""Maximum number of commands that are awaited at once; more start as these end. A session remembers the last 256 ended
+commands, so each is still known when its wait arrives."""
 
 TRANSFERS_MAX = 12
-"""Files that come or go by an fd at once; a session takes 32 from all its clients."""
+"""Maximum number of files that are transferred by descriptor at once. A session allows 32 for all its clients."""
 
 ANY = ""
-"""The id that listen() takes for notes of all ids that have no listener of their own."""
+"""The id for listen() that receives notifications of all ids without a listener of their own."""
 
 OF_SERVE = frozenset(
     f"session.{verb}" for verb in ("create", "list", "remove", "rebind", "set_tier", "stop", "connect")
 )
-"""Methods that only holt serve has, and session.stop: it must not start a session that is at rest."""
+"""Methods that only holt serve has, and session.stop, which must not start a session at rest."""
 
 NO_METHOD = -32601
-"""The code of the error for a method that there is not."""
+"""The error code for an unknown method."""
 
 ENDING = ("ESHUTDOWN", "ECONNRESET")
-"""Errors of a keeper that is about to end: the next one takes the request."""
+"""Errors of a keeper that is about to end. The request is sent again to the next keeper."""
 
 TRIES_MAX, PAUSE = 200, 0.01
-"""How often a request is sent again to a keeper that is just ending, and the seconds between."""
+"""How often a request is sent again after such an error, and the seconds between the attempts."""
 
 Note = Callable[[Mapping[str, Any]], None]
 
 
 def find_holt(holt: Optional[str] = None) -> str:
-    """The program: the one named, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
+    """Returns the path of the program: the argument, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
     named = holt or os.environ.get("HOLT")
     found = shutil.which(named or "holt")
     if found:
         return os.path.abspath(found)
     where = "given" if holt else "of $HOLT" if named else "in the PATH"
     raise HoltNotFoundError(
-        f"there is no program {named or 'holt'} ({where})",
-        hint="Build and install holt (its README.md), or set HOLT to where it is, as HOLT=~/holt/build/runner/holt",
+        f"the program {named or 'holt'} was not found ({where})",
+        hint="Build and install holt (see its README.md), or set HOLT to its path: HOLT=~/holt/build/runner/holt",
     )
 
 
 class Slots:
-    """For what may be done so many times at once."""
+    """A limit on concurrent operations."""
 
     def __init__(self, most: int) -> None:
         self._lock, self._free = threading.Lock(), most
         self._queued: Deque["Future[None]"] = collections.deque()
 
     def begin(self) -> "Future[None]":
-        """Done when one may begin; end() is due once it is."""
+        """Returns a future that is done when the operation may begin. Every begin() needs an end()."""
         future: Future[None] = Future()
         with self._lock:
             if not self._free:
@@ -94,7 +95,7 @@ class Slots:
         return future
 
     def end(self, begun: "Future[None]") -> None:
-        """Also of one that nobody waits for any more, and that has not begun."""
+        """Ends an operation, even one that the caller has given up before it began."""
         with self._lock:
             if begun in self._queued:
                 self._queued.remove(begun)
@@ -108,7 +109,7 @@ class Slots:
 
 
 class _Link:
-    """The way to the keeper of one session. connection is None until it is there; requests wait in queued meanwhile."""
+    """The connection to the keeper of one session. Until it is made, connection is None and requests wait in queued."""
 
     def __init__(self, session: str) -> None:
         self.session, self.connection = session, None  # type: str, Optional[Connection]
@@ -116,10 +117,10 @@ class _Link:
 
 
 class Server(Peer):
-    """A `holt serve`, which is started by the first request. Any thread may use it; sandboxes may share it.
+    """A `holt serve`, which the first request starts. It can be used from any thread and shared by sandboxes.
 
-    holt  the program, where it is neither $HOLT nor in the PATH
-    env   variables beyond this process's own, as {"XDG_DATA_HOME": ...} for another place for sessions
+    holt  path of the program; default: $HOLT, or holt in the PATH
+    env   environment variables in addition to this process's; {"XDG_DATA_HOME": ...} stores sessions elsewhere
     """
 
     def __init__(self, holt: Optional[str] = None, env: Optional[Mapping[str, str]] = None) -> None:
@@ -142,10 +143,10 @@ class Server(Peer):
     # --- its life ---
 
     def _start(self) -> Connection:
-        """The connection to holt serve, which is started by the first call. Raises HoltError."""
+        """Returns the connection to holt serve, which the first call starts. Raises HoltError."""
         with self._life_lock:
             if self._ended:
-                raise ClosedError(self._ended.message)  # a new one: each has a traceback of its own
+                raise ClosedError(self._ended.message)  # a new object, because each raise adds to the traceback
             if self._serve:
                 self._check_process()
                 return self._serve
@@ -176,14 +177,14 @@ class Server(Peer):
             )
 
     def close(self) -> None:
-        """Ends it. Sessions go on, but for what was started as owned. Requests that wait fail."""
+        """Ends holt serve. Sessions keep running, except owned ones. Pending requests fail."""
         with self._life_lock:
             process, serve, mine = self._process, self._serve, self._pid == os.getpid()
             self._ended = self._ended or ClosedError("the sandbox is closed")
         if not process or not serve or not mine:
             return
         self._take_links()
-        serve.want(1)  # somebody reads until the end
+        serve.want(1)  # the background thread reads until the end
         with contextlib.suppress(OSError):
             serve.socket.shutdown(socket.SHUT_WR)
         linked = [each for each in self._linked if each is not serve]
@@ -195,7 +196,7 @@ class Server(Peer):
             process.kill()
             process.wait()
         for each in (serve, *linked):
-            each.join(10)  # its thread closes what it reads from
+            each.join(10)  # the thread closes the socket
 
     def _take_links(self) -> List[_Link]:
         with self._lock:
@@ -209,11 +210,12 @@ class Server(Peer):
     # --- asking ---
 
     def submit(self, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()) -> Request:
-        """Asks, and returns the request, which is like a future of the result. Raises HoltError where nothing can be
-        sent.
+        """Sends a request and returns it; it works like a future of the result. Raises HoltError if it cannot be sent.
 
-        urgent  goes out even where so many requests wait for their reply that another would be kept back
-        fds     go along; they stay the caller's, who may close them then. Those of the reply are "files" of the result
+        urgent  sends it even if too many other requests are unanswered
+        fds     file descriptors to send; the caller may close its own afterwards
+
+        File descriptors of the reply are in result["files"].
         """
         session = params.get("session")
         if session is None or method in OF_SERVE:
@@ -230,7 +232,7 @@ class Server(Peer):
     def ask(
         self, session: str, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()
     ) -> Request:
-        """submit() of a method that has a session, without that parameter."""
+        """Like submit(), for a method about a session. params does not have the parameter session."""
         if method in OF_SERVE:
             return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
         if self._ended or self._pid != _pid:
@@ -240,19 +242,19 @@ class Server(Peer):
         if not (link and link.connection and link.connection.start(request)):
             if link and link.connection:
                 self._forget_link(session, link.connection)
-            line_of(0, method, params)  # what can't be sent is an error now
+            line_of(0, method, params)  # raises an error now if it cannot be sent
             request.fds = [os.dup(fd) for fd in fds]
             self._queue(session, request)
         return request
 
     def _queue(self, session: str, request: Request) -> None:
-        """For a connection that is not there yet; a thread makes it, since the caller must not wait for it here."""
+        """Queues a request until the connection is made. A thread makes it, since the caller must not wait here."""
         with self._lock:
             link = self._links.get(session)
             connection = link.connection if link else None
             if not link or (connection and connection.ended):
                 connection, link = None, _Link(session)
-                # Started first: an interrupt must not leave a link that nobody connects.
+                # Start the thread first, so that an interrupt never leaves a link without one.
                 threading.Thread(target=self._connect, args=(link,), name="holt connect", daemon=True).start()
                 self._links[session] = link
             if not connection:
@@ -267,7 +269,7 @@ class Server(Peer):
         except HoltError as why:
             error = why
         except Exception as why:
-            error = SetupError(f"no connection to session {link.session!r}: {why}")
+            error = SetupError(f"cannot connect to session {link.session!r}: {why}")
         if connection:
             self._send_tools(connection, link.session)
         with self._lock:
@@ -285,7 +287,7 @@ class Server(Peer):
             self._send_queued(link.session, connection, queued)
 
     def _connected(self, session: str) -> Connection:
-        """A connection of its own, or that to holt serve where there is none to be had."""
+        """Returns a new connection to the session's keeper, or the one to holt serve if that is impossible."""
         serve = self._start()
         asked = Request("session.connect", {"session": session}, urgent=True)
         if not serve.start(asked):
@@ -306,7 +308,7 @@ class Server(Peer):
         return connection
 
     def _send_tools(self, connection: Connection, session: str) -> None:
-        """A keeper that is new does not know them."""
+        """Registers the tools with a new keeper."""
         with self._lock:
             known = list(self._tools_of.get(session, {}).values())
         for params in known:
@@ -335,7 +337,7 @@ class Server(Peer):
                 self._again(session, request)
 
     def _again(self, session: str, request: Request) -> None:
-        """Asks once more, of the next keeper."""
+        """Sends a request again, to the next keeper."""
         request.connection = None
         request.tries += 1
         if request.tries > TRIES_MAX:
@@ -358,7 +360,10 @@ class Server(Peer):
         return ClosedError(self._ended.message if self._ended else "the connection has ended")
 
     def _forget_link(self, session: Any, connection: Optional[Connection] = None) -> None:
-        """Its keeper ends: requests from now on are for the next. connection: only if it is still that."""
+        """Drops the link to a keeper that ends, so that later requests go to the next one.
+
+        connection  drops the link only if it still has this connection
+        """
         with self._lock:
             link = self._links.get(session)
             if not link or not link.connection or connection not in (None, link.connection):
@@ -366,12 +371,12 @@ class Server(Peer):
             if link.connection is self._serve:
                 return
             del self._links[session]
-        link.connection.want(1)  # somebody reads until its end
+        link.connection.want(1)  # the background thread reads until the end
 
     def begin_watched_run(self, session: str) -> "Future[None]":
-        """Done when code whose output is listened to may run; end_watched_run() is due then.
+        """Returns a future that is done when a run with on_output may start. It needs an end_watched_run().
 
-        That output has the id of an interpreter, which only the answer tells: so one of them at a time.
+        Such runs take turns: their output carries the id of an interpreter, which only the reply tells.
         """
         turn: Future[None] = Future()
         with self._lock:
@@ -383,7 +388,7 @@ class Server(Peer):
         return turn
 
     def end_watched_run(self, session: str, turn: "Future[None]") -> None:
-        """Also of one that nobody waits for any more, and that has not begun."""
+        """Ends a run, even one that the caller has given up before it started."""
         with self._lock:
             runs = self._runs[session]
             mine = runs[0] is turn
@@ -398,16 +403,16 @@ class Server(Peer):
                 following.set_result(None)
 
     def call(self, method: str, **params: Any) -> Any:
-        """Asks, and waits for the result."""
+        """Sends a request, and waits for the result."""
         return self.submit(method, params).result()
 
     def answer(self, connection: Connection, number: Any, message: Mapping[str, Any]) -> None:
-        """Answers a request of the server's: {"result": ...} or {"error": ...}."""
+        """Replies to a request of the server. message is {"result": ...} or {"error": ...}."""
         what = "the tool's result"
         try:
             line = bytes_of(text_of({"jsonrpc": "2.0", "id": number, **message}, what, 1) + "\n", what)
             if len(line) > LINE_MAX:
-                raise UsageError(f"{what} has {len(line)} bytes; {LINE_MAX} are the most")
+                raise UsageError(f"{what} has {len(line)} bytes, and may have at most {LINE_MAX}")
         except UsageError as error:
             wrong = {"code": -32000, "message": error.message, "data": {"type": "internal_error"}}
             self.answer(connection, number, {"error": wrong})
@@ -418,7 +423,7 @@ class Server(Peer):
             connection.hang_up()
 
     def knows_tool(self, session: str, name: str, params: Optional[Mapping[str, Any]]) -> None:
-        """Has a tool registered with each new keeper of the session; None: not any more."""
+        """Remembers a tool, to register it with each new keeper of the session. params None forgets it."""
         with self._lock:
             tools = self._tools_of.setdefault(session, {})
             had = tools.pop(name, None) is not None
@@ -431,7 +436,8 @@ class Server(Peer):
             link.connection.want(-1 if had else 1)
 
     def listen(self, method: str, session: str, name: str, note: Note) -> None:
-        """Also hands notifications of that method about that id to note, in the thread that reads them."""
+        """Adds a listener: note is called with each notification of the method about the id (name), in the reader's
+        thread."""
         key = method, session, name
         with self._lock:
             before = self._notes.get(key, ())
@@ -440,7 +446,7 @@ class Server(Peer):
             self._want(session, 1)
 
     def unlisten(self, method: str, session: str, name: str, note: Note) -> None:
-        """Ends it."""
+        """Removes a listener."""
         key = method, session, name
         with self._lock:
             before = self._notes.pop(key, ())
@@ -455,7 +461,7 @@ class Server(Peer):
         if link and link.connection:
             link.connection.want(count)
 
-    # --- what connections tell ---
+    # --- events of connections ---
 
     def on_message(self, connection: Connection, message: Dict[str, Any]) -> None:
         params = message.get("params") or {}
@@ -510,7 +516,7 @@ class Server(Peer):
         self._lose(session)
 
     def _end(self) -> None:
-        """All that waits fails, with what the server has said last."""
+        """Handles the end of holt serve. Pending requests fail with its last output."""
         with self._life_lock:
             assert self._process
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -529,7 +535,7 @@ class Server(Peer):
         self._lose(None)
 
     def _lose(self, session: Optional[str]) -> None:
-        """Tells those who listen to a session, or to any, that nothing will come any more."""
+        """Tells the listeners of a session, or of all sessions if None, that no more notifications will come."""
         with self._lock:
             lost = [key for key in self._notes if session in (None, key[1])]
             notes = [note for key in lost for note in self._notes.pop(key)]
@@ -539,16 +545,16 @@ class Server(Peer):
 
 def _gone(session: str) -> SetupError:
     return SetupError(
-        f'the keeper of session "{session}" has ended', hint="Try again: the next use starts it anew.", data={"gone": True}
+        f'the keeper of session "{session}" has ended', hint="Try again: the next use starts a new one.", data={"gone": True}
     )
 
 
-_pid = os.getpid()  # asking the kernel costs each request a system call
+_pid = os.getpid()  # cached, to save a system call per request
 _started: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
-    """A server ends with the program that has started it, not with the last of its forks."""
+    """Drops inherited connections in a forked child, so that a server ends with the program that started it."""
     global _pid
     _pid = os.getpid()
     for server in list(_started):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session is made with: the parameters of session.create."""
+"""Settings of a new session: the parameters of session.create."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .errors import UsageError
 
 Policy = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Time = Union[str, int, float]
-"""Seconds, or text as holt has it: "10m"."""
+"""Seconds, or text with a unit, such as "10m"."""
 Size = Union[str, int]
-"""Bytes, or text as holt has it: "2GiB"."""
+"""Bytes, or text with a unit, such as "2GiB"."""
 
 
 def _text_of(value: Union[str, int, float], unit: str) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, (int, float)) or math.isnan(value):
-        raise UsageError(f"a time or a size is a number or text, not {value!r}", hint='Write it as 90, or "2GiB".')
+        raise UsageError(f"a time or size must be a number or text, not {value!r}", hint='Write it as 90, or "2GiB".')
     if math.isinf(value):
         return "none"
     return f"{round(value * 1000)}ms" if unit == "ms" else str(int(value))
@@ -29,7 +29,7 @@ def _text_of(value: Union[str, int, float], unit: str) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a session is made with; see Sandbox."""
+    """Settings of a new session; see Sandbox."""
 
     policy: Optional[Policy] = None
     workspace: "Union[str, os.PathLike[str], None]" = None
@@ -44,21 +44,21 @@ class Settings:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
             raise UsageError(
-                f"policy is a preset's name, a file's path or a dict, not {self.policy!r}",
+                f"policy must be a preset's name, a file's path or a dict, not {self.policy!r}",
                 hint='Write policy="strict", or policy={"limits": {"pids": 64}}.',
             )
-        if not isinstance(self.workspace, (str, os.PathLike, type(None))) or self.workspace == "":  # not where we are
-            raise UsageError(f"workspace is a directory's path, not {self.workspace!r}")
+        if not isinstance(self.workspace, (str, os.PathLike, type(None))) or self.workspace == "":  # "" would be the cwd
+            raise UsageError(f"workspace must be the path of a directory, not {self.workspace!r}")
         if not isinstance(self.env, (Mapping, type(None))):
-            raise UsageError(f"env is a dict, not {self.env!r}", hint='Write env={"NAME": "value"}.')
+            raise UsageError(f"env must be a dict, not {self.env!r}", hint='Write env={"NAME": "value"}.')
         for name, value in (self.env or {}).items():
             if not isinstance(name, str) or "=" in name:
-                raise UsageError(f'a name in env is text without "=", not {name!r}')
+                raise UsageError(f'a name in env must be text without "=", not {name!r}')
             if value is None:
                 raise UsageError(f"env[{name!r}] is None", hint='Leave the variable out, or write "".')
 
     def params(self) -> Dict[str, Any]:
-        """The parameters of session.create that say what the session is to be."""
+        """Returns the parameters of session.create that describe the session."""
         document: Dict[str, Any] = {"holt": 1, **self.policy} if isinstance(self.policy, Mapping) else {"holt": 1}
         params: Dict[str, Any] = {"cwd": os.getcwd()}
         if isinstance(self.policy, (str, os.PathLike)):
@@ -86,15 +86,15 @@ class Settings:
 
 
 def _absolute_file(name: str) -> str:
-    """A preset's name as it is, and the path of a policy file as one that any directory may read."""
+    """Returns the name of a preset unchanged, and the path of a policy file as an absolute path."""
     return os.path.abspath(name) if "/" in name or name.endswith(".json") else name
 
 
 def _merge(document: Dict[str, Any], group: str, members: Mapping[str, Any]) -> None:
-    """Adds members to a group of the policy: a list goes behind the one that is there, any other value replaces it."""
+    """Adds members to a group of the policy. A list is appended to an existing list; other values are replaced."""
     there = document.get(group, {})
     if not isinstance(there, Mapping):
-        return  # holt says what is wrong with it
+        return  # holt reports the error
     merged = dict(there)
     for name, value in members.items():
         before = merged.get(name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, as exceptions. A command that ends with another code than 0 is none of these: see Result.check().
+"""Exceptions of the SDK. A command that ends with an exit code other than 0 raises none of them; see Result.check().
 
-Each kind of holt-serve(1) is a class, so that a program catches what it can do something about.
+Each kind of error in holt-serve(1) has its own class, so that a program can catch the errors that it can handle.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any, Mapping, Optional
 
 
 class HoltError(Exception):
-    """holt could not do what was asked.
+    """An operation failed. This is the base class of all errors that holt reports.
 
-    message  what was tried, on what, and why it failed
-    kind     as in holt-serve(1): "missing", "busy", "limit", ...
-    errno    the name of the system's error, as "ENOENT", or None
-    hint     what to do, or None
-    code     of JSON-RPC
-    data     all that the answer had beside these
+    message  the operation, its object, and the reason of the failure
+    kind     the kind of error as in holt-serve(1), such as "missing", "busy" or "limit"
+    errno    the name of the system's error, such as "ENOENT"; or None
+    hint     a way to solve the problem; or None
+    code     the error code of JSON-RPC
+    data     a dict of the other fields in the error's data
     """
 
     kind = "setup"
@@ -38,7 +38,7 @@ class HoltError(Exception):
         self.data = dict(data or {})
 
     def reword(self, message: str) -> None:
-        """repr() is made of args."""
+        """Replaces the message, also in args, from which Python makes repr()."""
         self.message, self.args = message, (message,)
 
     def __str__(self) -> str:
@@ -47,77 +47,77 @@ class HoltError(Exception):
 
 
 class SetupError(HoltError):
-    """The host, or holt itself, could not do it."""
+    """The host, or holt itself, failed."""
 
 
 class UsageError(HoltError):
-    """What was asked for makes no sense: a parameter, or several together."""
+    """A parameter is wrong, or parameters contradict each other."""
 
     kind = "usage"
 
 
 class PolicyError(HoltError):
-    """A field or file of a policy."""
+    """A field or file of a policy is wrong."""
 
     kind = "policy"
 
 
 class LayerError(HoltError):
-    """The host refuses a layer of the sandbox, which data["layer"] names."""
+    """The host refuses a layer of the sandbox; data["layer"] names it."""
 
     kind = "layer"
 
 
 class NotExecutableError(HoltError):
-    """The command is there and can't be executed."""
+    """The command exists and cannot be executed."""
 
     kind = "not-executable"
 
 
 class CommandNotFoundError(HoltError):
-    """The command is not there."""
+    """The command does not exist."""
 
     kind = "not-found"
 
 
 class MissingError(HoltError):
-    """No such session, process, key or file."""
+    """The session, process, key, tool or file does not exist."""
 
     kind = "missing"
 
 
 class ExistsError(HoltError):
-    """What was to be made is there."""
+    """The file, key or session exists already, or a session exists with other settings."""
 
     kind = "exists"
 
 
 class BusyError(HoltError):
-    """Somebody else has it, or it goes on."""
+    """The session or file is in use, or still running."""
 
     kind = "busy"
 
 
 class LimitError(HoltError):
-    """A cap of holt's, of its protocol or of the disk is reached."""
+    """A limit of holt, of its protocol or of the disk is reached."""
 
     kind = "limit"
 
 
 class DataError(HoltError):
-    """A file of holt's own is damaged, or of a newer holt."""
+    """One of holt's own files is damaged, or was made by a newer holt."""
 
     kind = "data"
 
 
 class ProtocolError(HoltError):
-    """A message that makes no sense to the other side."""
+    """A message was invalid, or came at the wrong time."""
 
     kind = "protocol"
 
 
 class HoltNotFoundError(SetupError):
-    """There is no program holt."""
+    """The program holt was not found."""
 
     kind = "no-holt"
 
@@ -129,7 +129,7 @@ class ClosedError(HoltError):
 
 
 class CommandFailed(Exception):
-    """Raised by Result.check(): a command or code did not end well. result has all of it."""
+    """Result.check() found that a command or code failed. result is the Result or PythonResult."""
 
     def __init__(self, result: Any) -> None:
         self.result = result
@@ -137,16 +137,16 @@ class CommandFailed(Exception):
 
 
 class ToolError(Exception):
-    """Raised by a tool: the code inside gets a RuntimeError "[type] message".
+    """An error that a tool raises for its caller. The code inside gets a RuntimeError "[type] message".
 
-    type  "validation_error", "permission_error" or "internal_error", as which any other exception arrives
+    type  "validation_error", "permission_error" or "internal_error"; other exceptions arrive as "internal_error"
     """
 
     TYPES = ("validation_error", "permission_error", "internal_error")
 
     def __init__(self, message: str, type: str = "internal_error") -> None:
         if type not in self.TYPES:
-            raise ValueError(f"type is one of {', '.join(self.TYPES)}, not {type!r}")
+            raise ValueError(f"type must be one of {', '.join(self.TYPES)}, not {type!r}")
         super().__init__(message)
         self.type = type
 
@@ -161,7 +161,7 @@ _CLASSES = {
 
 
 def error_of(answer: Mapping[str, Any]) -> HoltError:
-    """The exception for the error of an answer."""
+    """Returns the exception for the error object of a reply."""
     data = dict(answer.get("data") or {})
     kind, errno, hint = data.pop("kind", None), data.pop("errno", None), data.pop("hint", None)
     return _CLASSES.get(kind, HoltError)(

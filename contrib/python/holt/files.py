@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sandbox's files: paths are those inside, and relative ones are relative to the workspace."""
+"""Files of a sandbox. Paths are paths inside; relative ones start at the workspace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, host_on
 from .errors import LimitError
 
 LIST_MAX = 100_000
-"""Entries of a list unless limit says otherwise."""
+"""Maximum entries of a listing, unless limit sets another number."""
 
 
 @dataclass(frozen=True)
 class FileInfo:
-    """name is the path below what was listed; type "file", "directory", "link" or "other"; mode the permission bits."""
+    """An entry of a directory.
+
+    name         path relative to the listed directory
+    type         "file", "directory", "link" (a symlink) or "other"
+    size         bytes
+    modified_ms  time of the last change in milliseconds since 1970
+    mode         permission bits
+    target       target of a symlink
+    """
 
     name: str
     type: str
@@ -32,7 +40,7 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Match:
-    """A line, counted from 1, of the file name."""
+    """A matching line of the file name. Lines are counted from 1."""
 
     name: str
     line: int
@@ -44,33 +52,35 @@ def info_of(name: str, entry: Mapping[str, Any]) -> FileInfo:
 
 
 class FilesApi(Part):
-    """Raises MissingError where there is nothing, ExistsError where there is something, LimitError at a cap."""
+    """File operations. They raise MissingError for a missing entry, ExistsError for an existing one, and LimitError if a
+    limit is exceeded."""
 
     @operation
     @host_only("max_bytes")
     def read(
         self, path: Path, encoding: str = "utf-8", errors: str = "strict", *, max_bytes: Optional[int] = READ_MAX
     ) -> "Steps[str]":
-        """The text of a file. Raises UnicodeDecodeError where it is none, LimitError where it is too large.
+        """Returns the text of a file. Raises UnicodeDecodeError if it cannot be decoded, or LimitError if it is too large.
 
-        max_bytes  the largest file that is read into memory, 64 MiB without it; None for no limit
+        max_bytes  maximum size of the file; default 64 MiB; None: no limit
         """
         return (yield from self._get("files.read", "files.open", path, max_bytes)).decode(encoding, errors)
 
     @operation
     @host_only("max_bytes")
     def read_bytes(self, path: Path, *, max_bytes: Optional[int] = READ_MAX) -> "Steps[bytes]":
-        """All bytes of a file. Raises LimitError where it has more than max_bytes (64 MiB; None for no limit)."""
+        """Returns all bytes of a file. Raises LimitError if it has more than max_bytes (default 64 MiB; None: no limit)."""
         return (yield from self._get("files.read", "files.open", path, max_bytes))
 
     @operation
     def save(
         self, path: Path, target: "Union[str, os.PathLike[str], None]" = None
     ) -> "Steps[HostPath]":
-        """Writes a file of any size to a file of the host, by default to its name in the working directory; where.
+        """Writes a file of any size to a file of the host, and returns that path. The default is its own name in the
+        working directory.
 
-        Holes of it stay holes. A link in the session's workspace, or in another directory that it can write, is not
-        followed: UsageError.
+        Holes stay holes. Raises UsageError for a symlink in a directory that the session can write, such as its
+        workspace.
         """
         return (yield from self._save("files.open", path, target))
 
@@ -78,15 +88,15 @@ class FilesApi(Part):
     def write(
         self, path: Path, content: Content, *, mode: Optional[int] = None, make_parents: bool = True
     ) -> "Steps[int]":
-        """Replaces a file at once, or makes it; the number of its bytes. Text is written as UTF-8.
+        """Replaces a file atomically, or makes it. Returns its size in bytes. Text is written as UTF-8.
 
-        mode  permission bits; those of the file that was there, or 0644
+        mode  permission bits; default: those of the existing file, or 0644
         """
         return (yield from self._put(path, as_bytes(content), mode, make_parents))
 
     @operation
     def append(self, path: Path, content: Content) -> "Steps[int]":
-        """Adds to the end of a file, or makes it; the number of bytes added."""
+        """Appends to a file, or makes it. Returns the number of bytes added."""
         data = as_bytes(content)
         for start in range(0, len(data) or 1, PIECE):
             yield self._ask("files.append", {"path": path, "base64": encoded(data[start : start + PIECE])})
@@ -97,9 +107,15 @@ class FilesApi(Part):
     def list(
         self, path: Path = ".", *, recursive: bool = False, limit: int = LIST_MAX
     ) -> "Steps[List[FileInfo]]":
-        """What is in a directory, in byte order of names; with recursive all below it. No link is followed, and no
-        directory entered that the sandbox's user can't enter. Raises LimitError where there is more than limit, 100000
-        entries, or where it lies too deep. A name that is not UTF-8 is as os.fsdecode() has it."""
+        """Lists a directory in byte order of names.
+
+        recursive  lists all entries below it, too
+        limit      maximum number of entries; default 100000
+
+        Symlinks are not followed, and directories that the sandbox's user cannot enter are left out. Raises LimitError
+        for more entries than limit, or if an entry is nested too deeply. A name that is not UTF-8 is decoded as by
+        os.fsdecode().
+        """
         check_count(limit, "limit", 1)
         found, after, size = [], None, 0  # type: List[FileInfo], Optional[str], int
         while True:
@@ -109,8 +125,8 @@ class FilesApi(Part):
             size += sum(len(entry["name"]) + len(entry.get("target") or "") for entry in page["entries"])
             if len(found) > limit or size > READ_MAX:
                 raise LimitError(
-                    f"{os.fspath(path)!r} has more entries than a list takes: {limit}, or {READ_MAX} bytes of names",
-                    hint="List the directories in it one by one, or set another limit.",
+                    f"{os.fspath(path)!r} has more than {limit} entries, or more than {READ_MAX} bytes of names",
+                    hint="List its directories one by one, or set another limit.",
                 )
             after = page["next"]
             if after is None:
@@ -118,7 +134,7 @@ class FilesApi(Part):
 
     @operation
     def glob(self, pattern: str, path: Path = ".", *, limit: int = 10000) -> "Steps[List[FileInfo]]":
-        """Paths that match a pattern as "src/**/*.py", below path; limit at most, up to 10000."""
+        """Returns paths below path that match a pattern such as "src/**/*.py". limit is at most 10000."""
         answer = yield self._ask("files.glob", {"pattern": pattern, "path": path, "limit": limit})
         return [info_of(path_of(entry), entry) for entry in answer["entries"]]
 
@@ -127,7 +143,10 @@ class FilesApi(Part):
         self, pattern: str, path: Path = ".", *, ignore_case: bool = False, glob: Optional[str] = None,
         limit: int = 1000,
     ) -> "Steps[List[Match]]":
-        """Lines that match a POSIX extended regular expression; glob: only in files whose names match."""
+        """Returns lines that match a POSIX extended regular expression.
+
+        glob  searches only files whose names match this pattern
+        """
         answer = yield self._ask(
             "files.grep",
             {"pattern": pattern, "path": path, "ignore_case": ignore_case, "glob": glob, "limit": limit},
@@ -136,12 +155,12 @@ class FilesApi(Part):
 
     @operation
     def stat(self, path: Path, *, follow: bool = True) -> "Steps[FileInfo]":
-        """What is at a path; with follow, what a link there leads to."""
+        """Describes the entry at a path. With follow, describes the target of a symlink."""
         return info_of(os.fspath(path), (yield self._ask("files.stat", {"path": path, "follow": follow})))
 
     @operation
     def exists(self, path: Path) -> "Steps[bool]":
-        """Whether there is something."""
+        """Returns whether a path exists."""
         return bool((yield self._ask("files.exists", {"path": path}))["exists"])
 
     @operation
@@ -151,19 +170,20 @@ class FilesApi(Part):
 
     @operation
     def remove(self, path: Path, *, recursive: bool = False) -> "Steps[None]":
-        """Takes a file away, or a directory: an empty one, or with recursive all that is in it."""
+        """Removes a file or an empty directory. With recursive, removes a directory with all its entries."""
         yield self._ask("files.remove", {"path": path, "recursive": recursive})
 
     @operation
     def move(self, source: Path, target: Path, *, replace: bool = False) -> "Steps[None]":
-        """Renames a file or directory; with replace what is at target goes away."""
+        """Renames a file or directory. With replace, an existing target is replaced."""
         yield self._ask("files.move", {"from": source, "to": target, "replace": replace})
 
     @operation
     def copy(
         self, source: Path, target: Path, *, recursive: bool = False, replace: bool = False
     ) -> "Steps[int]":
-        """Copies a file, a link or, with recursive, a directory; how many fifos, sockets and devices were left out."""
+        """Copies a file, a symlink or, with recursive, a directory. Returns how many FIFOs, sockets and devices were left
+        out."""
         params = {"from": source, "to": target, "recursive": recursive, "replace": replace}
         return int((yield self._ask("files.copy", params))["left_out"] or 0)
 
@@ -172,7 +192,7 @@ class Files(FilesApi, SyncFace):
     """Sandbox.files"""
 
     def stream(self, path: Path, chunk_size: int = CHUNK) -> Iterator[bytes]:
-        """A file of any size in chunks of at most chunk_size bytes, up to the size that it has at the start."""
+        """Yields a file of any size in chunks of at most chunk_size bytes, up to the size that it has at the start."""
         check_count(chunk_size, "chunk_size", 1)
         yield from chunks(drive(self._opened("files.open", path)), chunk_size)
 
@@ -181,7 +201,7 @@ class AsyncFiles(FilesApi, AsyncFace):
     """AsyncSandbox.files"""
 
     async def stream(self, path: Path, chunk_size: int = CHUNK) -> AsyncIterator[bytes]:
-        """A file of any size in chunks of at most chunk_size bytes, up to the size that it has at the start."""
+        """Yields a file of any size in chunks of at most chunk_size bytes, up to the size that it has at the start."""
         check_count(chunk_size, "chunk_size", 1)
         file = await drive_async(self._opened("files.open", path))
         with file:

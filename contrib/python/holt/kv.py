@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session's memory beside its files: keys, which are text, and values, which are text or any bytes."""
+"""The key-value store of a session. Keys are text; values are text or bytes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .errors import MissingError
 
 
 class KvApi(Part):
-    """A key has 1 to 1024 bytes, a value up to 1 MiB as a message has it: bytes are a third longer there."""
+    """A key has 1 to 1024 bytes. A value must fit in a message of 1 MiB, in which bytes take a third more than text."""
 
     @operation
     def get(self, key: str, default: Optional[str] = None) -> "Steps[Optional[str]]":
-        """The value as text, or default where there is none. Raises UnicodeDecodeError where it is no UTF-8."""
+        """Returns a value as text, or default if the key is missing. Raises UnicodeDecodeError if it is not UTF-8."""
         value = yield from self._value(key)
         return default if value is None else value.decode()
 
     @operation
     def get_bytes(self, key: str, default: Optional[bytes] = None) -> "Steps[Optional[bytes]]":
-        """The value, or default where there is none."""
+        """Returns a value as bytes, or default if the key is missing."""
         value = yield from self._value(key)
         return default if value is None else value
 
@@ -30,13 +30,13 @@ class KvApi(Part):
         try:
             return binascii.a2b_base64((yield self._ask("kv.get", {"key": key, "base64": True}))["value"])
         except MissingError as error:
-            if "no key" not in error.message:  # but no session, for instance
+            if "no key" not in error.message:  # for example, the session is missing
                 raise
             return None
 
     @operation
     def set(self, key: str, value: Content) -> "Steps[None]":
-        """Sets a key, whether or not it is there, to text or bytes."""
+        """Sets a key to text or bytes. An existing value is replaced."""
         if isinstance(value, str):
             yield self._ask("kv.set", {"key": key, "value": value})
         else:
@@ -44,12 +44,12 @@ class KvApi(Part):
 
     @operation
     def delete(self, key: str) -> "Steps[bool]":
-        """Takes a key away; whether it was there."""
+        """Removes a key. Returns whether it existed."""
         return bool((yield self._ask("kv.delete", {"key": key}))["deleted"])
 
     @operation
     def keys(self, prefix: str = "") -> "Steps[List[str]]":
-        """All keys that start so, in byte order."""
+        """Returns all keys that start with prefix, in byte order."""
         found, after = [], None  # type: List[str], Optional[str]
         while True:
             page = yield self._ask("kv.keys", {"prefix": prefix or None, "after": after, "limit": 1000})

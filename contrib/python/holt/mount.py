@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/mnt/files: what comes and goes from outside. The session keeps it, also where its workspace is another's."""
+"""Uploads and downloads below /mnt/files. The session owns these files, even if its workspace is a host directory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ URL_SCHEMES = ("http", "https", "file", "data")
 
 @dataclass(frozen=True)
 class RemoteItem:
-    """A file as it is listed. size in bytes; last_modified as the server writes it (RFC 3339)."""
+    """An entry of a listing. size is in bytes; last_modified is a time as in RFC 3339."""
 
     mount_relative_path: str
     sandbox_mount_prefix: str
@@ -40,13 +40,13 @@ class RemoteItem:
 
     @property
     def path(self) -> str:
-        """Inside."""
+        """The absolute path inside."""
         return posixpath.join(self.sandbox_mount_prefix, self.mount_relative_path)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A page. next_cursor is None at the end."""
+    """One page of a listing. Pass next_cursor to get the next page; it is None on the last one."""
 
     items: List[RemoteItem]
     next_cursor: Optional[str] = None
@@ -54,26 +54,28 @@ class Listing:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file below /mnt/files. What was downloaded has its bytes; what Sandbox.mount.upload() has given fetches them when
-    it is asked for them, and what AsyncSandbox.mount.upload() has, which can't wait, only says where it is."""
+    """A file below /mnt/files.
+
+    If it comes from download(), it has its bytes. If it comes from Sandbox.mount.upload(), it fetches them on request. If
+    it comes from AsyncSandbox.mount.upload(), it has only its path, since it cannot wait for bytes.
+    """
 
     mount_relative_path: str
     sandbox_mount_prefix: str
     content: Optional[bytes] = None
-    fetch: Optional[Callable[[], io.FileIO]] = field(default=None, repr=False, compare=False)  # opens it
-    writable: Tuple[str, ...] = field(default=(), repr=False, compare=False)  # by the session, of the host
+    fetch: Optional[Callable[[], io.FileIO]] = field(default=None, repr=False, compare=False)  # opens the file
+    writable: Tuple[str, ...] = field(default=(), repr=False, compare=False)  # host directories that the session can write
 
     def __reduce__(self) -> Any:
         return type(self), (self.mount_relative_path, self.sandbox_mount_prefix, self.content, None, self.writable)
 
     @property
     def path(self) -> str:
-        """Inside."""
+        """The absolute path inside."""
         return posixpath.join(self.sandbox_mount_prefix, self.mount_relative_path)
 
     def buffer(self, max_bytes: Optional[int] = READ_MAX) -> bytes:
-        """Its bytes. Raises LimitError where they would be fetched now and are more than max_bytes (64 MiB; None for no
-        limit)."""
+        """Returns its bytes. Raises LimitError if it must fetch more than max_bytes (default 64 MiB; None: no limit)."""
         if self.content is not None:
             return self.content
         return take_all(self.mount_relative_path, self._fetched(), max_bytes)
@@ -82,10 +84,10 @@ class RemoteFile:
         return self.buffer(max_bytes).decode(encoding)
 
     def save(self, path: "Union[str, os.PathLike[str], None]" = None) -> Path:
-        """Writes it to a file of the host, by default to its name in the working directory; where. It may have any size,
-        and holes of it stay holes where it is fetched now.
+        """Writes it to a file of the host, and returns that path. The default is its own name in the working directory.
+        It may have any size. If the bytes are fetched now, holes stay holes.
 
-        A link in the session's workspace, or in another directory that it can write, is not followed: UsageError.
+        Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
         """
         name = posixpath.basename(self.mount_relative_path)
         target, content = Path(path) if path is not None else Path(name), self.content
@@ -98,7 +100,7 @@ class RemoteFile:
     def _fetched(self) -> io.FileIO:
         if self.fetch:
             return self.fetch()
-        raise UsageError(f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) has its bytes.")
+        raise UsageError(f"{self.mount_relative_path} was not downloaded", hint="mount.download(path) returns its bytes.")
 
 
 def _is_url(source: Any) -> bool:
@@ -106,7 +108,7 @@ def _is_url(source: Any) -> bool:
 
 
 def _open(source: Source, writable: Sequence[str]) -> "IO[bytes]":
-    """A source that is read, and closed by us."""
+    """Opens a source for reading. The caller closes it."""
     if _is_url(source):
         url = urllib.parse.urlsplit(str(source))
         if url.scheme != "file":
@@ -116,7 +118,7 @@ def _open(source: Source, writable: Sequence[str]) -> "IO[bytes]":
 
 
 def _is_large(stream: Any) -> bool:
-    """A large file: no pipe, nor what a URL gives, nor one of /proc, which has more than its size."""
+    """Whether stream is a large regular file. Pipes, URLs and files in /proc are not, because their size is unknown."""
     if not isinstance(stream, io.BufferedReader):
         return False
     status = os.fstat(stream.fileno())
@@ -124,7 +126,7 @@ def _is_large(stream: Any) -> bool:
 
 
 def _name_of(source: Source) -> str:
-    """What a file is called inside where the caller does not say."""
+    """Returns the default name inside for a source."""
     if _is_url(source):
         name = posixpath.basename(urllib.parse.unquote(urllib.parse.urlsplit(str(source)).path))
     elif isinstance(source, (str, os.PathLike)):
@@ -132,32 +134,32 @@ def _name_of(source: Source) -> str:
     else:
         name = os.path.basename(str(getattr(source, "name", "")))
     if not name:
-        raise UsageError("there is no name for what is uploaded", hint='Say remote_path="name.txt".')
+        raise UsageError("the upload has no name", hint='Pass one: remote_path="name.txt".')
     return name
 
 
 def _check_mount(mount_id: str) -> None:
     if mount_id != MOUNT_ID:
-        raise UsageError(f"there is no mount {mount_id!r}", hint=f'A sandbox has one mount, "{MOUNT_ID}".')
+        raise UsageError(f"mount {mount_id!r} does not exist", hint=f'A sandbox has one mount, "{MOUNT_ID}".')
 
 
 class MountApi(Part):
-    """Paths are relative to /mnt/files, with or without a leading "/"; or as inside, with "/mnt/files/" before them."""
+    """Paths are relative to /mnt/files, with or without a leading "/". They may also start with "/mnt/files/"."""
 
     @operation
     def upload(
         self, source: Source, remote_path: Optional[Inside] = None, mimetype: Optional[str] = None,
         mount_id: str = MOUNT_ID,
     ) -> "Steps[RemoteFile]":
-        """Puts a file there: a path of the host, bytes, a binary file object, or a URL (http, https, file, data).
-        A link in a directory that the session can write, its workspace for one, is not followed: UsageError.
+        """Uploads a file. The source is a host path, bytes, a binary file object, or a URL (http, https, file, data).
+        Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
 
-        remote_path  its name there; the source's own, where it has one
-        mimetype     is for callers of other services: here a file's type is told by its name
+        remote_path  path below /mnt/files; by default the source's own name
+        mimetype     adds a suffix to a default name without one; otherwise only for compatibility with other services
         """
         _check_mount(mount_id)
         if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) and not hasattr(source, "read"):
-            raise UsageError(f"a path, bytes, a file object or a URL is uploaded, not {source!r}")
+            raise UsageError(f"source must be a path, bytes, a file object or a URL, not {source!r}")
         name = os.fspath(remote_path) if remote_path else _name_of(source)
         if mimetype and not posixpath.splitext(name)[1] and remote_path is None:
             name += mimetypes.guess_extension(mimetype) or ""
@@ -181,12 +183,12 @@ class MountApi(Part):
             return (yield from self._upload_file(name, file))
 
     def _upload_file(self, name: str, file: BinaryIO) -> "Steps[RemoteFile]":
-        """From where it is, by its fd."""
+        """Uploads an open file by its descriptor."""
         answer = yield from self._give("mount.upload", {"path": name, "fd": True}, file.fileno())
         return (yield from self._placed(answer))
 
     def _upload_stream(self, name: str, stream: Any) -> "Steps[RemoteFile]":
-        """No more than two pieces of it are in memory; what is there is replaced at its end."""
+        """Uploads a stream, of which at most two pieces are in memory. An existing file is replaced only at the end."""
         piece = yield in_thread(lambda: _read(stream))
         more = yield in_thread(lambda: _read(stream))
         if not more:
@@ -198,7 +200,7 @@ class MountApi(Part):
             while more:
                 yield self._ask("files.append", {"path": f"{prefix}/{beside}", "base64": encoded(more)})
                 more = yield in_thread(lambda: _read(stream))
-            # Makes the directories above it, and checks the path as for any upload.
+            # This makes the parent directories, and checks the path like any upload.
             placed = yield from self._placed((yield self._ask("mount.upload", {"path": name, "content": ""})))
             yield self._ask("files.move", {"from": f"{prefix}/{beside}", "to": placed.path, "replace": True})
         except BaseException:
@@ -218,7 +220,7 @@ class MountApi(Part):
     def list(
         self, path: Optional[Inside] = None, cursor: Optional[str] = None, limit: int = 100, mount_id: str = MOUNT_ID
     ) -> "Steps[Listing]":
-        """Files, in byte order of their paths: those whose path starts with path, limit of them (1 to 500)."""
+        """Lists files whose path starts with path, in byte order. A page has at most limit files (1 to 500)."""
         _check_mount(mount_id)
         params: Dict[str, Any] = {"prefix": os.fspath(path or "") or None, "cursor": cursor, "limit": limit}
         page = yield self._ask("mount.list", params)
@@ -236,8 +238,8 @@ class MountApi(Part):
     def download(
         self, path: Inside, mount_id: str = MOUNT_ID, *, max_bytes: Optional[int] = READ_MAX
     ) -> "Steps[RemoteFile]":
-        """A file with its bytes. Raises MissingError, and LimitError where it has more than max_bytes (64 MiB; None for
-        no limit): save() takes any size."""
+        """Returns a file with its bytes. Raises MissingError. Raises LimitError if the file has more than max_bytes
+        (default 64 MiB; None: no limit). save() takes any size."""
         _check_mount(mount_id)
         data = yield from self._get("mount.download", "mount.download", path, max_bytes)
         return RemoteFile(_relative(path), "/mnt/files", data, None, (yield from self._writable()))
@@ -246,14 +248,14 @@ class MountApi(Part):
     def save(
         self, path: Inside, target: "Union[str, os.PathLike[str], None]" = None, mount_id: str = MOUNT_ID
     ) -> "Steps[Path]":
-        """Writes a file of any size to a file of the host, by default to its name in the working directory; where. Holes
-        stay holes, and links are not followed as with RemoteFile.save()."""
+        """Writes a file of any size to a file of the host, and returns that path. The default is its own name in the
+        working directory. Holes stay holes. Symlinks are refused as by RemoteFile.save()."""
         _check_mount(mount_id)
         return (yield from self._save("mount.download", path, target))
 
     @operation
     def delete(self, path: Inside, mount_id: str = MOUNT_ID) -> "Steps[RemoteFile]":
-        """Takes a file away, or a directory with all that is in it. Raises MissingError."""
+        """Removes a file, or a directory with all its entries. Raises MissingError."""
         _check_mount(mount_id)
         return _remote((yield self._ask("mount.delete", {"path": path})))
 
@@ -261,12 +263,12 @@ class MountApi(Part):
 def _read(stream: Any) -> bytes:
     data = stream.read(PIECE)
     if isinstance(data, str):
-        raise UsageError("the file object gives text", hint='Open it with mode "rb".')
+        raise UsageError("the file object returns text", hint='Open it with mode "rb".')
     return bytes(data or b"")
 
 
 def _relative(path: Inside) -> str:
-    """As the server calls what it was given."""
+    """Returns a path relative to /mnt/files, as the server names it in its replies."""
     name = os.fspath(path)
     below = name == "/mnt/files" or name.startswith("/mnt/files/")
     return (name[len("/mnt/files") :] if below else name).lstrip("/")

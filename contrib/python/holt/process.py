@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command that runs on: its output as it comes, its input, its end."""
+"""A running command: its output, its input and its end."""
 
 from __future__ import annotations
 
@@ -19,16 +19,23 @@ from .results import Result, result_of
 _NOTES = ("process.output", "process.exited")
 
 BUFFER_MAX = 16 << 20
-"""Bytes of output that wait to be read here; past it the oldest go, and are counted in `dropped`."""
+"""Maximum bytes of unread output. Beyond it, the oldest output is dropped, and counted in `dropped`."""
 
 CHUNK_COST = 256
-"""Bytes that a chunk counts beside its data: a command that prints byte by byte makes many."""
+"""Bytes that a chunk counts in addition to its data, since a command can print many small chunks."""
 
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """A process as it is listed. id is what Sandbox.process() takes; state "running", or "background" where only what
-    the command has started still runs, or "ended"; cause and exit_code as in Result, None while it runs."""
+    """A process in a listing.
+
+    id          the argument of Sandbox.process()
+    state       "running", "ended", or "background": the command has ended, and children of it still run
+    pid         the process id inside
+    started_ms  the start in milliseconds since 1970
+    cause       see Result; None while the command runs
+    exit_code   see Result; None while the command runs
+    """
 
     id: str
     command: str
@@ -48,19 +55,19 @@ def process_info_of(entry: Mapping[str, Any]) -> ProcessInfo:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some output. stream is "stdout" or "stderr"."""
+    """A piece of output. stream is "stdout" or "stderr"."""
 
     stream: str
     data: bytes
 
     @property
     def text(self) -> str:
-        """Where a character's bytes are in two chunks, it is U+FFFD: join data first to be exact."""
+        """The data as UTF-8. A character that is split between two chunks becomes U+FFFD; join data to avoid that."""
         return self.data.decode("utf-8", "replace")
 
 
 class Output:
-    """What the reader's thread puts in, and who waits for it."""
+    """A queue of output, which the reading thread fills and the caller empties."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,12 +90,12 @@ class Output:
         for waiter in waiters:
             try:
                 waiter.set_result(None)
-            except InvalidStateError:  # nobody waits any more
+            except InvalidStateError:  # the caller has stopped waiting
                 pass
 
     def _add(self, params: Mapping[str, Any]) -> None:
         id, seq = params.get("id"), int(params["seq"])
-        if seq <= self._seen.get(id, 0):  # said again, for another who watches since
+        if seq <= self._seen.get(id, 0):  # the server repeats it for a later watcher
             return
         self._seen[id] = seq
         self._chunks.append(Chunk(params["stream"], base64.b64decode(params["base64"])))
@@ -99,7 +106,8 @@ class Output:
             self.dropped += len(oldest.data)
 
     def take(self) -> "Union[Chunk, None, Future[Optional[Chunk]]]":
-        """What comes next, None at the end, or a future of that there is something new."""
+        """Returns the next chunk, or None at the end. If there is no chunk yet, returns a future that is done when take()
+        should be called again."""
         with self._lock:
             if self._chunks:
                 chunk = self._chunks.popleft()
@@ -112,7 +120,7 @@ class Output:
 
 
 def within(future: "Union[Future[Any], Request]", seconds: Optional[float]) -> "Union[Future[Any], Request]":
-    """The same, or TimeoutError after so many seconds."""
+    """Returns a future with the same outcome, or with TimeoutError after so many seconds."""
     seconds = seconds_of(seconds)
     if seconds is None:
         return future
@@ -124,7 +132,7 @@ def within(future: "Union[Future[Any], Request]", seconds: Optional[float]) -> "
         except InvalidStateError:
             pass
 
-    timer = threading.Timer(seconds, settle, [lambda f: f.set_exception(TimeoutError(f"not within {seconds} s"))])
+    timer = threading.Timer(seconds, settle, [lambda f: f.set_exception(TimeoutError(f"timed out after {seconds} s"))])
     timer.daemon = True
 
     def on_done(source: Any) -> None:
@@ -138,8 +146,11 @@ def within(future: "Union[Future[Any], Request]", seconds: Optional[float]) -> "
 
 
 class ProcessApi(Part):
-    """A command that Sandbox.spawn() has started, or Sandbox.process() has found. id is that of the session's
-    processes; pid the one inside."""
+    """A command that Sandbox.spawn() has started, or Sandbox.process() has found.
+
+    id   the session's name for it, such as "p1"
+    pid  the process id inside
+    """
 
     def __init__(self, server: Server, session: str, id: str, pid: int) -> None:
         super().__init__(server, session)
@@ -171,19 +182,20 @@ class ProcessApi(Part):
 
     @property
     def dropped(self) -> int:
-        """Bytes of output that were not read in time, and are gone."""
+        """Bytes of output that were dropped because they were not read in time."""
         return self._output.dropped
 
     @operation
     def read(self, timeout: Optional[float] = None) -> "Steps[Optional[Chunk]]":
-        """What it prints next, or None at its end. Raises TimeoutError after timeout seconds."""
+        """Returns the next output, or None at the end. Raises TimeoutError after timeout seconds."""
         while isinstance(taken := self._output.take(), Future):
             yield within(taken, timeout)
         return taken
 
     @operation
     def write(self, data: Content) -> "Steps[None]":
-        """Gives it input, text or any bytes; spawn(..., input=True). Up to 8 MiB wait for it to read, then LimitError."""
+        """Writes text or bytes to its stdin; needs spawn(..., input=True). At most 8 MiB may be unread; beyond that, it
+        raises LimitError."""
         yield from self._write(data)
 
     def _write(self, data: Content) -> "Steps[None]":
@@ -193,39 +205,40 @@ class ProcessApi(Part):
 
     @operation
     def close_stdin(self) -> "Steps[None]":
-        """Its input is at its end."""
+        """Ends its input, so that reads return end-of-file."""
         yield self._ask("process.close_stdin", {"id": self.id})
 
     @operation
     def resize(self, rows: int, columns: int) -> "Steps[None]":
-        """Of its terminal; spawn(..., terminal=True)."""
+        """Sets the size of its terminal; needs spawn(..., terminal=True)."""
         yield self._ask("process.resize", {"id": self.id, "rows": rows, "columns": columns})
 
     @operation
     def signal(self, signal: "Union[str, int]") -> "Steps[None]":
-        """To the command and its process group: "TERM", "SIGTERM", 15 or signal.SIGTERM."""
+        """Sends a signal to the command and its process group: "TERM", "SIGTERM", 15 or signal.SIGTERM."""
         name = signal if isinstance(signal, str) else str(int(signal))
         yield self._ask("process.signal", {"id": self.id, "signal": name}, urgent=True)
 
     @operation
     def kill(self) -> "Steps[bool]":
-        """Kills all that it has started; whether there was anything."""
+        """Kills the command and all processes that it has started. Returns whether any existed."""
         return bool((yield self._ask("process.kill", {"id": self.id}, urgent=True))["killed"])
 
     @operation
     def wait(self, timeout: Optional[float] = None) -> "Steps[Result]":
-        """How it ended, with what is kept of its output. Raises TimeoutError after timeout seconds; it goes on then."""
+        """Waits for the end, and returns the result with the kept output. After timeout seconds, raises TimeoutError; the
+        command keeps running."""
         asked = self._ask("process.wait", {"id": self.id, "output": True, "base64": True})
         return result_of((yield within(asked, timeout)))
 
     @operation
     def _end(self) -> "Steps[None]":
-        """Kills all that it has started, and waits for that."""
+        """Kills the command and all processes that it has started, and waits for their end."""
         yield self._ask("process.kill", {"id": self.id}, urgent=True)
         yield self._ask("process.wait", {"id": self.id})
 
     def _forget(self) -> None:
-        """Nobody reads any more. What still comes is taken and dropped, up to its end."""
+        """Drops the output from now on, up to its end."""
 
         def drop(_: Mapping[str, Any]) -> None: ...
 
@@ -241,7 +254,7 @@ class ProcessApi(Part):
 
 
 class Process(ProcessApi, SyncFace):
-    """A context manager, at whose end it is killed, and gone. Iterating gives its output, up to its end."""
+    """A context manager that kills the command at its end. Iterating yields the output, up to its end."""
 
     def __iter__(self) -> Iterator[Chunk]:
         while (chunk := self.read()) is not None:
@@ -257,7 +270,7 @@ class Process(ProcessApi, SyncFace):
 
 
 class AsyncProcess(ProcessApi, AsyncFace):
-    """An async context manager, at whose end it is killed, and gone. Iterating gives its output, up to its end."""
+    """An async context manager that kills the command at its end. Iterating yields the output, up to its end."""
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         while (chunk := await self.read()) is not None:

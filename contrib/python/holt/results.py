@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes of commands and code."""
+"""Results of commands and code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import CommandFailed
 
 @dataclass(frozen=True)
 class Usage:
-    """Times in microseconds; None where it is not known."""
+    """Used resources: times in microseconds, memory in bytes; None if unknown."""
 
     wall_us: Optional[int] = None
     user_us: Optional[int] = None
@@ -24,7 +24,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Denial:
-    """Something that the policy has refused, and the option that would allow it, or why none does."""
+    """An access that the policy has refused. grant is the option that allows it; why_not is why no option does."""
 
     layer: str
     what: str
@@ -49,15 +49,15 @@ def _preview(value: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Outcome:
-    """How something ended.
+    """The end of a command or of code.
 
     cause       "exited", "signaled", "timeout", "killed", "oom", "output_limit" or "lost"
-    exit_code   its own; 128 + n after signal n, 124 after a timeout
-    *_dropped   bytes that were more than the limit for output
-    unrecorded  why it is not in the session's history yet, as on a full disk; "" where it is
-    set_aside   what was at protected paths of the workspace when it ended, relative to that, or of another
-                mount, as an absolute path of the host
-    unguarded   why something there could not be set aside; "" where nothing was left
+    exit_code   its own exit code; 128 + n after signal n, 124 after a timeout
+    *_dropped   bytes of output beyond the limit
+    unrecorded  why the session's history does not have it yet, for example a full disk; "" if it does
+    set_aside   entries at protected paths that were set aside at the end; each is relative to the workspace, or an
+                absolute host path in another mount
+    unguarded   why an entry could not be set aside; "" if none was left
     replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
     """
 
@@ -77,7 +77,7 @@ class Outcome:
 
     @property
     def stdout(self) -> str:
-        """As UTF-8; what is none becomes U+FFFD."""
+        """The output as UTF-8. Invalid bytes become U+FFFD."""
         return self.stdout_bytes.decode("utf-8", "replace")
 
     @property
@@ -89,22 +89,21 @@ class Outcome:
         return self.cause == "exited" and self.exit_code == 0
 
     def check(self: R) -> R:
-        """Itself, where all went well. Raises CommandFailed."""
+        """Returns itself if ok is true. Otherwise raises CommandFailed."""
         if not self.ok:
             raise CommandFailed(self)
         return self
 
     def __repr__(self) -> str:
-        """The first of what there is of texts; what is as it is without a word (nothing dropped, no denials) is left
-        out."""
+        """Shortens texts, and omits most fields that have their default value."""
         shown = []
         for each in fields(self):
             name = each.name.replace("_bytes", "")
             value = getattr(self, name)
-            if name == "usage":  # too long for a line, and not what is looked for there
+            if name == "usage":  # too long for one line
                 continue
             if name == "displays":
-                value = tuple(next(iter(bundle), "") for bundle in value)  # what kind each is
+                value = tuple(next(iter(bundle), "") for bundle in value)  # only the mime type of each
             if name in ("cause", "exit_code", "stdout") or value != ("" if name == "stderr" else each.default):
                 shown.append(f"{name}={_preview(value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -119,14 +118,14 @@ class Outcome:
 
 @dataclass(frozen=True, repr=False)
 class Result(Outcome):
-    """Of a command. signal is the one that has ended it."""
+    """The result of a command. signal is the number of the signal that ended it, or None."""
 
     signal: Optional[int] = None
 
 
 @dataclass(frozen=True)
 class PythonError:
-    """name is the class of the exception, "ValueError"."""
+    """An exception in the interpreter. name is its class, such as "ValueError"."""
 
     name: str
     message: str
@@ -135,14 +134,14 @@ class PythonError:
 
 @dataclass(frozen=True, repr=False)
 class PythonResult(Outcome):
-    """Of code in the interpreter.
+    """The result of code in the interpreter.
 
-    result      repr of the last expression, or None
-    displays    what it has shown, each a dict of mime type to text, or to base64 for images and the like
-    error       the exception that has ended it, or None
-    state_kept  False where the interpreter has ended, so that the next run starts with nothing
-    lost        how the interpreter had ended by itself since the run before ("signaled", "oom", …), so that this run
-                has started with nothing; "" as a rule
+    result      repr() of the last expression, or None
+    displays    displayed objects, each a dict from mime type to text; binary types such as images are in base64
+    error       the exception that ended the code, or None
+    state_kept  False if the interpreter has ended, so that the next run starts without variables
+    lost        why the interpreter ended before this run ("signaled", "oom", …), which then started without variables;
+                usually ""
     """
 
     result: Optional[str] = None
@@ -152,7 +151,7 @@ class PythonResult(Outcome):
     lost: str = ""
 
     def images(self, mime: str = "image/png") -> List[bytes]:
-        """The bytes of what was displayed as that type, plots for instance; what is no base64 is left out."""
+        """Returns the bytes of displayed objects of a mime type, such as plots. Invalid base64 is left out."""
         found = []
         for each in self.displays:
             with contextlib.suppress(ValueError):
@@ -185,7 +184,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def result_of(answer: Mapping[str, Any]) -> Result:
-    """From an answer with its output in base64."""
+    """Returns the result from a reply that has the output in base64."""
     return Result(**_common(answer), signal=answer.get("signal"))
 
 

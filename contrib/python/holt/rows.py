@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lists have: of sessions, of a session's history, of its audit."""
+"""Rows of lists: sessions, a session's history, and its audit log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """A call that the session has had; times in ms since 1970, ended_ms None while it goes on."""
+    """A call in the session's history. Times are in milliseconds since 1970; ended_ms is None while the call runs."""
 
     id: int
     name: str
@@ -22,7 +22,7 @@ class HistoryRow:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """Something that was refused, killed, limited or granted; at_ms since 1970."""
+    """An event of the audit log: a denial, kill, limit or grant. at_ms is its time in milliseconds since 1970."""
 
     id: int
     at_ms: int
@@ -43,5 +43,5 @@ def parsed(text: Any) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:  # cut to what a row may have
+    except ValueError:  # the server has cut it to the maximum of a row
         return text

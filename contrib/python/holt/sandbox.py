@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sandbox: a session of holt's, made here or found."""
+"""A sandbox, which is a new or an existing session of holt."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def _sessions(holt: Optional[str], server: Optional[Server]) -> "Steps[List[Sess
 
 
 def _milliseconds(seconds: Optional[float]) -> Optional[int]:
-    """What is left of a time may be none: it is over at once then."""
+    """Returns a timeout in milliseconds, at least 1. A timeout of 0 or less ends at once."""
     seconds = seconds_of(seconds)
     return None if seconds is None else max(1, round(seconds * 1000))
 
 
 
 def _is_missing(error: HoltError, process: str) -> bool:
-    """Whether a keeper that is new does not know the process."""
+    """Whether the error says that a new keeper does not know the process."""
     return isinstance(error, MissingError) and f'"{process}"' in error.message
 
 
@@ -65,7 +65,7 @@ def _unknown(face: str, name: str) -> str:
 
 
 class SandboxApi(Part):
-    """What Sandbox and AsyncSandbox have in common: Sandbox says what the parameters are."""
+    """The common base of Sandbox and AsyncSandbox. Sandbox documents the parameters."""
 
     _process: Any
 
@@ -109,19 +109,18 @@ class SandboxApi(Part):
     # --- its life ---
 
     def _made(self) -> None:
-        """At the end of the constructor, whose parameters are thus told in one place."""
+        """Ends the constructor in a subclass, so that only one constructor has the parameters."""
 
     def _open(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> "Steps[None]":
         self._lease = Lease(self, self._server, self.name if self.throwaway else None, self._own_server)
         try:
-            # A throwaway session goes with this program, however that ends. An existing one keeps its settings, and what
-            # was given here must agree with them.
+            # A throwaway session ends with this program in any case. An existing session keeps its settings, and the
+            # settings given here must agree with them.
             params = {**self._settings.params(), "name": self.name, "owned" if self.throwaway else "find": True}
             yield self._server.submit("session.create", params)
             if self.throwaway:
-                # Starts it. Our connection is a use from then on: the session does not rest while this program lives.
-                # A process would be one, too, but what the host changes at protected paths is known to be the host's
-                # only while none runs.
+                # This starts the session. It stays in use while our connection is open. A process would keep it in use,
+                # too, but holt can attribute changes at protected paths to the host only while no process runs.
                 yield self._ask("session.show", {})
             for tool in self._tools:
                 yield from Tools.of(self._server).register(self.name, tool, loop)
@@ -141,13 +140,13 @@ class SandboxApi(Part):
     # --- commands ---
 
     def _spawned(self, method: str, params: Mapping[str, Any]) -> "Steps[Any]":
-        """Starts a command; where the caller gives up meanwhile, it is killed as soon as it is known."""
+        """Starts a command. If the caller gives up meanwhile, the command is killed as soon as its id is known."""
         deadline = time.monotonic() + _START_WITHIN
         while True:
             try:
                 return (yield from self._spawned_once(method, params))
             except HoltError as error:
-                # Very many at once: init has not read yet what it was asked before.
+                # Very many commands start at once, and init has not read all earlier requests.
                 if error.errno != "EAGAIN" or time.monotonic() > deadline:
                     raise
             yield from pause()
@@ -164,7 +163,7 @@ class SandboxApi(Part):
         except HoltError:
             raise
         except BaseException:
-            # Not in the reader's thread, which would have to write.
+            # The reader's thread must not write, so another thread sends the kill.
             future.add_done_callback(lambda f: threading.Thread(target=kill, args=(f,), daemon=True).start())
             raise
 
@@ -173,8 +172,8 @@ class SandboxApi(Part):
         stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
         tools: Optional[Sequence[str]],
     ) -> "Steps[Result]":
-        """Spawned and waited for, not exec: so it can be killed when nobody waits any more, and input has no limit of
-        one message."""
+        """Runs a command by process.spawn and process.wait instead of exec. So it can be killed when the caller gives up,
+        and its input may be longer than one message."""
         begun = self._server.commands.begin()
         try:
             yield begun
@@ -189,12 +188,12 @@ class SandboxApi(Part):
     ) -> "Steps[Result]":
         check_words(command, env)
         names = yield from self._names(tools)
-        given = as_bytes(stdin) if stdin is not None else b""  # a mistake is told before anything starts
+        given = as_bytes(stdin) if stdin is not None else b""  # raises an error before the command starts
         started = yield from self._spawned("process.spawn", {
             **command, "cwd": cwd, "env": env, "input": True if given else None, "timeout_ms": _milliseconds(timeout),
             "output_max": output_max, "keep": keep, "tools": names,
         })
-        if "ended" in started:  # before it had started: the keeper may be gone by now
+        if "ended" in started:  # it never ran, and the keeper may have ended
             return result_of(started["ended"])
         process = ProcessApi(self._server, self._session, started["id"], started["pid"])
         try:
@@ -205,7 +204,7 @@ class SandboxApi(Part):
         except BaseException as error:
             if isinstance(error, HoltError) and (error.data.get("gone") or _is_missing(error, process.id)):
                 raise SetupError(
-                    f"the session was stopped, and with it {process.id}", hint="How it ended is in the history."
+                    f"the session was stopped, and with it {process.id}", hint="history() shows how it ended."
                 ) from None
             self._ask_and_forget("process.kill", id=process.id)
             raise
@@ -219,7 +218,7 @@ class SandboxApi(Part):
         except HoltError as error:
             if error.kind == "limit":
                 raise
-            # It has closed its input, or ended, without reading all: as with any pipe, that is its affair.
+            # The command has closed its stdin or ended before it read everything, which is legal for any pipe.
 
     @operation
     def bash(
@@ -227,15 +226,15 @@ class SandboxApi(Part):
         stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
         keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
     ) -> "Steps[Result]":
-        """Runs a line of bash to its end. What does not end well is a Result too, unless check() is called.
+        """Runs a line of bash to its end, and returns a Result even if it fails. Result.check() raises for a failure.
 
-        cwd         where to start; relative to the workspace
-        env         variables beyond the session's own
-        stdin       what it reads, text or any bytes; nothing without it
-        timeout     seconds; at most what the policy gives; of 0 or less nothing is left, which ends it at once
-        output_max  bytes kept of each stream, 1 MiB without it, at most 8 MiB
-        keep        "head" or "tail": which bytes are kept
-        tools       names of those that it may call, of any client of the session; this sandbox's own without it
+        cwd         working directory; relative to the workspace
+        env         environment variables in addition to the session's
+        stdin       input as text or bytes; default empty
+        timeout     seconds, limited by the policy; 0 or less ends the command at once
+        output_max  bytes to keep of each stream; default 1 MiB, at most 8 MiB
+        keep        the end of the output to keep: "head" or "tail"
+        tools       names of the tools that it may call, from any client of the session; default: this sandbox's tools
         """
         return (yield from self._exec({"shell": line_of(command)}, cwd, env, stdin, timeout, output_max, keep, tools))
 
@@ -245,8 +244,8 @@ class SandboxApi(Part):
         stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
         keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
     ) -> "Steps[Result]":
-        """Runs a command to its end, without a shell; otherwise as bash(). Raises CommandNotFoundError, and UsageError
-        where argv is the text of a line."""
+        """Runs a command to its end without a shell. Other parameters are as for bash(). Raises CommandNotFoundError.
+        Raises UsageError if argv is text instead of a list."""
         return (yield from self._exec({"argv": argv_of(argv)}, cwd, env, stdin, timeout, output_max, keep, tools))
 
     def _spawn(
@@ -269,7 +268,7 @@ class SandboxApi(Part):
 
     @operation
     def processes(self) -> "Steps[List[ProcessInfo]]":
-        """What has been started here by whomever, the newest first: what runs, and the last that have ended."""
+        """Lists the processes of all clients, the newest first: running ones, and the last that ended."""
         listed = yield self._ask("process.list", {})
         return [process_info_of(each) for each in listed["processes"]]
 
@@ -277,11 +276,13 @@ class SandboxApi(Part):
         for each in (yield from SandboxApi.processes.steps(self)):
             if each.id == id:
                 if each.command.endswith(_INTERPRETER):
-                    raise UsageError(f"{id} is the interpreter", hint="python(), interrupt_python() and restart_python()")
+                    raise UsageError(
+                        f"{id} is the interpreter", hint="Use python(), interrupt_python() and restart_python()."
+                    )
                 process = self._process(self._server, self._session, each.id, each.pid)
                 yield from process._watch()
                 return process
-        raise MissingError(f"there is no process {id!r}", hint="processes() lists those that there are.")
+        raise MissingError(f"process {id!r} does not exist", hint="processes() lists those that do.")
 
     # --- the interpreter ---
 
@@ -291,13 +292,14 @@ class SandboxApi(Part):
         timeout: Optional[float] = None, output_max: Optional[int] = None, keep: Optional[str] = None,
         tools: Optional[Sequence[str]] = None, on_output: Optional[Callable[[Chunk], Any]] = None,
     ) -> "Steps[PythonResult]":
-        """Runs code in the lasting interpreter of the session: variables and imports stay.
+        """Runs code in the session's interpreter, which keeps variables and imports.
 
-        fresh      in an interpreter of its own, which ends with it
-        on_output  is called with what it prints as it comes, where this was called: in this thread, or in the event
-                   loop. Runs that have one take turns, also fresh ones. What it raises interrupts the code.
-        timeout    seconds from when the code starts: that it waits for another run is not counted
-        Otherwise as bash().
+        fresh      runs the code in a new interpreter, which ends with it
+        on_output  is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
+                   the code is interrupted. Runs with on_output, even fresh ones, wait for each other.
+        timeout    seconds from the start of the code, without the time that it waits for another run
+
+        Other parameters are as for bash().
         """
         params = {
             "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": _milliseconds(timeout),
@@ -321,7 +323,7 @@ class SandboxApi(Part):
         asked = self._ask("python.run", params)
         if output:
             note = output.note
-            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # it comes behind all the output
+            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # the reply follows all output
         try:
             while output and on_output:
                 taken = output.take()
@@ -333,39 +335,39 @@ class SandboxApi(Part):
                     break
             return python_result_of((yield asked))
         except BaseException:
-            if not asked.done():  # one that still waits is taken back by either
+            if not asked.done():  # either method also cancels a run that has not started
                 self._ask_and_forget("python.restart" if params["fresh"] else "python.interrupt", run=params["run"])
             raise
 
     @operation
     def restart_python(self) -> "Steps[bool]":
-        """Kills the interpreter; the next run has a new one. Whether there was one."""
+        """Kills the interpreter, so that the next run starts a new one. Returns whether one existed."""
         return bool((yield self._ask("python.restart", {}))["killed"])
 
     @operation
     def interrupt_python(self) -> "Steps[bool]":
-        """Raises KeyboardInterrupt in the code that runs; whether there was any."""
+        """Raises KeyboardInterrupt in the running code. Returns whether any code ran."""
         return bool((yield self._ask("python.interrupt", {}, urgent=True))["interrupted"])
 
     @operation
     def variables(self) -> "Steps[List[Dict[str, Any]]]":
-        """What the interpreter has: name, type, size, repr."""
+        """Lists the interpreter's variables, each as a dict of name, type, size and repr."""
         return list((yield self._ask("python.variables", {}))["variables"])
 
     @operation
     def save_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
-        """Keeps what can be pickled in a file inside: saved, left_out {name: why}, path."""
+        """Saves all variables that can be pickled in a file inside. Returns saved, left_out {name: reason} and path."""
         return dict((yield self._ask("python.save", {"path": path})))
 
     @operation
     def load_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
-        """Takes them back: loaded, failed {name: why}, path."""
+        """Restores saved variables. Returns loaded, failed {name: reason} and path."""
         return dict((yield self._ask("python.load", {"path": path})))
 
     # --- tools ---
 
     def _names(self, tools: Optional[Sequence[str]]) -> "Steps[Optional[List[str]]]":
-        """Whether they are there is better known now than when one is called. Raises UsageError."""
+        """Checks that the tools exist now, rather than when one is called. Raises UsageError."""
         if tools is None:
             return None
         names = list_of(tools, "tools")
@@ -374,7 +376,7 @@ class SandboxApi(Part):
             if name not in there:
                 raise UsageError(
                     f"no client of the session offers a tool {name!r}",
-                    hint="tools is a list of names; add_tool() offers a function.",
+                    hint="tools must be a list of names; add_tool() offers a function.",
                 )
         return names
 
@@ -385,15 +387,18 @@ class SandboxApi(Part):
 
     @operation
     def remove_tool(self, name: str) -> "Steps[None]":
-        """It can't be called any more."""
+        """Removes a tool, so that it can no longer be called."""
         yield self._ask("tools.unregister", {"name": name})
         Tools.of(self._server).drop(self.name, name)
 
-    # --- what there was ---
+    # --- history and audit ---
 
     @operation
     def history(self, limit: int = 100, *, name: Optional[str] = None) -> "Steps[List[HistoryRow]]":
-        """Commands, runs of code and file calls, the newest first; name: only those of a method, as "python.run"."""
+        """Returns commands, runs of code and file calls, the newest first.
+
+        name  a method, such as "python.run", whose calls to return; default: all
+        """
         rows = yield from self._rows("history.list", limit, {"name": name})
         return [
             HistoryRow(r["id"], r["name"], r["started_ms"], r["ended_ms"], parsed(r["params"]), parsed(r["result"]))
@@ -402,7 +407,10 @@ class SandboxApi(Part):
 
     @operation
     def audit(self, limit: int = 100, *, kind: Optional[str] = None) -> "Steps[List[AuditRow]]":
-        """Denials, kills, limits and grants, the newest first; kind: only those of one, as "denial"."""
+        """Returns denials, kills, limits and grants, the newest first.
+
+        kind  a kind of event, such as "denial", to return; default: all
+        """
         rows = yield from self._rows("audit.list", limit, {"kind": kind})
         return [AuditRow(r["id"], r["at_ms"], r["kind"], parsed(r["detail"])) for r in rows]
 
@@ -420,41 +428,43 @@ class SandboxApi(Part):
 
     @operation
     def show(self) -> "Steps[Dict[str, Any]]":
-        """What the session is and has: state, mounts, limits, layers."""
+        """Describes the session: its state, mounts, limits and layers."""
         return dict((yield self._ask("session.show", {})))
 
     @operation
     def stop(self) -> "Steps[None]":
-        """Ends all that runs; files, keys and history stay, and the next use starts it again."""
+        """Ends all processes of the session. Files, keys and history are kept, and the next use starts it again."""
         yield self._ask("session.stop", {})
 
     @operation
     def remove(self) -> "Steps[None]":
-        """Takes the session away with all its files, a lasting one too."""
+        """Removes the session with all its files, even if it has a name."""
         yield from remove_steps(self._server, self.name)
 
 
 class Sandbox(SandboxApi, SyncFace):
-    """A sandbox of one's own, or a lasting one by its name.
+    """A throwaway sandbox, or a lasting one with a name.
 
         with Sandbox() as box:
             print(box.bash("echo $((6 * 7))").check().stdout)
 
-    Without a name it is a throwaway session, gone with close(), at the end of the `with`, and in any case with this
-    program. With one it is found, or made, and stays; it keeps the settings that it was made with: what is given has to
-    be what it has, or it is an ExistsError. What is not given may be anything.
+    Without a name, its session is removed by close(), at the end of the `with`, or at the latest with this program.
+
+    With a name, the session is found or made, and stays. An existing session keeps the settings that it was made with.
+    If you pass a setting with another value, ExistsError is raised. Settings that you do not pass may have any value.
 
     policy      a preset's name, a file's path (with a "/"), or a policy as a dict
-    workspace   a directory of the host, which is /workspace; the session's own without it
+    workspace   a host directory that becomes /workspace; default: a directory of the session
     tools       typed callables that code inside may call
-    timeout     seconds that a command may take, memory bytes; both also as text: "10m", "2GiB"
-    idle, tier  as in holt-create(1)
-    env         variables of every command
-    read_only, read_write   paths of the host, or PATH:TARGET
-    holt        the program, where it is neither $HOLT nor in the PATH
-    server      a connection to share with other sandboxes
+    timeout     seconds that a command may take, or text such as "10m"
+    memory      bytes of memory, or text such as "2GiB"
+    idle, tier  see holt-create(1)
+    env         environment variables of every command
+    read_only, read_write   lists of host paths, or of PATH:TARGET
+    holt        path of the program; default: $HOLT, or holt in the PATH
+    server      a Server to share with other sandboxes
 
-    Any thread may use it.
+    A Sandbox can be used from any thread.
     """
 
     _process = Process
@@ -474,32 +484,34 @@ class Sandbox(SandboxApi, SyncFace):
         columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
         tools: Optional[Sequence[str]] = None,
     ) -> Process:
-        """Starts a command, or a line of bash where it is text, and does not wait.
+        """Starts a command, and does not wait for its end. Text is a line of bash; a list is a command's arguments.
 
-        input     its stdin is a pipe, for write() and close_stdin(); without it what reads finds the end at once
-        terminal  its fds are a terminal, of so many rows and columns; all its output is stdout then
-        owned     it is killed when this program ends; otherwise it goes on, in a lasting session
+        input     makes stdin a pipe, for write() and close_stdin(); otherwise stdin is empty
+        terminal  makes its stdin, stdout and stderr a terminal of rows and columns; all output is then stdout
+        owned     kills it when this program ends; otherwise it keeps running in a lasting session
+
+        Other parameters are as for bash().
         """
         return drive(self._spawn(  # type: ignore[no-any-return]
             command, cwd, env, input, terminal, rows, columns, timeout, output_max, owned, tools
         ))
 
     def process(self, id: str) -> Process:
-        """One that is there, whoever has started it: an earlier program, `holt exec --detach`. Its output comes from
-        the first of what is kept. Raises MissingError."""
+        """Returns an existing process, even of another client, for example of `holt exec --detach`. Its output starts
+        with the oldest kept bytes. Raises MissingError."""
         return drive(self._found(id))  # type: ignore[no-any-return]
 
     @staticmethod
     def sessions(*, holt: Optional[str] = None, server: Optional[Server] = None) -> List[SessionInfo]:
-        """All sessions, throwaway ones too; Sandbox(name) takes one."""
+        """Lists all sessions, including throwaway ones. Sandbox(name) opens one of them."""
         return drive(_sessions(holt, server))
 
     def add_tool(self, tool: ToolLike) -> Tool:
-        """Code inside may call it from now on."""
+        """Offers a function to code inside."""
         return drive(self._add_tool(tool, None))
 
     def close(self) -> None:
-        """A throwaway session is removed; a lasting one goes on."""
+        """Removes a throwaway session. A lasting session keeps running."""
         drive(self._close())
 
     def __enter__(self: S) -> S:
@@ -510,19 +522,19 @@ class Sandbox(SandboxApi, SyncFace):
 
 
 class AsyncSandbox(SandboxApi, AsyncFace):
-    """The same for asyncio; made by `async with`, or `await AsyncSandbox(...).open()`.
+    """A Sandbox for asyncio. Open it by `async with`, or by `await AsyncSandbox(...).open()`.
 
         async with AsyncSandbox() as box:
             print((await box.bash("uname")).check().stdout)
 
-    A task that is cancelled kills what it waits for. Tools that are coroutines run in this loop.
+    Cancelling a task kills the command that it waits for. Tools that are coroutines run in this event loop.
     """
 
     _process = AsyncProcess
     _opened = False
 
     async def open(self: S) -> S:
-        """Makes or finds the session."""
+        """Makes the session, or finds an existing one by its name."""
         if not self._opened:  # type: ignore[attr-defined]
             await drive_async(self._open(asyncio.get_running_loop()))
             self._opened = True  # type: ignore[attr-defined]
@@ -534,7 +546,7 @@ class AsyncSandbox(SandboxApi, AsyncFace):
 
     def _check_open(self) -> None:
         if self._lease is None:
-            raise UsageError("the sandbox is not open yet", hint="async with AsyncSandbox() as box: ...")
+            raise UsageError("the sandbox is not open yet", hint="Write async with AsyncSandbox() as box: ...")
 
     def _part(self, part: Any) -> Any:
         self._check_open()
@@ -558,26 +570,26 @@ class AsyncSandbox(SandboxApi, AsyncFace):
         columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
         tools: Optional[Sequence[str]] = None,
     ) -> AsyncProcess:
-        """As Sandbox.spawn()."""
+        """Starts a command; see Sandbox.spawn()."""
         return await drive_async(self._spawn(
             command, cwd, env, input, terminal, rows, columns, timeout, output_max, owned, tools
         ))
 
     async def process(self, id: str) -> AsyncProcess:
-        """As Sandbox.process()."""
+        """Returns an existing process; see Sandbox.process()."""
         return await drive_async(self._found(id))
 
     @staticmethod
     async def sessions(*, holt: Optional[str] = None, server: Optional[Server] = None) -> List[SessionInfo]:
-        """As Sandbox.sessions()."""
+        """Lists all sessions; see Sandbox.sessions()."""
         return await drive_async(_sessions(holt, server))
 
     async def add_tool(self, tool: ToolLike) -> Tool:
-        """Code inside may call it from now on."""
+        """Offers a function to code inside."""
         return await drive_async(self._add_tool(tool, asyncio.get_running_loop()))
 
     async def close(self) -> None:
-        """As Sandbox.close()."""
+        """Closes the sandbox; see Sandbox.close()."""
         await drive_async(self._close())
 
     async def __aenter__(self: S) -> S:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON schemas from type hints, and values from JSON by the same hints.
+"""Converts type hints to JSON schemas, and JSON values to Python values by the same hints.
 
-Schemas use what the bridge checks: type, properties, required, additionalProperties, items, prefixItems, minItems,
-maxItems, enum, anyOf, and $ref to $defs, where a type has itself in it; and description, which is for a model.
+Schemas use only keywords that the bridge checks: type, properties, required, additionalProperties, items, prefixItems,
+minItems, maxItems, enum and anyOf. Recursive types use $ref and $defs. description is for a model.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _LISTS = (
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _NONE = type(None)
 _BYTES = (bytes, bytearray, memoryview)
-_OF_FIELDS = ("Required", "NotRequired", "ReadOnly")  # of a TypedDict
-_SAYS = ("description", "documentation")  # of a mark in Annotated: pydantic's Field, typing_extensions' Doc
+_OF_FIELDS = ("Required", "NotRequired", "ReadOnly")  # qualifiers of a TypedDict's field
+_SAYS = ("description", "documentation")  # attributes of pydantic's Field and of typing_extensions' Doc
 
 JsonSchema = Dict[str, Any]
 
@@ -46,7 +46,10 @@ def _is_record(hint: Any) -> bool:
 
 
 def _fields(hint: Any, given: bool = False) -> "List[Tuple[str, Any, bool]]":
-    """Of a dataclass or TypedDict: name, hint, whether it is required; given: those too that it sets by itself."""
+    """Returns the fields of a dataclass or TypedDict as (name, hint, required).
+
+    given  includes fields that the constructor does not take
+    """
     hints = _hints_of(hint)
     if _is_typed_dict(hint):
         return [(name, each, _is_required(hint, name, each)) for name, each in hints.items()]
@@ -58,7 +61,8 @@ def _fields(hint: Any, given: bool = False) -> "List[Tuple[str, Any, bool]]":
 
 
 def _is_required(record: Any, name: str, hint: Any) -> bool:
-    """Of a TypedDict, which does not know it where hints are text (from __future__ import annotations)."""
+    """Whether a field of a TypedDict is required. __required_keys__ is wrong if hints are text (from __future__ import
+    annotations), so the hint is checked first."""
     while hasattr(hint, "__metadata__"):
         hint = typing.get_args(hint)[0]
     said = getattr(typing.get_origin(hint), "_name", "")
@@ -66,11 +70,11 @@ def _is_required(record: Any, name: str, hint: Any) -> bool:
 
 
 def _hints_of(record: Any) -> Dict[str, Any]:
-    """Raises ValueError."""
+    """Returns the resolved hints of a class. Raises ValueError."""
     try:
         try:
             return typing.get_type_hints(record, include_extras=True)
-        except NameError:  # one that is made in a function is in no module's names, and may have itself in it
+        except NameError:  # a class made in a function is missing in its module, and may refer to itself
             names = {**vars(record), record.__name__: record}
             return typing.get_type_hints(record, localns=names, include_extras=True)
     except NameError as error:
@@ -78,7 +82,7 @@ def _hints_of(record: Any) -> Dict[str, Any]:
 
 
 def _parted(hint: Any) -> "Tuple[Any, List[Any]]":
-    """Without Annotated and what a TypedDict says of a field, of a NewType what it is made of; and Annotated's marks."""
+    """Returns a hint without Annotated, TypedDict qualifiers and NewType, and the metadata of Annotated."""
     marks: List[Any] = []
     while True:
         if hasattr(hint, "__supertype__"):
@@ -95,7 +99,7 @@ def _bare(hint: Any) -> Any:
 
 
 def said_of(hint: Any) -> Optional[str]:
-    """The description in Annotated: a text, or that of a mark which has one."""
+    """Returns the description in Annotated: a text, or the description of an object in its metadata."""
     for mark in _parted(hint)[1]:
         for text in (mark, *(getattr(mark, name, None) for name in _SAYS)):
             if isinstance(text, str) and text.strip():
@@ -108,16 +112,16 @@ def object_schema(properties: Mapping[str, JsonSchema], required: "List[str]") -
 
 
 def _values_schema(values: "List[Any]") -> JsonSchema:
-    """Of Literal and Enum: one type where all have the same."""
+    """Returns the schema of a Literal or Enum. It has a type if all values have the same."""
     values = [to_json(each) for each in values]
     types = {_SCALARS[type(value)] for value in values if type(value) in _SCALARS}
     return {"type": types.pop(), "enum": values} if len(types) == 1 else {"enum": values}
 
 
 class Definitions:
-    """Types that have themselves in them, which a schema refers to: it can't have them in their place.
+    """Recursive types. A schema refers to them by $ref, because it cannot contain them in place.
 
-    given  it is of what a tool gives, where records have all that they set by themselves, too
+    given  the schema is for results of a tool, so that it includes fields that the constructor does not take
     """
 
     def __init__(self, given: bool = False) -> None:
@@ -137,7 +141,7 @@ class Definitions:
             )
         finally:
             self._open.pop()
-        if hint not in self._names:  # nothing below has named it
+        if hint not in self._names:  # not recursive
             return schema
         self.schemas[self._names[hint]] = schema
         return self.record(hint)
@@ -146,7 +150,7 @@ class Definitions:
         return self.reserve(hint, str(hint.__name__))
 
     def reserve(self, key: Any, name: str) -> str:
-        """The name in $defs of what key stands for: name, or one like it."""
+        """Returns the unique name of key in $defs: name, perhaps with "_" appended."""
         if key not in self._names:
             others = set(self._names.values())
             while name in others:
@@ -155,16 +159,16 @@ class Definitions:
         return self._names[key]
 
     def added_to(self, schema: JsonSchema) -> JsonSchema:
-        """What is a whole document then."""
+        """Returns the schema with its $defs, as a complete document."""
         return {**schema, "$defs": self.schemas} if self.schemas else schema
 
 
 def _items_of(hint: Any) -> Optional[Tuple[Any, ...]]:
-    """Of a tuple of so many items of these types; None where their number is open."""
+    """Returns the item types of a tuple, or None if its length is not fixed."""
     arguments = typing.get_args(hint)
     if hint in (tuple, Tuple) or arguments[1:] == (Ellipsis,):
         return None
-    return () if arguments == ((),) else arguments  # as Python 3.9 has Tuple[()]
+    return () if arguments == ((),) else arguments  # Tuple[()] in Python 3.9
 
 
 def _tuple_schema(hint: Any, definitions: Definitions) -> JsonSchema:
@@ -181,7 +185,7 @@ def _union_schema(members: Tuple[Any, ...], definitions: Definitions) -> JsonSch
     schemas: List[JsonSchema] = []
     for each in members:
         schema = schema_of(each, definitions)
-        if schema not in schemas:  # a path is text, too
+        if schema not in schemas:  # for example, a path has the same schema as text
             schemas.append(schema)
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
@@ -191,9 +195,9 @@ def _is_path(hint: Any) -> bool:
 
 
 def schema_of(hint: Any, definitions: Optional[Definitions] = None) -> JsonSchema:
-    """The JSON schema of a type hint. Raises ValueError where JSON has nothing like it.
+    """Returns the JSON schema of a type hint. Raises ValueError for a type without a JSON equivalent.
 
-    definitions  those of the document that it becomes a part of; without it, it is one itself
+    definitions  definitions of the document that the schema becomes part of; default: it is a document itself
     """
     if definitions is None:
         definitions = Definitions()
@@ -238,7 +242,7 @@ def _bare_schema_of(hint: Any, definitions: Definitions) -> JsonSchema:
 
 
 def _member_of(members: Any, value: Any) -> Any:
-    """Which of an enum or a Literal JSON stands for. Raises ValueError."""
+    """Returns the member of an enum or Literal for a JSON value. Raises ValueError."""
     for each in members:
         known = to_json(each)
         if known == value and isinstance(known, bool) == isinstance(value, bool):
@@ -264,7 +268,7 @@ def _fits_record(value: Any, hint: Any) -> bool:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether JSON is of that hint, models aside; tells the members of a union apart."""
+    """Whether a JSON value fits a hint, to choose a member of a union. Models of pydantic are not checked."""
     hint = _bare(hint)
     origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in (Any, object):
@@ -296,9 +300,9 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def from_json(value: Any, hint: Any) -> Any:
-    """A value that has passed the schema of a hint as what the hint says: models, dataclasses, enums, tuples, sets.
+    """Converts a JSON value that has passed the schema to the type of the hint: a model, dataclass, enum, tuple or set.
 
-    Raises ValueError (pydantic's is one).
+    Raises ValueError; errors of pydantic are subclasses of it.
     """
     hint = _bare(hint)
     origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
@@ -329,7 +333,7 @@ def from_json(value: Any, hint: Any) -> Any:
 
 
 def _key_from_json(name: str, hint: Any) -> Any:
-    """JSON has only text for it."""
+    """Converts the key of an object, which is always text in JSON."""
     hint = _bare(hint)
     if hint in (int, float):
         return hint(name)
@@ -348,7 +352,7 @@ def _tuple_from_json(value: "List[Any]", hint: Any) -> Tuple[Any, ...]:
     if items is None:
         return tuple(_list_from_json(value, list, typing.get_args(hint)))
     if len(items) != len(value):
-        raise ValueError(f"there have to be {len(items)} items, not {len(value)}")
+        raise ValueError(f"there must be {len(items)} items, not {len(value)}")
     return tuple(from_json(each, kind) for each, kind in zip(value, items))
 
 
@@ -358,7 +362,7 @@ def _list_from_json(value: "List[Any]", origin: Any, arguments: Tuple[Any, ...])
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON has it. Raises ValueError."""
+    """Converts a value to a JSON value. Raises ValueError."""
     if value is None or isinstance(value, (str, bool, int, float)) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, enum.Enum):
@@ -373,4 +377,4 @@ def to_json(value: Any) -> Any:
         return [to_json(each) for each in value]
     if _pydantic.is_model(type(value)):
         return _pydantic.to_json(value)
-    raise ValueError(f"{type(value).__name__} has no form in JSON")
+    raise ValueError(f"{type(value).__name__} can't be converted to JSON")

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of this program that code inside may call.
 
-Theory of operation. tools.register tells a session's keeper of a tool, and it belongs to our connection. A call comes
-as a request of the server's (tool.call), after the keeper has checked the payload by the schema. The reader's thread
-only hands it on: to a thread of a small pool, or, where the function is a coroutine and a loop is known, to that loop.
-A call that nobody waits for any more (tool.cancel) is dropped: one that waits for a thread is forgotten, so that code
-inside can't pile them up; a coroutine is cancelled; a thread can't be, and its late answer is. Calls are told apart by
-session and id: each session counts its own.
+Theory of operation. tools.register registers a tool with a session's keeper; the tool belongs to our connection. A call
+is a request of the server (tool.call), whose payload the keeper has checked by the schema. The reader's thread passes
+it to a thread of a small pool. A coroutine runs in its event loop, if one is known.
+
+tool.cancel cancels a call whose caller has gone. A call that waits for a thread is removed, so that code inside cannot
+pile up calls. A coroutine is cancelled. A running thread cannot be cancelled, so its late reply is dropped. Calls are
+identified by session and id, because each session counts its own.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ from .errors import HoltError, ToolError, UsageError
 from .schema import Definitions, JsonSchema, from_json, object_schema, said_of, schema_of, to_json
 
 THREADS = 64
-"""Calls that are worked on at once; further ones wait."""
+"""Maximum number of calls that run at once; more calls wait."""
 
 TIMEOUT_MS = 30000
 
 SCHEMA_MAX = 64 * 1024
-"""Bytes of a schema, as holt takes them."""
+"""Maximum bytes of a schema that holt accepts."""
 
 Handler = Callable[[Any], Any]
-"""Takes a payload, returns (or is a coroutine of) what JSON can have."""
+"""A function of the payload that returns a JSON value, or a coroutine of one."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as it is registered. Tool.of(function) makes one of a typed callable."""
+    """A registered tool. Tool.of(function) makes one from a typed callable."""
 
     name: str
     description: str
@@ -60,13 +61,13 @@ class Tool:
         cls, function: Callable[..., Any], *, name: Optional[str] = None, description: Optional[str] = None,
         timeout_ms: int = TIMEOUT_MS,
     ) -> "Tool":
-        """From the hints, the name and the docstring. Raises ValueError for a parameter without a type, for *args and
-        **kwargs, and for types that JSON has nothing like. What functools.partial() has given is not for code inside to
-        give.
+        """Makes a tool from a callable's hints, name and docstring. Raises ValueError for a parameter without a type, for
+        *args and **kwargs, and for types without a JSON equivalent. Code inside cannot set arguments that
+        functools.partial() has fixed.
 
-        The docstring is the description, but for what it says of parameters (by Args:, as Google has it, as NumPy or as
-        Sphinx), which is their descriptions in the schema. Annotated[T, "text"] says it first, or pydantic's Field. Of
-        what is too long the end is left out.
+        The docstring becomes the description. Its sections about parameters (in the style of Google, NumPy or Sphinx)
+        become their descriptions in the schema. Annotated[T, "text"] and pydantic's Field take precedence. Texts that
+        are too long are cut.
         """
         hints = hints_of(function)
         parameters = _parameters(function, hints)
@@ -95,12 +96,12 @@ ToolLike = Union[Tool, Callable[..., Any]]
 def name_of(function: Any) -> str:
     name = getattr(function, "__name__", None) or getattr(getattr(function, "func", None), "__name__", None)
     if not name or name == "<lambda>":
-        raise ValueError(f"{function!r} has no name; give it one: Tool.of(function, name=...)")
+        raise ValueError(f"{function!r} has no name; pass one: Tool.of(function, name=...)")
     return str(name)
 
 
 def _bare(function: Any) -> Any:
-    """What is below functools.partial()."""
+    """Returns the function behind any functools.partial()."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
@@ -120,7 +121,7 @@ def _schema_of(function: Any, parameter: str, hint: Any, definitions: Optional[D
     try:
         return schema_of(hint, definitions)
     except ValueError as error:
-        where = "what it returns" if parameter == "return" else f"parameter {parameter}"
+        where = "the result" if parameter == "return" else f"parameter {parameter}"
         raise ValueError(f"{name_of(function)}: {where}: {error}") from error
 
 
@@ -130,7 +131,7 @@ def _returned(function: Any, hint: Any) -> JsonSchema:
 
 
 def _described(schema: JsonSchema, texts: Mapping[str, Optional[str]]) -> JsonSchema:
-    """With the properties' descriptions, where there are any, each as long as all of them find room."""
+    """Adds the descriptions of properties to a schema, cut so that all of them fit."""
     for room in (DESCRIPTION_MAX, 4096, 1024, 256, 64):
         properties = dict(schema["properties"])
         for name, text in texts.items():
@@ -143,7 +144,7 @@ def _described(schema: JsonSchema, texts: Mapping[str, Optional[str]]) -> JsonSc
 
 
 def _host_only(function: Any) -> Sequence[str]:
-    """Parameters of ours that no model may give: how much of this program's memory an answer may take."""
+    """Returns the parameters that no model may set, because they limit this program's memory; see host_only()."""
     while isinstance(function, functools.partial):
         function = function.func
     return tuple(getattr(function, "host_only", ()))
@@ -167,7 +168,7 @@ def _handler_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> Handl
         try:
             return {name: from_json(value, hints[name]) for name, value in (payload or {}).items()}
         except KeyError as error:
-            raise ToolError(f"there is no parameter {error}", "validation_error") from error
+            raise ToolError(f"parameter {error} does not exist", "validation_error") from error
         except (TypeError, ValueError) as error:
             raise ToolError(str(error), "validation_error") from error
 
@@ -185,15 +186,15 @@ def tool_of(tool: ToolLike) -> Tool:
     if isinstance(tool, Tool):
         return tool
     if not callable(tool):
-        raise UsageError(f"a tool is a callable or a Tool, not {tool!r}")
+        raise UsageError(f"a tool must be a callable or a Tool, not {tool!r}")
     return Tool.of(tool)
 
 
-# --- working calls off ---
+# --- running calls ---
 
 
 class _Pool:
-    """Daemon threads, made as they are needed: a handler that never returns keeps no program from ending."""
+    """Daemon threads, which are made on demand. A handler that never returns cannot keep the program from ending."""
 
     def __init__(self) -> None:
         self._waiting: "collections.OrderedDict[object, Callable[[], None]]" = collections.OrderedDict()
@@ -201,7 +202,7 @@ class _Pool:
         self._threads = self._idle = 0
 
     def submit(self, work: Callable[[], None], name: Optional[object] = None) -> None:
-        """name: what withdraw() knows it by."""
+        """Queues work. withdraw(name) can remove it."""
         with self._changed:
             self._waiting[name if name is not None else object()] = work
             if self._idle < len(self._waiting) and self._threads < THREADS:
@@ -210,7 +211,7 @@ class _Pool:
             self._changed.notify()
 
     def withdraw(self, name: object) -> bool:
-        """What has not begun is not done; whether there was such."""
+        """Removes work that has not started. Returns whether it existed."""
         with self._changed:
             return self._waiting.pop(name, None) is not None
 
@@ -232,13 +233,13 @@ _pool, _pool_pid = _Pool(), os.getpid()
 
 def _current_pool() -> _Pool:
     global _pool, _pool_pid
-    if _pool_pid != os.getpid():  # threads don't survive a fork
+    if _pool_pid != os.getpid():  # threads do not survive a fork
         _pool, _pool_pid = _Pool(), os.getpid()
     return _pool
 
 
 class _Call:
-    """One that has come and is not answered."""
+    """An unanswered call."""
 
     def __init__(self, key: Tuple[str, str]) -> None:
         self.key, self.cancelled = key, threading.Event()
@@ -246,7 +247,7 @@ class _Call:
 
 
 class _Put(NamedTuple):
-    """How a tool is called."""
+    """A tool with the way to call it."""
 
     tool: Tool
     loop: Optional[asyncio.AbstractEventLoop]
@@ -254,7 +255,7 @@ class _Put(NamedTuple):
 
 
 class Tools:
-    """Those that one connection has registered, of all its sessions."""
+    """The tools that one server has registered, for all its sessions."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -264,7 +265,7 @@ class Tools:
 
     @staticmethod
     def of(server: Server) -> "Tools":
-        """The server's one."""
+        """Returns the Tools of a server, and makes them at the first call."""
         with _tools_lock:
             tools = getattr(server, "_tools", None)
             if tools is None:
@@ -276,9 +277,9 @@ class Tools:
     def put(
         self, session: str, tool: Tool, loop: Optional[asyncio.AbstractEventLoop] = None, *, interrupt: bool = True
     ) -> Dict[str, Any]:
-        """Answers calls of it from now on; what tools.register is to be asked.
+        """Handles calls of a tool from now on. Returns the parameters for tools.register.
 
-        interrupt  a coroutine is cancelled when nobody waits for it any more
+        interrupt  cancels a coroutine when its caller has gone
         """
         with self._lock:
             self._tools[session, tool.name] = _Put(tool, loop, interrupt)
@@ -291,7 +292,7 @@ class Tools:
     def register(
         self, session: str, tool: Tool, loop: Optional[asyncio.AbstractEventLoop] = None, *, interrupt: bool = True
     ) -> "Steps[None]":
-        """put(), and asks it. Where that is refused, what had the name before still answers."""
+        """Registers a tool. If the server refuses it, an earlier tool of the same name stays."""
         key = session, tool.name
         with self._lock:
             before = self._tools.get(key)
@@ -318,7 +319,7 @@ class Tools:
             self._server.knows_tool(session, each, None)
 
     def _on_request(self, connection: Connection, message: Mapping[str, Any]) -> None:
-        """In the thread that reads."""
+        """Handles a call in the reader's thread."""
         params, number = message.get("params") or {}, message["id"]
         if message["method"] != "tool.call":
             error = {"code": -32601, "message": f"no method is called {message['method']!r}"}
@@ -348,14 +349,14 @@ class Tools:
             return
         answer = self._answer(params, found, call)
         with self._lock:
-            if self._running.get(call.key) is call:  # a keeper that is new counts anew
+            if self._running.get(call.key) is call:  # a new keeper counts from 1 again
                 del self._running[call.key]
         if not call.cancelled.is_set():
             self._server.answer(connection, number, answer)
 
     def _answer(self, params: Mapping[str, Any], found: Any, call: _Call) -> Dict[str, Any]:
         if not found:
-            return _error(ToolError(f"there is no tool {params.get('name')!r}", "permission_error"))
+            return _error(ToolError(f"tool {params.get('name')!r} does not exist", "permission_error"))
         try:
             return {"result": {"value": to_json(self._call(found, params.get("payload"), call))}}
         except BaseException as error:
@@ -381,14 +382,14 @@ class Tools:
     def _cancel_by(self, how: Callable[[], Any], call: _Call) -> None:
         def cancel() -> None:
             call.cancelled.set()
-            with contextlib.suppress(RuntimeError):  # its loop has just ended
+            with contextlib.suppress(RuntimeError):  # the loop has just ended
                 how()
 
         with self._lock:
             if not call.cancelled.is_set() and self._running.get(call.key) is call:
                 call.cancel = cancel
                 return
-        how()  # it was cancelled before
+        how()  # the call was cancelled before
 
 
 _tools_lock = threading.Lock()
@@ -399,19 +400,20 @@ async def _awaited(value: Any) -> Any:
 
 
 def _error(error: BaseException) -> Dict[str, Any]:
-    """An exception as an answer. Its class is told where it is no ToolError: "KeyError: 'x'" says more than "'x'"."""
+    """Returns the error reply for an exception. Except for a ToolError, the text starts with the class, because
+    "KeyError: 'x'" is clearer than "'x'"."""
     if isinstance(error, ToolError):
         kind, text = error.type, str(error)
     else:
         kind, text = "internal_error", f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    text = text[:4000].encode(errors="replace").decode().replace("\0", "\ufffd")  # what no message may have
+    text = text[:4000].encode(errors="replace").decode().replace("\0", "\ufffd")  # messages must not contain a NUL
     return {"error": {"code": -32000, "message": text, "data": {"type": kind}}}
 
 
 def tools_of(tools: Optional[Sequence[ToolLike]]) -> List[Tool]:
-    """Raises UsageError where two have one name."""
+    """Returns tools as a list of Tool. Raises UsageError if two have the same name."""
     if callable(tools) or isinstance(tools, Tool):
-        raise UsageError(f"tools is a list, not {tools!r}", hint="Write tools=[...].")
+        raise UsageError(f"tools must be a list, not {tools!r}", hint="Write tools=[...].")
     made = [tool_of(each) for each in list_of(tools or (), "tools")]
     names = [each.name for each in made]
     for name in names:

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixtures and options of tests/lib/plugin.py, --identity among them."""
+"""Loads the fixtures and options of tests/lib/plugin.py, such as --identity."""
 
 pytest_plugins = ["lib.again", "lib.isolate", "lib.selection", "lib.plugin"]

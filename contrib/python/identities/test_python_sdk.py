@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of ../tests as each identity: they know of none, and run in a process of that identity's."""
+"""Runs the tests of ../tests under each identity, in a process of that identity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TESTS = sorted(path.name for path in (PROJECT / "contrib/python/tests").glob("te
 
 @pytest.fixture(scope="session")
 def package(scratch: Path) -> Path:
-    """contrib/python where every identity can read it."""
+    """Copies contrib/python to a place that every identity can read."""
     source = PROJECT / "contrib" / "python"
     if reachable_by_all(source):
         return source

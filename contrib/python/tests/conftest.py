@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each test has a place for sessions of its own, and has to leave nothing in it.
+"""Gives each test its own directory for sessions, and checks that it leaves none.
 
     HOLT=build/runner/holt /usr/bin/python3 -m pytest contrib/python/tests
 
-As whoever runs it; tests/e2e/test_python_sdk.py runs it as the other identities. MUST_RUN=1 makes a skip a failure.
+Tests run as the current user; identities/test_python_sdk.py runs them under each identity. MUST_RUN=1 makes a skip a
+failure.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ WITHIN = float(os.environ.get("HANGS", "120"))
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
-    """Waits for a condition, and returns what it was in the end."""
+    """Waits for a condition, and returns its last value."""
     deadline = time.monotonic() + WITHIN
     while not (value := condition()):
         assert time.monotonic() < deadline, f"never: {what}"
@@ -61,14 +62,14 @@ def holt() -> str:
 
 @pytest.fixture(autouse=True)
 def place(holt: str) -> Iterator[Path]:
-    """Where sessions of this test are; none is left at its end, and nothing that serves them. No test's monkeypatch undoes
-    it: what is taken away at the end must not be one's own sessions."""
+    """The directory for sessions of this test. At the end, no session and no server of one may be left. A test's
+    monkeypatch does not undo this, so that the cleanup never touches the developer's own sessions."""
     with pytest.MonkeyPatch.context() as environment:
         yield from placed(holt, environment)
 
 
 def placed(holt: str, environment: pytest.MonkeyPatch) -> Iterator[Path]:
-    # Short, and not below a directory that only its owner enters.
+    # The path is short, and not below a directory that only its owner can enter.
     path = Path(tempfile.mkdtemp(prefix="holt-sdk-", dir=os.environ.get("TMPDIR", "/var/tmp")))
     path.chmod(0o755)
     environment.setenv("HOLT", holt)
@@ -81,7 +82,7 @@ def placed(holt: str, environment: pytest.MonkeyPatch) -> Iterator[Path]:
         subprocess.run([holt, "rm", name], check=False)
     shutil.rmtree(path, ignore_errors=True)
     assert not left, f"sessions are left: {left}"
-    # That of a program which was killed ends by itself; as PID 1 of a container this is its parent then.
+    # The server of a killed program ends by itself. In a container, this process may be PID 1 and become its parent.
     until(lambda: not any("serve" in line for line in children()), "nothing serves")
 
 
@@ -91,7 +92,7 @@ def session_names(holt: str) -> "list[str]":
 
 
 def children() -> "list[str]":
-    """Command lines of this process's children."""
+    """The command lines of this process's children."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -118,10 +119,10 @@ openrpc = load_openrpc()
 
 
 class Watch:
-    """Checks what is sent and what comes, in the place of the functions that connections use.
+    """Checks sent and received messages, in place of the functions that connections use.
 
-    All connections of a test are one here. Requests of equal ids have one checker each, and a reply is right if it is
-    for one of them. Messages without a session are of a connection to its keeper.
+    All connections of a test are checked together. Each request has a checker. If several requests have the same id, a
+    reply is valid if it is valid for one of them. Messages without a session belong to a connection to its keeper.
     """
 
     def __init__(self, document: Any) -> None:
@@ -165,7 +166,7 @@ class Watch:
 
 
 class WatchedJson:
-    """The module json, with every message that is loaded checked."""
+    """The module json, which checks every message that it loads."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
@@ -181,7 +182,7 @@ class WatchedJson:
 
 @pytest.fixture(autouse=True)
 def watched(holt: str, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every message is as the OpenRPC document says, unless the other side is played."""
+    """Every message agrees with the OpenRPC document, unless a fake server sends it."""
     if "fake" in request.fixturenames or request.path.name == "test_connection.py":
         yield
         return
@@ -218,7 +219,7 @@ def bridge(holt: str) -> None:
 
 @pytest.fixture
 def fake(place: Path) -> Iterator[Callable[..., Server]]:
-    """A server that says what a test wants it to say: fake("script"), see fake_holt.py."""
+    """A fake server that runs a script: fake("script"); see fake_holt.py."""
     servers = []
 
     def make(script: str) -> Server:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `holt serve` that is played: conftest.py puts the steps of a test in the place of the word below."""
+"""A fake `holt serve`: conftest.py replaces the word below by the steps of a test."""
 import json
 import sys
 
@@ -13,7 +13,7 @@ waiting = []
 
 
 def hear(wanted=lambda message: True):
-    """The next message that is wanted; others wait for who wants them."""
+    """Returns the next matching message. Other messages are kept for later calls."""
     for message in waiting:
         if wanted(message):
             waiting.remove(message)
@@ -36,19 +36,19 @@ def request():
 
 
 def value():
-    """What a call of a tool was answered."""
+    """Returns the reply to a call of a tool."""
     return hear(lambda message: "method" not in message)
 
 
 def answer(result):
-    """The next request; it is answered so."""
+    """Replies to the next request, and returns it."""
     asked = request()
     say({"id": asked["id"], "result": result})
     return asked
 
 
 def call(name, payload, number="t1", session="s"):
-    """Asks for a tool's call, as holt serve does; what it is answered is not waited for."""
+    """Requests a call of a tool, like holt serve, and does not wait for the reply."""
     say({"id": number, "method": "tool.call", "params": {
         "session": session, "name": name, "payload": payload, "call": "c" + number, "exec": "p1", "timeout_ms": 30000,
     }})

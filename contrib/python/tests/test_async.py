@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AsyncSandbox: the same, awaited."""
+"""AsyncSandbox, the asynchronous face of Sandbox."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_thousand_commands_at_once() -> None:
 def test_a_cancelled_task_kills_its_command() -> None:
     async def main(box: AsyncSandbox) -> None:
         async def cancel(call: "Coroutine[Any, Any, Any]") -> None:
-            """Once it has made the file "on"."""
+            """Waits until the command has made the file "on"."""
             task = asyncio.ensure_future(call)
             while not await box.files.exists("on"):
                 await asyncio.sleep(0.005)
@@ -88,12 +88,12 @@ def test_a_cancelled_run_is_the_one_that_ends() -> None:
         await until(is_on)
         fresh.cancel()
         await until(is_gone)
-        # One that waits for another, which goes on.
+        # Cancel a run that waits for another; the other continues.
         await box.files.remove("on")
         first = asyncio.ensure_future(box.python("import os\nopen('on', 'w').close()\nwhile not os.path.exists('go'): pass\n5"))
         await until(is_on)
         second = asyncio.ensure_future(box.python("y = 1"))
-        await asyncio.sleep(0)  # it is asked
+        await asyncio.sleep(0)  # the request is sent
         second.cancel()
         await box.files.write("go", "")
         assert (await first).check().result == "5"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who reads the replies: callers that wait, one after another, event loops, and the background thread."""
+"""The readers of replies: waiting callers, one after another, event loops, and the background thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holt.errors import ClosedError, HoltError
 
 
 class Played(Peer):
-    """The other end of a connection, and what that tells."""
+    """The fake other end of a connection, and the owner of the connection."""
 
     def __init__(self) -> None:
         ours, self.socket = socket.socketpair()
@@ -53,7 +53,7 @@ class Played(Peer):
 
 @pytest.fixture(autouse=True)
 def place() -> None:
-    """No session is made here."""
+    """These tests make no session."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def played() -> Iterator[Played]:
 
 
 def waits(request: Request, got: "List[Any]") -> threading.Thread:
-    """A thread that waits; in the end got has the result, or the error."""
+    """Starts a thread that waits for a reply, and puts the result or error into got."""
 
     def wait() -> None:
         try:
@@ -202,7 +202,7 @@ def test_a_reader_whose_connection_is_closed(played: Played) -> None:
 
 @pytest.mark.parametrize("bytes_before", (0, 20))
 def test_a_reader_that_is_interrupted_loses_nothing(played: Played, bytes_before: int) -> None:
-    """Ctrl-C, also in the midst of a message."""
+    """Ctrl-C, even between two parts of a message."""
     own, other, got = played.ask("own"), played.ask("other"), []  # type: Request, Request, List[Any]
     reply = json.dumps({"id": other.number, "result": "theirs"}).encode() + b"\n"
 
@@ -225,7 +225,7 @@ def test_a_reader_that_is_interrupted_loses_nothing(played: Played, bytes_before
 
 
 def test_an_interrupt_at_any_moment_leaves_the_connection_whole(played: Played) -> None:
-    """A server answers at once, while a timer interrupts."""
+    """The server replies at once, while a timer interrupts the caller."""
 
     def serve() -> None:
         for line in played.lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SDK limits how much of a file or a listing it reads into memory, so a sandbox can't fill that of the host."""
+"""Limits of the SDK for files and listings in memory, so that a sandbox cannot fill the host's memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPARSE = f"truncate -s {HUGE} {{0}}; printf begin | dd of={{0}} conv=notrunc sta
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """At most 512 MiB more than there is."""
+    """Limits the address space to 512 MiB more than now."""
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -82,7 +82,7 @@ def test_the_limit_is_the_last_size_that_is_read(box: Sandbox, size: int) -> Non
     assert box.mount.download("f", max_bytes=size).buffer() == data
     if size > 0:
         for read in (box.files.read, box.files.read_bytes, box.mount.download):
-            with pytest.raises(LimitError, match=f"{size} bytes; {size - 1} are"):
+            with pytest.raises(LimitError, match=f"{size} bytes; at most {size - 1} are"):
                 read("f", max_bytes=size - 1)  # type: ignore[operator]
 
 
@@ -96,7 +96,7 @@ def test_a_limit_is_a_number_of_bytes(box: Sandbox, wrong: object) -> None:
 
 
 def test_a_file_that_grows_meanwhile_is_bounded(box: Sandbox) -> None:
-    """It is larger by the time that its fd is read."""
+    """The file grows between the first reply and the read of its descriptor."""
     box.bash(f"truncate -s {MIB} f").check()
     opened = type(box.files)._opened
 
@@ -123,7 +123,7 @@ def test_a_stream_takes_any_size_in_little_memory(sparse: Sandbox, little_memory
 def test_a_stream_that_is_left_holds_no_fd(box: Sandbox) -> None:
     box.files.write("f", os.urandom(3 * MIB))
     before = set(os.listdir("/proc/self/fd"))
-    streams = [box.files.stream("f") for _ in range(40)]  # more than there are transfers at a time
+    streams = [box.files.stream("f") for _ in range(40)]  # more than the limit of concurrent transfers
     assert all(len(next(stream)) == MIB for stream in streams)
     assert box.files.read_bytes("f") == b"".join(box.files.stream("f", 12345))
     for stream in streams:

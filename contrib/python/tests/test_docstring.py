@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is told of a tool and its parameters: docstrings, and what Annotated says."""
+"""Descriptions of tools and parameters for a model, from docstrings and Annotated."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_annotated_says_it_first() -> None:
 
 
 def test_annotated_in_what_a_typed_dict_says_of_a_field() -> None:
-    """Of those that this Python has."""
+    """Tests the TypedDict qualifiers that this Python has."""
     said = Annotated[int, "Bytes."]
     forms = [getattr(typing, name) for name in ("Required", "NotRequired", "ReadOnly") if hasattr(typing, name)]
     for hint in (said, *(form[said] for form in forms)):
@@ -246,7 +246,7 @@ def test_what_is_too_long_is_cut() -> None:
 
 
 def wide(count: int, text: str) -> Any:
-    """A function of so many parameters, each with that text."""
+    """Makes a function with count parameters, each with the same description."""
     names = [f"a{n}" for n in range(count)]
     space: Dict[str, Any] = {}
     exec(f"def wide({', '.join(f'{name}: int = 0' for name in names)}): ...", space)
@@ -257,7 +257,7 @@ def wide(count: int, text: str) -> Any:
 @pytest.mark.usefixtures("bridge")
 class TestBridge:
     def test_no_docstring_is_refused(self, box: Sandbox) -> None:
-        """Where it is too long, or says what no message may have."""
+        """Tests texts that are too long, or have characters that no message may contain."""
         def tool(a: int = 1) -> int:
             return a
 

@@ -76,7 +76,7 @@ def test_finding(box: Sandbox) -> None:
 
 @pytest.fixture
 def site(place: Path) -> "object":
-    """A web server on the loopback."""
+    """A web server on the loopback interface."""
     (place / "page file.txt").write_text("from the web")
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(place))
     handler.log_message = lambda *_: None  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ def test_what_was_downloaded_can_be_saved(box: Sandbox, place: Path, monkeypatch
 
 @pytest.fixture
 def planted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
-    """A program in the workspace, where a command has made links to what is the program's own, and a FIFO."""
+    """The program runs in the workspace, in which a command has made symlinks to the program's files, and a FIFO."""
     workspace, own = place / "workspace", place / "own"
     for directory in (workspace, own):
         directory.mkdir()
@@ -177,30 +177,30 @@ def planted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
 def test_what_is_saved_goes_through_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
     file = planted.mount.download("r")
     for target in (None, "d", "dir", "d/new", "d/deep/new", "dir/r", place / "workspace" / "r", "../own/to-workspace/r"):
-        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+        with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
             file.save(target)
     with pytest.raises(UsageError):
         planted.mount.download("dangling").save()
-    assert planted.mount.download("fifo").save().read_text() == "evil\n"  # and waits for nobody
+    assert planted.mount.download("fifo").save().read_text() == "evil\n"  # and does not block
     assert file.save("dir/more/x").read_text() == "evil\n" and file.save("dir/more") == Path("dir/more/r")
     assert file.save(place / "own" / "to-workspace" / "y") and Path("y").read_text() == "evil\n"
 
 
 def test_no_link_is_followed_in_a_workspace_that_was_renamed(planted: Sandbox, place: Path) -> None:
-    """By another sandbox, for one: the program's working directory goes along."""
+    """Another sandbox can rename it, for example. The program's working directory moves with it."""
     (place / "workspace").rename(place / "moved")
     for target in (None, "d/new", place / "moved" / "d" / "new"):
-        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+        with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
             planted.mount.download("r").save(target)
-    with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+    with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
         planted.mount.upload("d/rc")
 
 
 def test_what_is_uploaded_is_found_through_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
     for source in ("r", "d/rc", Path("dir/r"), (Path.cwd() / "r").as_uri()):
-        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+        with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
             planted.mount.upload(source)
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         planted.mount.upload("fifo")
     Path("plain").write_text("fine")
     for source in ("plain", place / "own" / "to-workspace" / "plain", Path("plain").absolute().as_uri()):
@@ -221,9 +221,9 @@ def test_a_link_of_the_host_s_leads_to_no_link_of_the_session_s(planted: Sandbox
     (links / "loop").symlink_to("loop")
     file = planted.mount.download("r")
     for path in ("file", "by", "below/rc", "new"):
-        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+        with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
             planted.mount.upload(links / path)
-        with pytest.raises(UsageError, match="is a link in a directory that the session can write"):
+        with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
             file.save(links / path)
     Path("plain").write_text("fine")
     planted.mount.upload(links / "plain")

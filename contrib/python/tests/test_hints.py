@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types that tools have: schemas, and values from JSON."""
+"""Type hints of tools: their schemas, and values from JSON."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_what_partial_has_given_is_not_for_code_inside() -> None:
     tool = Tool.of(functools.partial(read, root="/mine"))
     assert (tool.name, tool.description, list(tool.input_schema["properties"])) == ("read", "Reads.", ["path"])
     assert tool.handler({"path": "a"}) == "/mine/a"
-    with pytest.raises(ToolError, match="no parameter 'root'"):
+    with pytest.raises(ToolError, match="parameter 'root' does not exist"):
         tool.handler({"path": "a", "root": "/"})
 
 
@@ -232,7 +232,7 @@ def test_what_json_has_nothing_like_says_where() -> None:
 
     with pytest.raises(ValueError, match="store: parameter content: JSON has nothing like bytes; take text"):
         Tool.of(store)
-    with pytest.raises(ValueError, match="fetch: what it returns: JSON has nothing like complex"):
+    with pytest.raises(ValueError, match="fetch: the result: JSON has nothing like complex"):
         Tool.of(fetch)
     with pytest.raises(ValueError, match="walk: a hint can't be resolved"):
         Tool.of(walk)

@@ -67,7 +67,7 @@ def test_files_and_a_snapshot_are_too_much() -> None:
         LocalSandbox(snapshot=b"garbage").bash("true")
     with pytest.raises(ValueError):
         LocalSandbox(preset="none")
-    with pytest.raises(TypeError, match="a file is str, bytes or pathlib.Path, not int"):
+    with pytest.raises(TypeError, match="a file must be str, bytes or pathlib.Path, not int"):
         LocalSandbox(files={"a": 1})  # type: ignore[dict-item]
 
 
@@ -129,12 +129,12 @@ def test_who_gives_up_while_it_is_made_does_so_alone() -> None:
 
 
 def test_without_holt(local: LocalSandbox) -> None:
-    """All that fails is a LocalSandboxError, as programs expect it."""
+    """Every failure is a LocalSandboxError, as programs expect."""
     local.execute_python("x = 1")
     serve = local._box._server._process
     serve.kill()
     serve.wait()
-    with pytest.raises(SubprocessCrashed):  # its keeper answers until it notices, too
+    with pytest.raises(SubprocessCrashed):  # the keeper may still reply until it notices
         until(lambda: local.execute_python("1") and None, "it is seen")
     for use in (
         lambda: local.execute_python("1"), lambda: local.execute_python("1", toolset=[lookup]), lambda: local.bash("true"),
@@ -142,7 +142,7 @@ def test_without_holt(local: LocalSandbox) -> None:
     ):
         with pytest.raises(SubprocessCrashed):
             use()
-    with pytest.raises(LocalSandboxError, match="there is no program /nothing/holt(.|\\n)*Build and install"):
+    with pytest.raises(LocalSandboxError, match="the program /nothing/holt was not found(.|\\n)*Build and install"):
         LocalSandbox(holt="/nothing/holt").bash("true")
 
 
@@ -155,7 +155,7 @@ def test_bash(local: LocalSandbox) -> None:
     assert (done.stdout, done.stderr, done.exit_code) == ("out\n", "err\n", 0) and done.duration_ms > 0
     local.bash("cd /tmp; export X=1; x=1; echo kept > kept.txt")
     assert local.bash("pwd; echo [$X$x]").stdout == "/data\n[]\n"
-    assert local.bash("echo $LC_ALL").stdout == "C.UTF-8\n"  # errors are told by their text
+    assert local.bash("echo $LC_ALL").stdout == "C.UTF-8\n"  # errors are recognised by their text
 
 
 @pytest.mark.parametrize("command, kind, path", [
@@ -318,7 +318,7 @@ def test_files(local: LocalSandbox) -> None:
     ("bash", (3,)), ("execute_python", (b"1",)), ("write_file", ("f", b"x")), ("write_file_bytes", ("f", "x")),
 ])
 def test_what_is_of_another_type_is_told(method: str, arguments: "tuple[object, ...]", local: LocalSandbox) -> None:
-    kinds = "is (str|bytes), not (int|str|bytes)"
+    kinds = "must be (str|bytes), not (int|str|bytes)"
     with pytest.raises(TypeError, match=kinds):
         getattr(local, method)(*arguments)
     with pytest.raises(TypeError, match=kinds):
@@ -336,9 +336,9 @@ def test_kv(local: LocalSandbox) -> None:
     local.kv.delete("k")
     local.kv.delete("k")
     assert local.kv.get("k") is None and local.history() == [] and local.list_files("/data") == []
-    with pytest.raises(TypeError, match="a value is str, not int"):
+    with pytest.raises(TypeError, match="a value must be str, not int"):
         local.kv.set("k", 1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="a key is str, not bytes"):
+    with pytest.raises(TypeError, match="a key must be str, not bytes"):
         asyncio.run(local.kv.aset(b"k", "1"))  # type: ignore[arg-type]
 
 
@@ -507,7 +507,7 @@ class TestBridge:
         with pytest.raises(ValueError, match=re.escape(words)):
             local.execute_python("1", toolset=bad)
         for toolset in (lookup, {"lookup": lookup}):
-            with pytest.raises(TypeError, match="a toolset is a list of callables or a PythonToolset"):
+            with pytest.raises(TypeError, match="a toolset must be a list of callables or a PythonToolset"):
                 local.execute_python("1", toolset=toolset)  # type: ignore[arg-type]
         call = "from host_tools import call\nprint(call('lookup', {'name': 'a', 'limit': 1}))"
         assert local.execute_python(call, toolset=[lookup]).stdout == "['a']\n"

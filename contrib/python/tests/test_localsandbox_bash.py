@@ -177,7 +177,7 @@ def test_both_names_in_one_program_of_python(local: LocalSandbox, how: str, code
 
 
 def test_a_thousand_names_and_both_of_one(strict: LocalSandbox) -> None:
-    """What looks after the names is not the program's: its commands are not counted."""
+    """Commands that make symlinks for names are not counted, because they do not belong to the program."""
     strict.bash("seq -f n%g 1000 | xargs touch; seq -f /m%g 500 | xargs touch")
     assert strict.bash("echo a > /x; cat /data/x").stdout == "a\n"
     assert strict.bash("ls / | grep -c ^n; ls /data | grep -c ^m").stdout == "1000\n500\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SDK's own methods, for who looks at them: hints, signatures, help(), and as tools."""
+"""Introspection of the SDK's methods: hints, signatures, help(), and their use as tools."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_methods_look_as_they_are_called(box: Sandbox) -> None:
     assert Sandbox.bash(box, "echo hello").stdout == "hello\n"
     text = pydoc.plain(pydoc.render_doc(Sandbox.bash))
     assert "bash(self, command: 'str', *, cwd:" in text and "-> 'Result'" in text and "Runs a line of bash" in text
-    assert "keep        \"head\" or \"tail\"" in pydoc.plain(pydoc.render_doc(Sandbox))
+    assert "keep        the end of the output to keep" in pydoc.plain(pydoc.render_doc(Sandbox))
 
 
 @pytest.mark.usefixtures("bridge")

@@ -106,7 +106,7 @@ def test_what_an_earlier_program_has_left() -> None:
         assert process.read().text == "got this\n"
         assert box.process(ended.id).wait().exit_code == 3 and read_all(box.process(ended.id)) == ""
         assert process.kill() and process.wait().cause == "killed"
-        with pytest.raises(MissingError, match="no process 'p99'"):
+        with pytest.raises(MissingError, match="process 'p99' does not exist"):
             box.process("p99")
         box.remove()
     assert Sandbox.sessions() == []
@@ -151,7 +151,7 @@ def test_processes_and_sessions_awaited() -> None:
 def test_a_command_that_never_started_has_ended_with_its_start(
     holt: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The keeper, which ends with a sandbox that is stuck, need not be asked any more."""
+    """The keeper ends with a stuck sandbox, so no further request is needed."""
     with Sandbox("work") as box:
         box.bash("true").check()
         shown = subprocess.run([holt, "show", "work", "--json"], stdout=subprocess.PIPE, check=True).stdout

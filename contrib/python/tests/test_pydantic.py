@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of pydantic as what tools take and give: version 2 played, the real one of whichever version is there."""
+"""Models of pydantic as parameters and results of tools: a fake version 2, and the installed version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Kind(str, enum.Enum):
 
 
 def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Played: what is used of its models, version 2."""
+    """A fake pydantic 2, with the used parts of its models."""
 
     class BaseModel:
         def __init__(self, **values: Any) -> None:
@@ -28,7 +28,7 @@ def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
     class User(BaseModel):
         @classmethod
         def model_json_schema(cls, mode: str) -> Any:
-            if mode == "serialization":  # with what is computed
+            if mode == "serialization":  # includes computed fields
                 return {"title": "User", "type": "object", "properties": {"age": {"title": "Age", "type": "integer"}}}
             assert mode == "validation"
             return {

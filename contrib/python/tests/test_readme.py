@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S
 
 
 def shown(example: str) -> List[str]:
-    """The comments behind its calls of print(): what these print."""
+    """Returns the comments behind calls of print(), which are the expected output."""
     return re.findall(r"^ *print\(.*\)  # (.*)$", example, re.M)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classes of results are as the OpenRPC document says: a member that holt adds, renames or makes null shows here."""
+"""The classes of results agree with the OpenRPC document. These tests notice fields that holt adds, renames or makes
+null."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from holt.process import ProcessInfo
 from holt.results import Denial, PythonError, PythonResult, Result, Usage, python_result_of, result_of
 from holt.rows import AuditRow, HistoryRow, SessionInfo
 
-TEXTS = {"stdout_bytes": "stdout", "stderr_bytes": "stderr"}  # bytes here, text there
+TEXTS = {"stdout_bytes": "stdout", "stderr_bytes": "stderr"}  # bytes in the class, text in the schema
 
-# Each class, its schema, its fields that are called otherwise there, and the members of the schema that it leaves out.
+# Each class, its schema, its fields with another name in the schema, and the members of the schema that it leaves out.
 CLASSES: "Tuple[Tuple[Type[Any], str, Mapping[str, str], set[str]], ...]" = (
     (Usage, "Usage", {}, set()),
     (Denial, "Denial", {}, set()),
@@ -45,7 +46,7 @@ def document(holt: str) -> Dict[str, Any]:
 
 
 def types_of(schema: Mapping[str, Any]) -> "set[str]":
-    """Names of JSON's types, or of a component."""
+    """Returns the names of JSON types, or the name of a component."""
     if "$ref" in schema:
         return {schema["$ref"].rpartition("/")[2]}
     if "oneOf" in schema:
@@ -55,7 +56,7 @@ def types_of(schema: Mapping[str, Any]) -> "set[str]":
 
 
 def fits(hint: Any, schema: Mapping[str, Any], has_default: bool) -> bool:
-    """Whether a field of that type can hold all that the schema allows. A default stands for null, too."""
+    """Whether a field of that type can hold all values that the schema allows. A default can also stand for null."""
     if hint is Any:
         return True
     wanted, origin = types_of(schema), typing.get_origin(hint)

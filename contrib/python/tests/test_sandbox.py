@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sandbox: commands, code, what lasts and what does not."""
+"""Sandbox: commands, code, and the lifetime of sessions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_input_of_any_length_the_command_need_not_read(box: Sandbox) -> None:
     data = os.urandom(1_000_000)
     assert box.bash("cat", stdin=data, output_max=1 << 20).stdout_bytes == data
     assert box.bash("wc -c", stdin=b"\0\xff\0").stdout == "3\n"
-    with pytest.raises(UsageError, match="content is text or bytes"):
+    with pytest.raises(UsageError, match="content must be text or bytes"):
         box.bash("touch started", stdin=["a"])  # type: ignore[arg-type]
     assert not box.files.exists("started") and not box.audit(kind="kill")
 
@@ -114,7 +114,7 @@ def test_a_line_is_no_list_and_a_list_no_line(box: Sandbox) -> None:
 
 
 def test_output_of_code_as_it_comes(box: Sandbox) -> None:
-    """The code waits for what on_output makes."""
+    """The code waits for a file that on_output makes."""
     seen = []
 
     def on_output(chunk: Chunk) -> None:
@@ -198,7 +198,7 @@ def test_python_keeps_its_variables(box: Sandbox) -> None:
 def test_python_s_displays_and_timeout(box: Sandbox) -> None:
     code = "class P:\n def _repr_png_(self): return b'png'\nP()"
     assert box.python(code).images() == [b"png"]
-    for odd in ("a", "ä"):  # text of the code's own, and no base64
+    for odd in ("a", "ä"):  # text from the code, not base64
         result = box.python(f"class P:\n def _repr_png_(self): return {odd!r}\nP()")
         assert result.displays[0]["image/png"] == odd and result.images() == []
     late = box.python("y = 1\nwhile True: pass", timeout=0.3)
@@ -353,7 +353,7 @@ def test_who_is_interrupted_kills_what_he_waits_for(box: Sandbox) -> None:
 
 
 def test_ctrl_c_at_the_terminal_is_the_program_s_alone(holt: str) -> None:
-    """It goes to all of the foreground's process group: the server has to be there still for the session's end."""
+    """Ctrl-C reaches all processes of the foreground process group. The server must survive it, to end the session."""
     code = (
         "import os, time\nfrom holt import Sandbox\nbox = Sandbox()\nserver = box._server._process\n"
         "print(flush=True)\ntry: box.bash('sleep 1000')\n"
@@ -413,12 +413,12 @@ def test_a_result_names_the_path_for_which_the_session_was_stopped(tmp_path: Pat
 
 
 def double(number: int) -> int:
-    """Twice as much."""
+    """Doubles a number."""
     return 2 * number
 
 
 def keepers(name: str) -> List[str]:
-    """The state of the session's keeper, if it lives."""
+    """Returns the state of the session's keeper, if it runs."""
     states = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -428,7 +428,7 @@ def keepers(name: str) -> List[str]:
 
 
 def replace_config(box: Sandbox, workspace: Path) -> None:
-    """While nothing runs in the session, whose keeper then ends."""
+    """The session has no running process, so its keeper ends."""
     for _ in range(3):
         until(lambda: keepers(box.name) == ["S"], "the keeper has looked, and waits")
         time.sleep(0.02)
@@ -488,12 +488,12 @@ def test_a_timeout_is_a_number(box: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("settings, why", (
-    ({"read_only": "/opt"}, "read_only is a list"), ({"read_write": "/opt"}, "read_write is a list"),
-    ({"tools": print}, "tools is a list"),
-    ({"tools": 5}, "tools is a list, not 5"), ({"env": {"A=B": "c"}}, "without \"=\""), ({"env": {1: "c"}}, "without \"=\""),
+    ({"read_only": "/opt"}, "read_only must be a list"), ({"read_write": "/opt"}, "read_write must be a list"),
+    ({"tools": print}, "tools must be a list"),
+    ({"tools": 5}, "tools must be a list, not 5"), ({"env": {"A=B": "c"}}, "without \"=\""), ({"env": {1: "c"}}, "without \"=\""),
     ({"env": {"A": None}}, "env.'A'. is None"),
-    ({"env": ["A=c"]}, "env is a dict"), ({"policy": ["strict"]}, "policy is a preset's name"),
-    ({"workspace": 5}, "workspace is a directory's path"), ({"workspace": ""}, "workspace is a directory's path"),
+    ({"env": ["A=c"]}, "env must be a dict"), ({"policy": ["strict"]}, "policy must be a preset's name"),
+    ({"workspace": 5}, "workspace must be the path of a directory"), ({"workspace": ""}, "workspace must be the path of a directory"),
     ({"name": ""}, "can't be the name"),
 ))
 def test_settings_that_are_something_else(settings: "dict[str, Any]", why: str) -> None:
@@ -528,7 +528,7 @@ def test_settings_are_whatever_can_be_gone_through(holt: str, tmp_path: Path) ->
 
 def test_tools_of_a_call_are_a_list(box: Sandbox) -> None:
     for call in (box.bash, box.python):
-        with pytest.raises(UsageError, match="tools is a list"):
+        with pytest.raises(UsageError, match="tools must be a list"):
             call("1", tools="one")
 
 

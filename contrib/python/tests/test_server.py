@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection, against a server that is played: what a real one does rarely."""
+"""The connection with a fake server, for events that are rare with a real one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Fake = Callable[[str], Server]
 
 
 def ask(server: Server, method: str, **params: object) -> Any:
-    """Rather fails than hangs."""
+    """Fails instead of hanging."""
     return server.submit(method, params).result(60)
 
 
@@ -121,7 +121,7 @@ def test_results_say_what_a_full_disk_could_not_record(fake: Fake) -> None:
 
 
 def test_no_more_is_asked_at_once_than_is_answered(fake: Fake) -> None:
-    """A real server takes 256 requests that wait for their answer."""
+    """A real server takes at most 256 unanswered requests."""
     server = fake(
         "import os, select\n"
         "asked, buffer, most = [], b'', 0\n"
@@ -149,7 +149,7 @@ def test_what_can_t_be_sent_is_an_error_at_once(fake: Fake) -> None:
     for _ in range(63):
         nested = [nested]
     for wrong, why in (
-        ({"a": [float("nan")]}, "nan is no number"), (2**53, "past 2\\^53 - 1"), ({1: 2}, "1 is no text"), (nested, "more than 64"),
+        ({"a": [float("nan")]}, "JSON has no number nan"), (2**53, "past 2\\^53 - 1"), ({1: 2}, "1 must be text"), (nested, "more than 64"),
     ):
         with pytest.raises(UsageError, match=why):
             ask(server, "x", wrong=wrong)
@@ -178,7 +178,7 @@ def test_writers_do_not_mix(fake: Fake) -> None:
 def handlers(server: Server, *tools: Tool) -> None:
     for each in tools:
         Tools.of(server).put("s", each)
-        server._start().want(1)  # as what tools.register had been answered
+        server._start().want(1)  # a reply to tools.register does the same
 
 
 def test_tools_are_called_side_by_side(fake: Fake) -> None:
@@ -224,7 +224,7 @@ def test_what_a_tool_raises(fake: Fake) -> None:
         "internal_error", "permission_error", "permission_error", "internal_error", "internal_error",
     ]
     assert errors[0]["message"] == "KeyError: 'key'" and errors[1]["message"] == "not you"
-    assert "no form in JSON" in errors[3]["message"] and "1048576" in errors[4]["message"]
+    assert "be converted to JSON" in errors[3]["message"] and "1048576" in errors[4]["message"]
 
 
 def test_a_coroutine_is_cancelled(fake: Fake) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed callables as tools: schemas from hints, values by them, and calls from inside."""
+"""Typed callables as tools: schemas and values by their hints, and calls from inside."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_values_become_what_the_hint_says() -> None:
     assert to_json({"p": Point(1), "c": [Color.BLUE], "t": (1, 2)}) == {
         "p": {"x": 1, "y": 0, "tags": []}, "c": ["blue"], "t": [1, 2],
     }
-    with pytest.raises(ValueError, match="no form"):
+    with pytest.raises(ValueError, match="be converted to JSON"):
         to_json(object())
     with pytest.raises(ValueError, match="nothing like"):
         schema_of(bytes)
@@ -101,7 +101,7 @@ class Counter:
 
 
 async def later(text: str, color: Color = Color.RED) -> Dict[str, str]:
-    """Waits first."""
+    """Adds two numbers after a pause."""
     await asyncio.sleep(0.01)
     return {"text": text, "color": color.value}
 
@@ -182,7 +182,7 @@ class TestBridge:
 
         with Sandbox(tools=[give, fail]) as box:
             box.python(USE)
-            for key, why in (("nan", "nan is no number"), ("nul", "a NUL"), ("half", "half of a surrogate pair"), ("big", "2^53 - 1")):
+            for key, why in (("nan", "JSON has no number nan"), ("nul", "a NUL"), ("half", "half of a surrogate pair"), ("big", "2^53 - 1")):
                 error = box.python(f"call('give', {{'key': {key!r}}})").error
                 assert error and error.message.startswith("[internal_error] the tool's result: ") and why in error.message
             error = box.python("call('fail', {})").error
@@ -231,7 +231,7 @@ class TestBridge:
 
 
 def tool_call(number: str, session: str, call: str) -> str:
-    """What the played server says."""
+    """Messages of a fake server."""
     params = {"session": session, "name": "slow", "payload": {}, "call": call, "exec": "p1", "timeout_ms": 30000}
     return f"say({{'id': {number!r}, 'method': 'tool.call', 'params': {params!r}}})"
 
@@ -251,7 +251,7 @@ def slow_tool(go: threading.Event, called: "list[int]") -> Tool:
 
 
 def test_each_session_counts_its_own_calls(fake: Callable[..., Server]) -> None:
-    """What one session, or the code in it, has cancelled is no other's call."""
+    """A session, or code in it, can cancel only its own calls."""
     go, called = threading.Event(), []  # type: threading.Event, list[int]
     server = fake("\n".join([
         BEGIN, tool_call("ta", "a", "c1"), tool_call("tb", "b", "c1"), CANCEL.format("a", "c1"), DONE, NEXT_ANSWER,
@@ -264,7 +264,7 @@ def test_each_session_counts_its_own_calls(fake: Callable[..., Server]) -> None:
 
 
 def test_calls_that_are_given_up_do_not_pile_up(fake: Callable[..., Server]) -> None:
-    """Code inside that calls, and hangs up, again and again, while all threads are busy."""
+    """Code inside calls tools and disconnects again and again, while all threads are busy."""
     go, called = threading.Event(), []  # type: threading.Event, list[int]
     server = fake("\n".join([
         BEGIN, *(tool_call(f"t{n}", "a", f"c{n}") for n in range(THREADS)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For programs written for the package localsandbox: only the import line is another.
+"""Runs programs that were written for the package localsandbox. Change only the import line:
 
     from holt.localsandbox import LocalSandbox
 """

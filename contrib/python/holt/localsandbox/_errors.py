@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which exception a command's stderr stands for."""
+"""Chooses an exception from the stderr of a failed command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED = r"""(?:(?P<quote>['"])(?P<quoted>(?:(?!(?P=quote)).)+)(?P=quote)|[`â€˜â
 
 
 def _forms(reason: str) -> "tuple[re.Pattern[str], ...]":
-    """How programs name a file beside the reason."""
+    """Returns patterns of messages in which programs name a file with the reason."""
     why = rf"(?:\[Errno \d+\] )?(?:{reason})"
     return tuple(re.compile(each, re.M) for each in (
         # A traceback of Python's
@@ -40,7 +40,7 @@ _REFUSED_FORMS = _forms(_REFUSED)
 
 
 def _path_in(forms: "tuple[re.Pattern[str], ...]", text: str) -> Optional[str]:
-    """What the first message names; of two forms that it has, the one that comes first says more."""
+    """Returns the path in the first message that matches. If several forms match it, the first form is more precise."""
     found = [match for match in (each.search(text) for each in forms) if match]
     if not found:
         return None
@@ -49,7 +49,7 @@ def _path_in(forms: "tuple[re.Pattern[str], ...]", text: str) -> Optional[str]:
 
 
 def command_error(exit_code: int, stdout: str, stderr: str) -> CommandError:
-    """For a command that has failed."""
+    """Returns the exception for a failed command."""
     lines = stderr.strip().splitlines()
     message = lines[-1] if lines else f"the command ended with {exit_code}"
     path = _path_in(_MISSING_FORMS, stderr)
@@ -62,7 +62,10 @@ def command_error(exit_code: int, stdout: str, stderr: str) -> CommandError:
 
 
 def file_error(error: HoltError, path: str, missing: bool) -> LocalSandboxError:
-    """For a call about a file. missing: what fails for whatever reason is a file that is not there as it should."""
+    """Returns the exception for a failed call about a file.
+
+    missing  other errors become FileNotFoundError, too
+    """
     if isinstance(error, ClosedError):
         return SubprocessCrashed(str(error))
     text = f"{error.message}: {error.errno}" if error.errno else error.message

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/data is the root: which file of the session a path means, and what of the session a snapshot has.
+"""Makes /data the root: maps paths to files of the session, and makes snapshots.
 
-Theory of operation. /data/x and /x are one file. It lies where it was made, and names.bash puts a link to it at the
-other place whenever a line of bash begins and ends, and after Python; names.py does while Python runs. A call from here
-need not wait for that: it looks at both places.
+Theory of operation. /data/x and /x are one file. It stays at the place where it was made. names.bash puts a symlink to
+it at the other place before and after each line of bash, and after Python. While Python runs, names.py does. Calls from
+this module do not need the symlinks, because they look at both places.
 
-The names that the session's own root has are the system's. Those that a program may write to (SHARED) are in /data as
-well: /data/tmp/x is /tmp/x, but where the program has made a directory /data/tmp of its own. The others are two things:
-/lib is the system's, /data/lib the program's.
+Names in the session's original root belong to the system. Writable ones (SHARED) appear in /data, too: /data/tmp/x is
+/tmp/x, unless the program has made its own directory /data/tmp. For the other names, both places differ: /lib belongs
+to the system, and /data/lib to the program.
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ from ..files import FilesApi
 from ..sandbox import SandboxApi
 
 HERE = "/home/agent/.localsandbox"
-"""Where our scripts are, inside."""
+"""Directory of our scripts inside."""
 
 SCRIPTS = ("call.bash", "limits.bash", "names.bash")
 
 PYTHON = f"{HERE}/python"
-"""In PYTHONPATH of all that runs inside: names.py."""
+"""Directory of names.py, which is in the PYTHONPATH of all processes inside."""
 
 SNAPSHOT_MAX = 256 << 20
-"""Bytes of a snapshot's files, which are in this program's memory."""
+"""Maximum bytes of a snapshot's files, which must fit in this program's memory."""
 
 HOME = "/home/user"
 
 SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
-"""Of the system's names, those that a program may write to. A snapshot has them, of /home all but the session's own."""
+"""The system's names that a program may write to. A snapshot includes them, except the session's own /home/agent."""
 
 _STATE, _FILES = "state.json", "files.tar"
 
-# Of what the program has shut (chmod 000), tar could read nothing: it is opened for that long, and a snapshot has it open.
+# tar cannot read entries that the program has closed (chmod 000). They are opened while it runs, and are open in the
+# snapshot.
 PACK = r"""
 shopt -s dotglob nullglob; cd /; all=(); target=$1; shift
 for each in *; do [[ " $__LOCALSANDBOX_SYSTEM " == *" $each "* ]] || all+=("./$each"); done
@@ -57,7 +58,7 @@ for ((i = ${#opened[@]} - 1; i >= 0; i--)); do chmod "${opened[i]%% *}" "${opene
 
 
 class Names:
-    """The files of one sandbox, as steps."""
+    """The files of one sandbox. Methods are steps; see _operations.py."""
 
     def __init__(self, box: SandboxApi) -> None:
         self.box = box
@@ -66,7 +67,7 @@ class Names:
         self.links_stale = self.names_stale = False
 
     def prepare(self) -> "Steps[None]":
-        """In a session that is new."""
+        """Prepares a new session."""
         entries = yield from FilesApi.list.steps(self.files, "/")
         self.system = {each.name for each in entries}
         texts = {name: Path(__file__).with_name(name).read_text() for name in SCRIPTS}
@@ -85,19 +86,19 @@ class Names:
         }
 
     def settle(self, names: bool = False) -> "Steps[None]":
-        """Links are as they should be; with names, also those to what was written from here."""
+        """Updates the symlinks inside, if they are stale. With names, includes files that this module has written."""
         if self.links_stale or (names and self.names_stale):
             self.links_stale = self.names_stale = False
             yield from SandboxApi.exec.steps(self.box, ["bash", f"{HERE}/names.bash"], cwd="/")
 
     @staticmethod
     def parts(path: str) -> Tuple[List[str], bool]:
-        """Below the root, and whether it is spelled with /data or relative to it."""
+        """Returns the parts of a path below the root, and whether it starts with /data or is relative."""
         parts = [p for p in posixpath.normpath(posixpath.join("/data", path)).split("/") if p]
         return (parts[1:], True) if parts[:1] == ["data"] else (parts, False)
 
     def place(self, path: str) -> "Steps[str]":
-        """Where the file is, or would be."""
+        """Returns the real path of a file, or the one that it would get."""
         yield from self.settle()
         parts, by_data = self.parts(path)
         if not parts:
@@ -117,7 +118,7 @@ class Names:
         return f"{roots[0]}/" + "/".join(parts)
 
     def _has_own(self, name: str) -> "Steps[bool]":
-        """Whether /data/NAME is the program's own, and no link to the system's."""
+        """Whether /data/NAME belongs to the program, and is not a symlink to the system's name."""
         try:
             return (yield from FilesApi.stat.steps(self.files, f"/data/{name}", follow=False)).type != "link"
         except MissingError:
@@ -148,7 +149,7 @@ class Names:
             if place == "/home":
                 return bool((yield from self.list("/home")))
             return (yield from FilesApi.exists.steps(self.files, place))
-        except UsageError:  # a name that no file can have, or one below what may not be entered
+        except UsageError:  # an invalid name, or one below a closed directory
             return False
 
     def delete(self, path: str) -> "Steps[None]":
@@ -165,13 +166,13 @@ class Names:
     # --- snapshots ---
 
     def pack(self) -> "Steps[bytes]":
-        """A tar of all that the program has made."""
+        """Returns a tar archive of all files that the program has made."""
         yield from self.settle(names=True)
         path = f"{HERE}/{secrets.token_hex(8)}.tar"
         argv = ["bash", "-c", PACK, "bash", path, *(name for name in SHARED if name in self.system)]
         result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/", env=self.environment())
         if not result.ok:
-            raise HoltError(f"the files can't be packed: {result}")
+            raise HoltError(f"cannot pack the files: {result}")
         try:
             return (yield from FilesApi.read_bytes.steps(self.files, path, max_bytes=SNAPSHOT_MAX))
         finally:
@@ -180,17 +181,17 @@ class Names:
     def unpack(self, data: bytes) -> "Steps[None]":
         path = f"{HERE}/{secrets.token_hex(8)}.tar"
         yield from FilesApi.write.steps(self.files, path, data)
-        # Directories of the system's are there and stay as they are.
+        # Existing directories of the system are not changed.
         argv = ["tar", "-xpf", path, "-C", "/", "--no-overwrite-dir", "--no-same-owner"]
         result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/")
         yield from FilesApi.remove.steps(self.files, path)
         if not result.ok:
-            raise HoltError(f"the snapshot can't be unpacked: {result}")
+            raise HoltError(f"cannot unpack the snapshot: {result}")
         self.links_stale = True
 
 
 def pack_snapshot(files: bytes, state: Any) -> bytes:
-    """A tar of the files' tar and the rest, which is JSON."""
+    """Returns a tar archive of the files' archive and of the other state as JSON."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
         for name, data in ((_STATE, json.dumps(state).encode()), (_FILES, files)):
@@ -201,7 +202,7 @@ def pack_snapshot(files: bytes, state: Any) -> bytes:
 
 
 def unpack_snapshot(snapshot: bytes) -> Tuple[bytes, Dict[str, Any]]:
-    """Raises ValueError where it is none."""
+    """Returns the files' archive and the other state. Raises ValueError for invalid data."""
     try:
         with tarfile.open(fileobj=io.BytesIO(snapshot), mode="r:gz") as archive:
             parts = {}
@@ -213,18 +214,18 @@ def unpack_snapshot(snapshot: bytes) -> Tuple[bytes, Dict[str, Any]]:
                     raise ValueError(f"it has more than {SNAPSHOT_MAX} bytes")
         state = json.loads(parts[_STATE])
         if state["holt_localsandbox"] != 1:
-            raise ValueError(f"of version {state['holt_localsandbox']}")
+            raise ValueError(f"its version is {state['holt_localsandbox']}, not 1")
     except (tarfile.TarError, KeyError, EOFError, OSError, ValueError, AssertionError) as error:
-        raise ValueError(f"this is no snapshot of a LocalSandbox: {error}") from error
+        raise ValueError(f"this is not a snapshot of a LocalSandbox: {error}") from error
     return parts[_FILES], state
 
 
 def seed_bytes(content: Any) -> bytes:
-    """Of what files={...} takes: text, bytes, or a file of the host by its Path."""
+    """Returns the bytes of a value in files={...}: text, bytes, or the Path of a host file."""
     if isinstance(content, Path):
         return content.read_bytes()
     if isinstance(content, str):
         return content.encode()
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
-    raise TypeError(f"a file is str, bytes or pathlib.Path, not {type(content).__name__}")
+    raise TypeError(f"a file must be str, bytes or pathlib.Path, not {type(content).__name__}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types that everything else stands on."""
+"""Basic types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JsonValue = Union[None, bool, int, float, str, List[Any], Dict[str, Any]]
 
 
 class ExecutionPreset(str, Enum):
-    """What one bash() may do."""
+    """The limits of one bash()."""
 
     STRICT = "strict"
     NORMAL = "normal"
@@ -19,7 +19,7 @@ class ExecutionPreset(str, Enum):
 
     @property
     def loop_iterations(self) -> int:
-        """Of one loop."""
+        """Maximum iterations of one loop."""
         return {"strict": 100, "normal": 1000, "permissive": 10000}[self.value]
 
     @property
@@ -28,7 +28,7 @@ class ExecutionPreset(str, Enum):
 
 
 class PythonRuntime(str, Enum):
-    """Taken, and makes no difference: the interpreter is the host's python3."""
+    """Accepted and ignored: the interpreter is always the host's python3."""
 
     PYODIDE = "pyodide"
     MONTY = "monty"
@@ -44,7 +44,8 @@ class BashResult:
 
 @dataclass(frozen=True)
 class PythonResult:
-    """error says what has ended the code, "NameError: name 'x' is not defined"; stderr has the traceback as well."""
+    """error is the exception that ended the code, such as "NameError: name 'x' is not defined". stderr includes the
+    traceback."""
 
     stdout: str
     stderr: str
@@ -54,7 +55,7 @@ class PythonResult:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """Times in ms since 1970; completed_at None where it was not completed."""
+    """A call in the history. Times are in milliseconds since 1970; completed_at is None if the call did not complete."""
 
     id: int
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a LocalSandbox raises."""
+"""Exceptions of a LocalSandbox."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = [
 
 
 class LocalSandboxError(Exception):
-    """All of these."""
+    """The base class of all exceptions here."""
 
 
 class CommandError(LocalSandboxError):
-    """A command has ended with another exit code than 0."""
+    """A command ended with an exit code other than 0."""
 
     def __init__(self, message: str, exit_code: int = 1, stdout: str = "", stderr: str = "") -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class CommandError(LocalSandboxError):
 
 
 class FileNotFoundError(CommandError):
-    """There is no file path."""
+    """The file path does not exist."""
 
     def __init__(
         self, message: str, exit_code: int = 1, stdout: str = "", stderr: str = "", path: Optional[str] = None
@@ -34,7 +34,7 @@ class FileNotFoundError(CommandError):
 
 
 class PermissionError(CommandError):
-    """The file path may not be used so."""
+    """The access to the file path is not permitted."""
 
     def __init__(
         self, message: str, exit_code: int = 1, stdout: str = "", stderr: str = "", path: Optional[str] = None
@@ -44,7 +44,7 @@ class PermissionError(CommandError):
 
 
 class TimeoutError(LocalSandboxError):
-    """It took longer than timeout_ms."""
+    """A call took longer than timeout_ms milliseconds."""
 
     def __init__(self, message: str, timeout_ms: int = 0) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class TimeoutError(LocalSandboxError):
 
 
 class SubprocessCrashed(LocalSandboxError):
-    """The sandbox, or its interpreter, has ended; signal is the one that did it, where it is known."""
+    """The sandbox or its interpreter has ended. signal is the signal that ended it, if known."""
 
     def __init__(self, message: str, signal: Optional[int] = None) -> None:
         super().__init__(message)
@@ -60,9 +60,11 @@ class SubprocessCrashed(LocalSandboxError):
 
 
 class ExecutionLimitError(LocalSandboxError):
-    """A preset's limit is passed: limit_type is "loop_iterations" or "command_count", limit_value its value.
+    """A limit of the preset was exceeded.
 
-    stdout and stderr are what was printed until then.
+    limit_type      "loop_iterations" or "command_count"
+    limit_value     the value of the limit
+    stdout, stderr  the output before the end
     """
 
     def __init__(

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# Counts what bash does; each bash of a call reads it first (BASH_ENV).
+# Counts commands and loop iterations. Each bash of a call reads this file first (BASH_ENV).
 #
-# Theory of operation. The DEBUG trap, which functions and subshells inherit (set -T), is run before each command. It
-# takes one byte of a pipe that all bashes of the call share: commands are counted wherever they run.
+# Theory of operation. The DEBUG trap runs before each command. Functions and subshells inherit it (set -T). It takes one
+# byte from a pipe that all bash processes of the call share, so commands are counted in all of them.
 #
-# Loops are told by what recurs. The trap keeps the way it has come by: the places (depth of functions, line, text)
-# that it has passed. A place that is on that way already is the head of a loop, which has gone round: it is counted,
-# and the way behind it is forgotten, with the counts of loops within. So each loop is counted by itself, and afresh
-# when it starts again. Where a function returns its places go. What is taken for a loop and is none are equal commands
-# in one line.
+# The trap recognises loops by repetition. It records a path of places, each of which is a depth of functions, a line
+# and a text. A place that is already on the path is the head of a loop that has gone round. Its iterations are counted,
+# and the places behind it are forgotten, with the counts of inner loops. So each loop has its own count, which starts
+# again with the loop. When a function returns, its places are removed. Equal commands in one line are wrongly taken for
+# a loop.
 #
-# bash looks for a variable in every function that is under way, so that what a step costs grows with their depth. Past
-# DEEP of them only commands are counted: what recurs without an end comes to its limit all the same, and in time.
+# bash looks up a variable in every active function, so a step takes longer at greater depth. Beyond a depth of DEEP,
+# only commands are counted. Endless recursion then still reaches the limit of commands, and in reasonable time.
 #
-# Besides, a name that the command spells as /data/NAME and that is there as /NAME, or the other way round, gets its
-# link before the command looks for it (names.bash says why).
+# The trap also makes symlinks: if the command names /data/NAME and only /NAME exists, or vice versa, the symlink is
+# made before the command looks for it. See names.bash.
 #
-# It is for runaway scripts: code that wants to get rid of the trap will. The session's limits hold in any case.
+# This stops runaway scripts. Code that wants to remove the trap can do so; the session's limits still hold.
 
 if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 	declare -A __localsandbox_at=()
@@ -28,30 +28,30 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 		kill -KILL 0
 	}
 
-	# Each NAME of a spelled /NAME or /data/NAME that only the other place has. Of the system's, /data has those that a
-	# program may write to, once they are spelled so.
+	# Makes the symlink for each /NAME or /data/NAME in a text that exists only at the other place. The system's writable
+	# names get one in /data once a command names them there.
 	__localsandbox_link() {
 		local - IFS=$' \t\n"\'=:<>(),;&|' word name one other
 		set -f
-		for word in $1; do # in a time that grows with the text, which may have a here-document
+		for word in $1; do # linear in the text, which may have a long here-document
 			[[ $word == /* ]] || continue
 			one=/data other='' name=${word#/}
 			if [[ $name == data/?* ]]; then
 				name=${name#data/} one='' other=/data
 			fi
 			name=${name%%/*}
-			# one has it, and other, as it is spelled, has not
+			# The name exists below $one, and not below $other, which the text names
 			if [[ -n $name && $name != *[*?[]* && ! -e $other/$name && ! -L $other/$name && -e $one/$name ]]; then
 				case " $__LOCALSANDBOX_SHARED / $__LOCALSANDBOX_SYSTEM " in
 				*" $name "*'/ '*) [[ -z $other ]] || ln -s "/$name" "/data/$name" 2>/dev/null ;;
 				*" $name "*) ;;
-				*) BASH_ENV='' bash "${BASH_SOURCE[0]%/*}/names.bash" ;; # which is not the program's to be counted
+				*) BASH_ENV='' bash "${BASH_SOURCE[0]%/*}/names.bash" ;; # without counting its commands
 				esac
 			fi
 		done
 	}
 
-	# $1: depth of functions, empty outside of them; $2: line; $3: command; $4 is $_, which it is afterwards again
+	# $1: depth of functions, empty outside of them; $2: line; $3: command; $4: $_, which is restored at the end
 	__localsandbox_step() {
 		local __localsandbox_byte
 		if [[ ${1:-0} -gt 200 ]]; then # DEEP
@@ -69,7 +69,7 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 		while ((__localsandbox_top > 0 && __localsandbox_depth[__localsandbox_top - 1] > $1)); do
 			((__localsandbox_top--)) || :
 		done
-		# A function that is entered is told of by a step of its own, with the text of the command before.
+		# Entering a function causes a step of its own, which has the text of the previous command.
 		if [[ $1 -gt 0 && $3 == "$__localsandbox_entered" ]] &&
 			((__localsandbox_top > 0 && __localsandbox_depth[__localsandbox_top - 1] < $1)); then
 			__localsandbox_entered=
@@ -81,7 +81,7 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 			[[ ${__localsandbox_place[__localsandbox_i]} == "$__localsandbox_key" ]]; then
 			__localsandbox_top=$((__localsandbox_i + 1))
 			__localsandbox_count[__localsandbox_i]=$((__localsandbox_count[__localsandbox_i] + 1))
-			# The head of "for" is passed once a round, a condition once more.
+			# The head of "for" is passed once per round, a condition once more at the end.
 			case $3 in
 			'for '* | 'select '*) ((__localsandbox_count[__localsandbox_i] <= __LOCALSANDBOX_LOOPS)) ;;
 			*) ((__localsandbox_count[__localsandbox_i] <= __LOCALSANDBOX_LOOPS + 1)) ;;
@@ -104,13 +104,13 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 		return 0
 	}
 
-	# What is given to DEBUG would be in the place of the counting.
+	# A trap of the program for DEBUG would replace the counting, so it is refused.
 	trap() {
 		local each
 		for each; do
 			case ${each^^} in
 			DEBUG | SIGDEBUG)
-				echo 'bash: trap: DEBUG is taken: commands are counted by it' >&2
+				echo 'bash: trap: DEBUG is not available: it counts commands' >&2
 				return 1
 				;;
 			esac
@@ -121,6 +121,6 @@ if [[ -n ${__LOCALSANDBOX_MARK-} ]]; then
 	readonly -f trap __localsandbox_step __localsandbox_end __localsandbox_link
 
 	set -T
-	# Not in the trace of set -x.
+	# The redirection hides the trap from the trace of set -x.
 	builtin trap '{ __localsandbox_step "${FUNCNAME+${#FUNCNAME[@]}}" "$LINENO" "$BASH_COMMAND" "$_"; } 2>/dev/null' DEBUG
 fi

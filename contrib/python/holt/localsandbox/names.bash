@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash names.bash: makes /NAME and /data/NAME the same, for each NAME that is not the system's.
+# bash names.bash: makes /NAME and /data/NAME the same file, for each NAME that does not belong to the system.
 #
-# Theory of operation. What a program makes stays where it made it, at /NAME or /data/NAME, and a link to it is put at
-# the other place; $here/links has those that we have put. One of them that is gone was removed by the program, which
-# meant the file: it goes, too, but where another link leads to it: then the link was moved, and the file follows. What has
-# taken a link's place (sed -i, mv) is newer than what the link led to, which goes.
+# Theory of operation. A file stays where the program made it, at /NAME or /data/NAME. This script puts a symlink to it at
+# the other place, and records the symlink in $here/links. A recorded symlink may later have changed:
 #
-# One find looks, and what is to be done to many names is done to all of them at once: there may be thousands.
+# - It is gone. The program meant to remove the file, so the file is removed, too.
+# - It was moved, so another symlink points to the file. The file is moved there.
+# - Another file has replaced it (sed -i, mv). That file is newer, so the old file is removed.
 #
-# /home is the system's as far as there is /home/agent. /data/home leads to it as soon as something else is in there.
+# There may be thousands of names. So a single find lists them, and each step handles many names at once.
+#
+# /home belongs to the system, because it has /home/agent. /data/home points to it once it has other entries.
 shopt -s nullglob dotglob
 here=${BASH_SOURCE[0]%/*}
 exec 9>"$here/lock"
@@ -18,7 +20,7 @@ declare -A ours=() systems=([data]=1)
 while IFS= read -r -d '' link && IFS= read -r -d '' inode; do ours[$link]=$inode; done 2>/dev/null <"$here/links"
 for name in $(<"$here/system"); do systems[$name]=1; done
 
-# What there is: its type as find has it, where it leads to as a link, its inode, and which link leads to it
+# The existing entries: the type as printed by find, the target of a symlink, the inode, and the symlink that points here
 declare -A type=() target=() inodes=() leading=()
 look() {
 	local found i
@@ -31,7 +33,7 @@ look() {
 }
 leads() { [[ ${type[$1]-} == l && ${target[$1]} == "$2" ]]; }
 
-# All links, by where they lead to, and by their inodes as well
+# All symlinks, by target, and by inode and target
 declare -A where=()
 searched=
 search() {
@@ -47,7 +49,7 @@ other_of() { [[ $1 == /data/* ]] && other=/${1#/data/} || other=/data$1; }
 
 for_each() { (($# < 2)) || printf '%s\0' "${@:2}" | xargs -0r $1 -- 2>/dev/null; }
 
-# What we have put and is no more
+# Recorded symlinks that have changed
 changed='' gone=()
 look
 for link in "${!ours[@]}"; do
@@ -61,7 +63,7 @@ for link in "${!ours[@]}"; do
 	moved=${where["$inode $other"]-}
 	if [[ -n $moved ]]; then
 		rm -f -- "$moved" && mv -T -- "$other" "$moved"
-		searched='' # since it may have had links in it
+		searched='' # the moved tree may contain symlinks
 	elif [[ -n ${type[$link]-} ]]; then # replaced
 		gone+=("$other")
 	elif [[ -n ${leading[$other]-} ]]; then # copied before
@@ -82,7 +84,7 @@ for path in "${!type[@]}"; do
 		if [[ -n ${type[$other]-} ]]; then ours[$path]=${inodes[$path]}; else stale+=("$path") && unset 'ours[$path]'; fi
 	elif leads "$other" "$path"; then
 		ours[$other]=${inodes[$other]}
-	elif [[ -n ${type[$other]-} ]]; then # both are the program's: the newer one is meant; directories are put together
+	elif [[ -n ${type[$other]-} ]]; then # both belong to the program: the newer one wins; directories are merged
 		[[ $path == /data/* ]] || continue
 		if [[ ${type[$path]}${type[$other]} == dd ]]; then
 			cp -a -u -T -- "$other" "$path" && rm -rf -- "$other" && ln -s "$path" "$other" && new+=("$other")
@@ -101,7 +103,7 @@ done
 for_each 'rm -f' "${stale[@]}"
 for_each 'ln -s -t /' "${at_root[@]}"
 for_each 'ln -s -t /data' "${at_data[@]}"
-for path in "${at_root[@]}" "${at_data[@]}"; do # a command that runs meanwhile may have been faster
+for path in "${at_root[@]}" "${at_data[@]}"; do # a command that runs meanwhile may have made it first
 	other_of "$path"
 	[[ ! -L $other ]] || new+=("$other")
 done

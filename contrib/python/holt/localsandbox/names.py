@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In each python3 inside, as its sitecustomize: /NAME and /data/NAME are one file while the code runs.
+"""The sitecustomize of each python3 inside: it makes /NAME and /data/NAME one file while the code runs.
 
-Theory of operation. names.bash has its turn around a call. Within one, Python tells an audit hook of what it is about to
-do with a path: what is made at one place gets its link at the other just before, what is removed or renamed by its link
-is put where the link is first. Links that lead nowhere in the end, as nothing was made, names.bash takes away.
+Theory of operation. names.bash runs before and after a call. During a call, Python tells an audit hook about each use
+of a path in advance. Just before a file is made at one place, the hook makes the symlink at the other. Just before a
+file is removed or renamed through its symlink, the hook moves the file to the symlink's place. If the file was not
+made after all, names.bash removes the dangling symlink.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # each python3 inside would wait for it
+if TYPE_CHECKING:  # importing typing would slow down each python3 inside
     from typing import Any, Callable, Dict, Optional, Tuple
 
 SHARED = {"home", "mnt", "opt", "tmp", "var", "workspace"}
@@ -25,8 +26,8 @@ def install(here: str) -> None:
     state: Any = _thread._local()  # type: ignore[attr-defined]
 
     def both(path: Any) -> "Optional[Tuple[str, str, bool]]":
-        """The two places of the name that a path begins with, as it is spelled first, and whether it is all of the path;
-        None where it has one."""
+        """Returns both places of a path's first name, the used one first, and whether the path ends with that name.
+        Returns None for a name with only one place."""
         path = os.fspath(path)
         path = os.path.normpath(os.path.join(os.getcwd(), path if isinstance(path, str) else os.fsdecode(path)))
         first, *rest = path.lstrip("/").split("/")
@@ -37,7 +38,7 @@ def install(here: str) -> None:
         return None if first in system or not first else (f"/{first}", f"/data/{first}", not rest)
 
     def seen(path: Any, making: bool = False) -> None:
-        """It is about to be used, or made."""
+        """Handles a path that is about to be used or made."""
         places = None if path is None or isinstance(path, int) else both(path)
         if not places:
             return
@@ -49,13 +50,13 @@ def install(here: str) -> None:
             os.symlink(one, other)
 
     def leaving(path: Any) -> None:
-        """It is about to be removed, or renamed."""
+        """Handles a path that is about to be removed or renamed."""
         places = both(path)
         if not places or not places[2]:
             return
         one, other, _ = places
         if os.path.islink(one) and os.readlink(one) == other and os.path.lexists(other):
-            os.unlink(one)  # rename() puts no directory in the place of a link
+            os.unlink(one)  # rename() cannot replace a symlink by a directory
             os.rename(other, one)
         elif os.path.islink(other) and os.readlink(other) == one:
             os.unlink(other)
@@ -82,7 +83,7 @@ def install(here: str) -> None:
         state.busy = True
         try:
             what(*arguments)
-        except (OSError, TypeError, ValueError):  # what is wrong with it the call itself will say
+        except (OSError, TypeError, ValueError):  # the call itself will report the error
             pass
         finally:
             state.busy = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LocalSandbox on a session of holt's."""
+"""LocalSandbox, on top of a session of holt."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _now() -> int:
 
 
 class KeyValueStore:
-    """LocalSandbox.kv: text by name, apart from the files. It is this object's, so that only snapshots limit it."""
+    """LocalSandbox.kv: a store of text values. It is in this object's memory, so only snapshots limit its size."""
 
     def __init__(self, sandbox: "LocalSandbox") -> None:
         self._sandbox = sandbox
@@ -49,7 +49,7 @@ class KeyValueStore:
         self._values: Dict[str, str] = {}
 
     def get(self, key: str) -> Optional[str]:
-        """The value, or None."""
+        """Returns a value, or None."""
         return drive(self._run(lambda: self._values.get(key)))
 
     def _set(self, key: str, value: str) -> "Steps[None]":
@@ -58,15 +58,15 @@ class KeyValueStore:
         yield from self._run(lambda: self._values.__setitem__(key, value))
 
     def set(self, key: str, value: str) -> None:
-        """Sets it, whether or not it is there."""
+        """Sets a key. An existing value is replaced."""
         drive(self._set(key, value))
 
     def delete(self, key: str) -> None:
-        """Takes it away, where it is there."""
+        """Removes a key, if it exists."""
         drive(self._run(lambda: self._values.pop(key, None)))
 
     def keys(self, prefix: str = "") -> List[str]:
-        """Those that start so, sorted."""
+        """Returns the keys that start with prefix, sorted."""
         return drive(self._run(lambda: sorted(k for k in self._values if k.startswith(prefix))))
 
     async def aget(self, key: str) -> Optional[str]:
@@ -88,14 +88,14 @@ class KeyValueStore:
 
 
 class LocalSandbox:
-    """A sandbox with files below /data, bash and Python. Nothing is started before it is used.
+    """A sandbox with files below /data, bash and Python. It starts with its first use.
 
-    files           seeds: path to text, bytes, or a pathlib.Path of the host, which is read now
-    snapshot        what export_snapshot() has given; not together with files
-    cwd             where bash and Python start
-    preset          how much one bash() may do
-    python_runtime  taken, and makes no difference
-    holt            the program, where it is neither $HOLT nor in the PATH
+    files           initial files: a dict from path to text, bytes, or a pathlib.Path of the host, which is read now
+    snapshot        the result of export_snapshot(); not together with files
+    cwd             the working directory of bash and Python
+    preset          limits of one bash()
+    python_runtime  accepted and ignored
+    holt            path of the program; default: $HOLT, or holt in the PATH
     """
 
     def __init__(
@@ -121,14 +121,14 @@ class LocalSandbox:
         self._destroyed = False
         self._history: List[HistoryEntry] = []
         self._next_id = 1
-        self._interpreter: Optional[str] = None  # for what it is reused
+        self._interpreter: Optional[str] = None  # tools and packages of the current interpreter
         self._interpreter_id = ""
-        self._turn: Optional["Future[None]"] = None  # of the run of code that came last
+        self._turn: Optional["Future[None]"] = None  # the end of the last queued run of code
         self._registered: List[str] = []
         self.kv = KeyValueStore(self)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a LocalSandbox can't be copied or pickled: export_snapshot() gives what it has")
+        raise TypeError("a LocalSandbox can't be copied or pickled: export_snapshot() returns its state")
 
     # --- its life ---
 
@@ -137,7 +137,7 @@ class LocalSandbox:
             raise RuntimeError("LocalSandbox instance has been destroyed")
 
     def _ready(self) -> "Steps[None]":
-        """Makes the session once, whoever comes first."""
+        """Makes the session at the first call. Later callers wait for it."""
         while True:
             with self._lock:
                 self._check()
@@ -149,7 +149,7 @@ class LocalSandbox:
             yield opening
             if self._opening is opening:
                 return
-            # Who came first has given up: that is his affair alone.
+            # The first caller has given up, so this one tries.
         try:
             yield from _ours(self._start())
         except BaseException as error:
@@ -163,7 +163,7 @@ class LocalSandbox:
         opening.set_result(None)
 
     def _start(self) -> "Steps[None]":
-        # What may fail for the caller's reasons comes before there is a session.
+        # Check the caller's snapshot before a session is made.
         restored = unpack_snapshot(self._snapshot) if self._snapshot else None
         box = SandboxApi(holt=self._holt, env={"PYTHONPATH": PYTHON})
         yield from box._open()
@@ -207,7 +207,7 @@ class LocalSandbox:
             yield from box._close()
 
     def destroy(self) -> None:
-        """Ends all of it. Again it does nothing; any other use is a RuntimeError then."""
+        """Ends the sandbox. A second call does nothing. Any other use raises RuntimeError afterwards."""
         drive(self._end())
 
     async def adestroy(self) -> None:
@@ -245,7 +245,7 @@ class LocalSandbox:
         return newest[:limit]
 
     def history(self, limit: int = 100) -> List[HistoryEntry]:
-        """What was done, the newest first."""
+        """Returns past calls, the newest first."""
         return drive(self._entries(limit))
 
     async def ahistory(self, limit: int = 100) -> List[HistoryEntry]:
@@ -273,7 +273,7 @@ class LocalSandbox:
     def _exec_line(self, argv: List[str], line: str) -> "Steps[Result]":
         if len(line) * 4 <= WORD_MAX or len(line.encode(errors="replace")) <= WORD_MAX:
             return (yield from self._exec([*argv, line]))
-        # Longer than an argument may be, as with a large here-document
+        # The line is longer than an argument may be, for example with a large here-document
         path = f"{HERE}/line-{secrets.token_hex(8)}"
         try:
             yield from FilesApi.write.steps(self._names.files, path, line)
@@ -290,24 +290,24 @@ class LocalSandbox:
                     [] if self._registered else None,  # tools are for Python
                 ))
             except HoltError:
-                # The directory was taken away by a command before: it is there for each that starts in it.
+                # An earlier command has removed the working directory. Every command gets one, so make it again.
                 if again or (yield from FilesApi.exists.steps(self._names.files, place)):
                     raise
                 yield from FilesApi.mkdir.steps(self._names.files, place)
         raise AssertionError("unreachable")
 
     def _check_end(self, result: Result, mark: str) -> "Steps[None]":
-        """Raises for what is no end of the command's own."""
+        """Raises if the command was ended by a limit or by a failure of the sandbox."""
         if result.cause == "exited":
             return
-        self._names.links_stale = True  # the links' turn at the end of the call has not come
+        self._names.links_stale = True  # names.bash has not run at the end of the call
         if result.cause == "timeout":
             raise TimeoutError(f"the command took longer than {BASH_TIMEOUT_MS} ms", BASH_TIMEOUT_MS)
         if result.signal == 9:
             try:
                 data = yield from FilesApi.read_bytes.steps(self._names.files, mark, max_bytes=4096)
                 text = data.decode().split()
-            except (MissingError, LimitError, UnicodeDecodeError):  # what is there may be the command's
+            except (MissingError, LimitError, UnicodeDecodeError):  # the command may have made this file
                 text = []
             if len(text) >= 2:
                 self._box._ask_and_forget("process.kill", id=result.id)
@@ -320,7 +320,7 @@ class LocalSandbox:
             raise SubprocessCrashed(f"the command was ended: {result.cause}", result.signal)
 
     def bash(self, command: str) -> BashResult:
-        """Runs a line in a new bash. Raises CommandError, or one of its kinds, where it does not end with 0."""
+        """Runs a line in a new bash. Raises CommandError, or a subclass of it, for an exit code other than 0."""
         return drive(self._bash(command))
 
     async def abash(self, command: str) -> BashResult:
@@ -332,7 +332,7 @@ class LocalSandbox:
         self, code: str, cwd: Optional[str], preload_packages: Optional[Sequence[str]], toolset: Optional[Toolset],
         loop: Optional[asyncio.AbstractEventLoop],
     ) -> "Steps[PythonResult]":
-        """One after the other: which tools there are, and whether the interpreter is another, is settled by each."""
+        """Runs code. Runs wait for each other, because each may change the tools or replace the interpreter."""
         _check_text("code", code)
         tools = toolset_of(toolset)
         yield from self._ready()
@@ -344,7 +344,7 @@ class LocalSandbox:
                 yield before
             return (yield from _ours(self._python_alone(code, cwd, preload_packages, tools, loop)))
         finally:
-            if before and not before.done():  # we have given up, and it is still another's turn
+            if before and not before.done():  # this caller has given up while another run goes on
                 before.add_done_callback(lambda _: mine.set_result(None))
             else:
                 mine.set_result(None)
@@ -398,7 +398,7 @@ class LocalSandbox:
         self._interpreter, self._interpreter_id = wanted, str(uuid.uuid4())
 
     def _register(self, tools: PythonToolset, loop: Optional[asyncio.AbstractEventLoop]) -> "Steps[None]":
-        """Handlers may be others though the manifest is the same; the definitions are told once."""
+        """Registers the tools. This happens for each run, since handlers can differ even if the manifest is the same."""
         registry, names = Tools.of(self._box._server), [each.name for each in tools.definitions]
         for name in [n for n in self._registered if n not in names]:
             yield from SandboxApi.remove_tool.steps(self._box, name)
@@ -406,7 +406,7 @@ class LocalSandbox:
         for tool in tools.tools():
             try:
                 yield from registry.register(self._box.name, tool, loop, interrupt=False)
-            except UsageError as error:  # a name, or a schema, that makes no sense
+            except UsageError as error:  # an invalid name or schema
                 raise ValueError(str(error)) from error
             if tool.name not in self._registered:
                 self._registered.append(tool.name)
@@ -416,7 +416,7 @@ class LocalSandbox:
         return rows[0].id if rows else 0
 
     def _note_tool_calls(self, after: int) -> "Steps[int]":
-        """From the session's own history, which has also those that did not come as far as a handler."""
+        """Copies tool calls from the session's history, which includes those that did not reach a handler."""
         rows = yield from SandboxApi.history.steps(self._box, 10000, name="tool.call")
         calls = sorted((row for row in rows if row.id > after), key=lambda row: row.id)
         for row in calls:
@@ -439,7 +439,7 @@ class LocalSandbox:
     ) -> PythonResult:
         """Runs code in the interpreter, which lasts while toolset and preload_packages stay the same.
 
-        An exception of the code's does not raise: exit_code is 1, and error says what it was.
+        An exception of the code is not raised here. It sets exit_code to 1, and error to its text.
         """
         return drive(self._python(code, cwd, preload_packages, toolset, None))
 
@@ -447,12 +447,12 @@ class LocalSandbox:
         self, code: str, cwd: Optional[str] = None, preload_packages: Optional[Sequence[str]] = None,
         toolset: Optional[Toolset] = None,
     ) -> PythonResult:
-        """Handlers that are coroutines run in this loop."""
+        """Runs code; see execute_python(). Handlers that are coroutines run in this event loop."""
         return await drive_async(self._python(code, cwd, preload_packages, toolset, asyncio.get_running_loop()))
 
     @staticmethod
     def get_python_hint(runtime: Union[PythonRuntime, str, None] = None) -> str:
-        """For a model's prompt: what Python in here is like."""
+        """Returns a description of the Python in the sandbox, for a model's prompt."""
         if runtime is not None:
             PythonRuntime(runtime)
         return PYTHON_HINT
@@ -463,7 +463,7 @@ class LocalSandbox:
         self, name: str, path: str, what: "Callable[[Names], Steps[T]]", missing: bool = True, result: str = "success",
         **more: JsonValue,
     ) -> "Steps[T]":
-        """A call that is in the history, and whose errors are a LocalSandbox's."""
+        """Runs a call about a file, records it in the history, and converts its errors."""
         yield from self._ready()
         started = _now()
         parameters: Dict[str, Any] = {"path": path, **more}
@@ -480,12 +480,12 @@ class LocalSandbox:
         return data.decode()
 
     def _write_text(self, path: str, content: str) -> "Steps[None]":
-        _check_text("what write_file() writes", content)
+        _check_text("the content for write_file()", content)
         yield from self._write("write_file", path, content.encode())
 
     def _write_bytes(self, path: str, data: bytes) -> "Steps[None]":
         if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise TypeError(f"what write_file_bytes() writes is bytes, not {type(data).__name__}")
+            raise TypeError(f"the content for write_file_bytes() must be bytes, not {type(data).__name__}")
         yield from self._write("write_file_bytes", path, bytes(data))
 
     def _write(self, name: str, path: str, data: bytes) -> "Steps[None]":
@@ -504,7 +504,7 @@ class LocalSandbox:
         return await drive_async(self._file_call("read_file_bytes", path, lambda names: names.read(path)))
 
     def write_file(self, path: str, content: str) -> None:
-        """Makes the directories above it."""
+        """Writes a text file, and makes its parent directories."""
         drive(self._write_text(path, content))
 
     async def awrite_file(self, path: str, content: str) -> None:
@@ -517,7 +517,7 @@ class LocalSandbox:
         await drive_async(self._write_bytes(path, data))
 
     def list_files(self, path: str = "/data") -> List[str]:
-        """Names, sorted."""
+        """Returns the sorted names in a directory."""
         return drive(self._file_call("list_files", path, lambda names: names.list(path)))
 
     async def alist_files(self, path: str = "/data") -> List[str]:
@@ -549,7 +549,7 @@ class LocalSandbox:
         return pack_snapshot(files, {"holt_localsandbox": 1, "kv": dict(self.kv._values), "history": history})
 
     def export_snapshot(self) -> bytes:
-        """Files, kv and history, for LocalSandbox(snapshot=...). b"" where nothing was done yet."""
+        """Returns files, kv and history, for LocalSandbox(snapshot=...). Before the first use, returns b""."""
         return drive(self._export())
 
     async def aexport_snapshot(self) -> bytes:
@@ -557,14 +557,14 @@ class LocalSandbox:
 
 
 def _pending() -> "Future[None]":
-    """One that several wait for: who of them gives up does not cancel it for the others."""
+    """Returns a future that several callers can await. If one gives up, the others still wait for it."""
     future: Future[None] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
 def _stderr(result: Outcome) -> str:
-    """With a line before it where something was left out."""
+    """Returns stderr, after a line about dropped output if there is any."""
     dropped = {"stdout": result.stdout_dropped, "stderr": result.stderr_dropped}
     told = [f"holt: {count} more bytes of {stream} were left out\n" for stream, count in dropped.items() if count]
     return "".join(told) + result.stderr
@@ -572,11 +572,11 @@ def _stderr(result: Outcome) -> str:
 
 def _check_text(what: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise TypeError(f"{what} is str, not {type(value).__name__}")
+        raise TypeError(f"{what} must be str, not {type(value).__name__}")
 
 
 def _ours(steps: "Steps[T]") -> "Steps[T]":
-    """What holt raises in them is raised as a LocalSandbox's."""
+    """Converts holt's errors to exceptions of a LocalSandbox."""
     try:
         return (yield from steps)
     except HoltError as error:
@@ -584,5 +584,5 @@ def _ours(steps: "Steps[T]") -> "Steps[T]":
 
 
 def _failure(error: HoltError) -> LocalSandboxError:
-    """Of a call that could not be made at all."""
+    """Returns the exception for a call that failed to start."""
     return SubprocessCrashed(str(error)) if isinstance(error, ClosedError) else LocalSandboxError(str(error))

@@ -25,7 +25,8 @@ class ToolDefinition:
 
 @dataclass(frozen=True)
 class PythonToolset:
-    """Definitions, and by their names the handlers, which take the payload. Raises ValueError where one is missing."""
+    """Definitions of tools, and their handlers by name. A handler takes the payload. Raises ValueError if one is missing.
+    """
 
     definitions: Sequence[ToolDefinition]
     handlers: Mapping[str, Handler]
@@ -36,11 +37,11 @@ class PythonToolset:
             if names.count(name) > 1:
                 raise ValueError(f"two tools are called {name!r}")
         if set(names) != set(self.handlers):
-            raise ValueError(f"definitions are of {sorted(names)}, handlers of {sorted(self.handlers)}")
+            raise ValueError(f"definitions are for {sorted(names)}, and handlers for {sorted(self.handlers)}")
 
     @property
     def manifest(self) -> str:
-        """What the interpreter is reused for: the same text, the same tools."""
+        """A text that identifies the tools. The interpreter is reused while it stays the same."""
         return json.dumps([vars(each) for each in self.definitions], sort_keys=True)
 
     def tools(self) -> List[Tool]:
@@ -63,13 +64,13 @@ def _tool_of(function: Callable[..., Any]) -> Tool:
 
 
 def function_to_tool_definition(function: Callable[..., Any]) -> ToolDefinition:
-    """From its name, the first line of its docstring, and its hints; what the docstring says of parameters is in their
-    schemas. Raises ValueError where a parameter has no hint, or has a star."""
+    """Makes a definition from a function's name, hints, and the first line of its docstring. Descriptions of parameters
+    go to their schemas. Raises ValueError for a parameter without a hint, and for *args and **kwargs."""
     return _definition(_tool_of(function))
 
 
 def functions_to_toolset(functions: Sequence[Callable[..., Any]]) -> PythonToolset:
-    """Of typed callables: plain, bound, async."""
+    """Makes a toolset of typed callables: functions, methods or coroutines."""
     made = [_tool_of(each) for each in functions]
     return PythonToolset([_definition(each) for each in made], {each.name: each.handler for each in made})
 
@@ -80,10 +81,10 @@ def toolset_of(toolset: Optional[Toolset]) -> PythonToolset:
     if isinstance(toolset, PythonToolset):
         return toolset
     if isinstance(toolset, Mapping) or not isinstance(toolset, Iterable):
-        raise TypeError(f"a toolset is a list of callables or a PythonToolset, not {toolset!r}")
+        raise TypeError(f"a toolset must be a list of callables or a PythonToolset, not {toolset!r}")
     return functions_to_toolset(list(toolset))
 
 
 def preview(value: JsonValue) -> str:
-    """At most 200 characters of it."""
+    """Returns a value as JSON, cut to 200 characters."""
     return json.dumps(value, ensure_ascii=False, default=str)[:200]
