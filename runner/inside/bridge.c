@@ -15,14 +15,15 @@
 #include "rpc/queue.h"
 
 enum {
-        ACCEPT_PAUSE = 100000, /* usec, when this process may have no more fds */
-        ACCEPT_MAX = 16,       /* connections in one turn of the loop */
-        LINES_MAX = 16,        /* of one connection in one turn */
-        SMALL = 64 << 10,      /* bytes that any connection may have */
-        SLICE = 10000,         /* usec of one turn of the loop, for all of them */
+        ACCEPT_PAUSE =
+                100000,   /* usec to wait before accepting again, if this process is out of fds. */
+        ACCEPT_MAX = 16,  /* Connections accepted in one turn of the loop. */
+        LINES_MAX = 16,   /* Lines of one connection in one turn of the loop. */
+        SMALL = 64 << 10, /* Bytes of an unfinished line that any connection may have. */
+        SLICE = 10000,    /* usec of one turn of the loop, all connections together. */
 };
 
-/* A request that is not answered yet. */
+/* A request without a reply yet. */
 typedef struct Asked {
         struct Asked *previous, *next;
         struct Connection *connection;
@@ -30,13 +31,13 @@ typedef struct Asked {
         ToolCall *call;
 } Asked;
 
-/* Freed by its own events only; one that is broken waits for that. */
+/* A connection is freed only by its own events; a broken one waits for the next. */
 typedef struct Connection {
         struct Connection *next;
         Bridge *bridge;
         int fd;
         LoopWatch *watch;
-        LoopTimer *again; /* what is to be done without an event */
+        LoopTimer *again; /* Continues work that no event announces. */
         Framing in;
         RpcQueue out;
         Asked *asked;
@@ -49,8 +50,8 @@ struct Bridge {
         int fd;
         LoopWatch *watch;
         LoopTimer *accept_again;
-        LoopTimer *next_slice; /* ends with the turn */
-        uint64_t slice_began;  /* 0 before there was work in this turn */
+        LoopTimer *next_slice; /* Fires in the next turn of the loop. */
+        uint64_t slice_began;  /* usec; 0 until the bridge has worked in this turn. */
         Connection *connections;
         unsigned count;
 };
@@ -59,7 +60,7 @@ struct Bridge {
 
 static void bridge_settle(Connection *c);
 
-/* Of all connections together. */
+/* Whether the output limit of all connections together leaves room. */
 static bool bridge_has_room(const Bridge *bridge, size_t more) {
         for (const Connection *c = bridge->connections; c; c = c->next)
                 more += c->out.bytes;
@@ -74,7 +75,7 @@ static void bridge_send_line(Connection *c, JsonWriter *w) {
         bridge_settle(c);
 }
 
-/* id 0: null. */
+/* An id of 0 is written as null. */
 static void bridge_write_id(JsonWriter *w, uint64_t id) {
         json_write_object(w, NULL);
         if (id)
@@ -174,24 +175,26 @@ static void bridge_obey(Connection *c, const JsonValue *root) {
 
         (void)json_bool(list, &lists);
         if (json_uint(number, JSON_INTEGER_MAX, &id) < 0 || id == 0)
-                return bridge_refuse(c, 0, TOOL_VALIDATION,
-                                     "a request has an id, an integer from 1 on");
-        if ((name != NULL) == lists)
                 return bridge_refuse(
-                        c, id, TOOL_VALIDATION,
-                        "a request has either call, a tool's name, or list, which is true");
+                        c, 0, TOOL_VALIDATION,
+                        "the request's id is missing or invalid: send an integer from 1 on");
+        if ((name != NULL) == lists)
+                return bridge_refuse(c, id, TOOL_VALIDATION,
+                                     "a request must have either call, the name of a tool, or "
+                                     "list, which must be true");
         grant = token ? tools_find_grant(c->bridge->tools, token) : NULL;
         if (!grant)
                 return bridge_refuse(c, id, TOOL_PERMISSION,
-                                     token ? "this token is none, or its exec has ended"
-                                           : "a request has a token: HOLT_BRIDGE_TOKEN");
+                                     token ? "the token is unknown, or its exec has ended"
+                                           : "the request's token is missing: send the value of "
+                                             "HOLT_BRIDGE_TOKEN");
         if (name)
                 call_tool(c, id, grant, root, name);
         else
                 list_tools(c, id, grant);
 }
 
-/* The id of a line that can't be read; 0 where there is none. */
+/* Returns the id of a line that cannot be parsed, or 0 if it has none. */
 static uint64_t peek_id(const char *head) {
         _cleanup_(json_freep) JsonDocument *document = rpc_peek(head);
         const JsonValue *value = document ? json_member(json_root(document), "id") : NULL;
@@ -207,7 +210,7 @@ static void bridge_take_line(Connection *c, const FramingLine *line) {
 
         if (!line->bytes)
                 return bridge_refuse(c, peek_id(line->head), TOOL_VALIDATION,
-                                     "a line of more than 1 MiB");
+                                     "the line is longer than 1 MiB");
         if (json_parse(line->bytes, line->length, "request", &document, &error) == 0)
                 return bridge_obey(c, json_root(document));
         (void)snprintf(head, sizeof(head), "%.*s",
@@ -226,7 +229,7 @@ static bool bridge_wants_input(const Connection *c) {
         return !c->eof && !c->broken && !c->more && !bridge_is_full(c);
 }
 
-/* A long line is let grow while all of them together have room. */
+/* A long line may grow while all of them together stay within their limit. */
 static bool may_grow(const Connection *c) {
         size_t sum = 0;
 
@@ -243,7 +246,8 @@ static void bridge_read_input(Connection *c) {
         ssize_t n;
 
         if (!may_grow(c))
-                bridge_refuse(c, 0, TOOL_INTERNAL, "too many long requests come at the same time");
+                bridge_refuse(c, 0, TOOL_INTERNAL,
+                              "too many long requests arrive at the same time");
         if (!may_grow(c) || framing_room(&c->in, &room, &size) < 0) {
                 c->broken = true;
                 return;
@@ -275,7 +279,7 @@ static bool bridge_is_over(const Connection *c) {
         return c->broken || (c->eof && !c->more && !c->asked && rpc_queue_empty(&c->out));
 }
 
-/* Waits for what is to be waited for now. */
+/* Sets the events and timers that the connection needs now. */
 static void bridge_settle(Connection *c) {
         loop_watch_set(c->watch, (bridge_wants_input(c) ? EPOLLIN : 0) |
                                          (rpc_queue_empty(&c->out) ? 0 : EPOLLOUT));
@@ -285,7 +289,8 @@ static void bridge_settle(Connection *c) {
                 loop_timer_set(c->again, time_now_usec());
 }
 
-/* False when the bridge has had its part of this turn: the session's clients have theirs. */
+/* Returns false once the bridge has used up its slice of this turn; the rest is for the session's
+ * clients. */
 static bool has_time(Bridge *bridge) {
         const uint64_t now = time_now_usec();
 
@@ -321,7 +326,8 @@ static void bridge_connection_free(Connection *c) {
 }
 
 static void bridge_work(Connection *c, bool readable) {
-        /* First in the next turn, before those that were served in this one. */
+        /* The connection comes first in the next turn, before those that were served in this
+         * one. */
         if (!bridge_is_over(c) && !has_time(c->bridge))
                 return loop_timer_set(c->again, 1);
         if (readable && bridge_wants_input(c))
@@ -338,7 +344,7 @@ static void bridge_on_event(void *data, uint32_t events) {
 
         if (events & EPOLLOUT && rpc_queue_flush(&c->out) < 0)
                 c->broken = true;
-        /* Nobody is there to read an answer. */
+        /* The peer has closed, so nobody can read a reply. */
         if (events & (EPOLLHUP | EPOLLERR))
                 c->broken = true;
         bridge_work(c, events & EPOLLIN);
@@ -374,7 +380,7 @@ static int connection_new(Bridge *bridge, int fd, Error *reterr) {
 
 /* --- the socket --- */
 
-/* As far as it can be told without waiting. */
+/* Sends the message only if that needs no waiting. */
 static void bridge_turn_away(int fd, const char *message) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         ToolFailure failure = { .kind = TOOL_INTERNAL };
@@ -390,7 +396,8 @@ static void bridge_welcome(Bridge *bridge, int fd) {
         Error error;
 
         if (bridge->count >= BRIDGE_CONNECTIONS_MAX)
-                bridge_turn_away(fd, "too many connections are open to the bridge already");
+                bridge_turn_away(fd, "too many connections to the bridge are open: close some, or "
+                                     "use one for several requests");
         else if (connection_new(bridge, fd, &error) < 0)
                 bridge_turn_away(fd, error.text);
 }
@@ -421,7 +428,7 @@ static void bridge_on_listen(void *data, uint32_t events) {
         }
 }
 
-/* Nothing runs inside yet that could be in the way of the path. */
+/* The path is safe: nothing runs inside yet that could change it. */
 static int listen_inside(int root_fd, int *ret, Error *reterr) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -493,7 +500,7 @@ static int bridge_set_variable(StrList *env, const char *name, const char *value
         return 0;
 }
 
-/* Joins to what there is of a path. */
+/* Adds more to a variable that lists paths. */
 static int add_to_path(StrList *env, const char *name, const char *more, bool in_front) {
         char **old = find_variable(env, name);
         const char *value = old ? *old + strlen(name) + 1 : "";

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bridge: the socket inside by which code calls tools of the host (tools.h).
+/* The bridge is the socket inside the sandbox through which code calls tools of the host (tools.h).
  *
- * Theory of operation. The keeper binds it in the sandbox's own /run, before anything runs there,
- * so that no socket file of the host is inside. A connection carries one JSON object a line each
- * way, and any number of requests at a time:
+ * Theory of operation. The keeper binds the socket in the sandbox's own /run before anything runs
+ * there. So no socket file of the host is inside. Each line of a connection carries one JSON
+ * object, in either direction, and a connection may have any number of requests open:
  *
  *         {"id": 1, "token": "…", "call": "name", "payload": {…}}
  *         {"id": 1, "value": …}  or  {"id": 1, "error": {"type": "…", "message": "…"}}
  *         {"id": 2, "token": "…", "list": true}
  *         {"id": 2, "tools": [{name, description, input_schema, output_schema, timeout_ms}]}
  *
- * types are those of tool_failure_name(). A line that can't be read is answered as well; its id is
- * found where the line begins with it, and is null otherwise.
+ * tool_failure_name() lists the types of errors. If a line cannot be parsed, the reply carries its
+ * id, provided that the line begins with it; otherwise the id is null.
  *
- * Everything that comes in is an attacker's: lines, connections, what is not read, and what all of
- * it together needs is bounded, and past a bound there is an error, or the end of the connection.
- * All connections together have a slice of each turn of the loop, so that the session's clients are
- * served during a flood.
- * Tokens divide code that does not mean ill: the processes of a session are one user's and can read
+ * All input is an attacker's. Limits apply to lines, connections, unread replies and the memory
+ * that these need together. Past a limit, the bridge replies with an error or closes the
+ * connection. All connections together get one slice of each turn of the loop, so that a flood does
+ * not keep the session's clients waiting.
+ * Tokens separate cooperative code only: the processes of a session belong to one user and can read
  * each other's environment. */
 #pragma once
 
@@ -25,11 +25,12 @@
 #include "policy/plan.h"
 
 enum {
-        BRIDGE_LINE_MAX = 1 << 20, /* bytes of a request */
+        BRIDGE_LINE_MAX = 1 << 20, /* Bytes of one request. */
         BRIDGE_CONNECTIONS_MAX = 256,
-        BRIDGE_INPUT_MAX = 16 << 20,  /* bytes of lines that have not come to their end */
-        BRIDGE_OUTPUT_MAX = 32 << 20, /* ... of answers that are not read */
-        BRIDGE_OUTPUT_SOFT = 1 << 20, /* of one connection, whose requests are not read then */
+        BRIDGE_INPUT_MAX = 16 << 20,  /* Bytes of unfinished lines, all connections together. */
+        BRIDGE_OUTPUT_MAX = 32 << 20, /* Bytes of unread replies, all connections together. */
+        BRIDGE_OUTPUT_SOFT = 1 << 20, /* Bytes of unread replies of one connection; no request is
+                                         read beyond that. */
 };
 
 #define BRIDGE_DIRECTORY PLAN_SESSION_OWN
@@ -37,11 +38,12 @@ enum {
 
 typedef struct Bridge Bridge;
 
-/* Listens; BRIDGE_DIRECTORY has to be there. 0 or a negative errno. */
+/* Starts to listen. BRIDGE_DIRECTORY must exist. root_fd is borrowed. Returns 0 or a negative
+ * errno. */
 int bridge_new(Loop *loop, Tools *tools, int root_fd, Bridge **ret, Error *reterr);
-/* Before the tools are freed. NULL is legal; returns NULL. */
+/* Must come before tools_free(). NULL is legal; returns NULL. */
 Bridge *bridge_free(Bridge *bridge);
 
-/* Adds to an environment where the bridge and the helpers are, and the token unless it is NULL; in
- * PYTHONPATH in front of what is there, in PATH behind. 0 or -ENOMEM. */
+/* Adds the paths of the bridge and the helpers to an environment, and the token unless it is NULL.
+ * The helpers come first in PYTHONPATH and last in PATH. Returns 0 or -ENOMEM. */
 int bridge_fill_env(const char *token, StrList *env);

@@ -19,9 +19,9 @@
 
 extern const char holt_inside_tool[], holt_inside_tool_end[];
 
-/* A directory, or a file of the directory above it. */
+/* Each row is a directory, or a file of the nearest directory above it. */
 static const struct {
-        const char *name; /* of a directory its path */
+        const char *name; /* A directory's path, or a file's name. */
         const char *begin, *end;
         unsigned mode;
 } entries[] = {
@@ -32,7 +32,7 @@ static const struct {
         { "holt-tool", holt_inside_tool, holt_inside_tool_end, 0755 },
 };
 
-/* An fd, or a negative errno. One that is there will do. */
+/* Returns an fd or a negative errno. The directory may exist already. */
 static int inside_make_directory(int root_fd, const char *path, unsigned mode) {
         char above[64];
         const char *name = strrchr(path, '/') + 1;
@@ -80,8 +80,8 @@ int inside_write(int root_fd, Error *reterr) {
                                       entries[i].name);
                 if (r == -ENOSPC)
                         r = error_cure(reterr, r,
-                                       "It goes to /run, which --tmp-size bounds: make the session "
-                                       "with 1MiB of it at least.");
+                                       "The helpers go to /run, whose size --tmp-size limits. "
+                                       "Create the session with --tmp-size 1MiB or more.");
         }
         return r;
 }

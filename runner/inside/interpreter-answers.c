@@ -2,7 +2,7 @@
 #include "inside/interpreter-internal.h"
 #include "process/report.h"
 
-/* NULL, or why it is not in the history yet. */
+/* Returns NULL, or the reason why the run is not in the history yet. */
 static const char *answer_note(const Request *request, const char *cause, int exit_code) {
         const InterpreterSession *session = &request->interpreter->all->session;
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -50,7 +50,7 @@ static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exi
         return w;
 }
 
-/* Members that are text, and no others: of an attacker's value, which may be no object. */
+/* Copies the members that are text. object is an attacker's, and may be no object. */
 static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) {
         json_write_object(w, key);
         if (object && json_type(object) == JSON_OBJECT)
@@ -60,7 +60,7 @@ static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) 
         json_write_end(w);
 }
 
-/* These, each a text, whatever there is of them. */
+/* Copies the named members as text; a missing one becomes `missing`. */
 static void copy_named(const JsonValue *object, const char *const *names, size_t count,
                        const char *missing, JsonWriter *w) {
         for (size_t n = 0; n < count; n++) {
@@ -158,7 +158,7 @@ static void copy_text(const JsonValue *value, const char *key, JsonWriter *w) {
         json_write_string(w, key, text ? text : "");
 }
 
-/* What each is answered has this form, whatever was said. */
+/* A reply always has this form, whatever the interpreter answered. */
 static const struct {
         const char *what, *member;
         void (*copy)(const JsonValue *value, const char *key, JsonWriter *w);
@@ -172,7 +172,7 @@ static const struct {
         { "load", "path", copy_text },
 };
 
-/* What the interpreter may call its failure. */
+/* Kinds of failure that the interpreter may name. */
 static ErrorKind kind_of(const JsonValue *error) {
         static const ErrorKind kinds[] = { ERROR_MISSING, ERROR_DATA };
         const char *kind = json_member_string(error, "kind");
@@ -183,7 +183,7 @@ static ErrorKind kind_of(const JsonValue *error) {
         return ERROR_SETUP;
 }
 
-/* A JSON object of its own, or an error. */
+/* Replies with an object, or with an error. */
 static void answer_other(Request *request, const JsonValue *root) {
         const JsonValue *answer = json_member(root, "answer"), *error = json_member(root, "error");
         const char *message = json_member_string(error, "message");
@@ -194,7 +194,7 @@ static void answer_other(Request *request, const JsonValue *root) {
                 return;
         if (!answer || json_type(answer) != JSON_OBJECT) {
                 (void)error_set(&failed, kind_of(error), 0, "the interpreter: %.500s",
-                                message ? message : "no answer");
+                                message ? message : "it sent no answer");
                 rpc_fail(request->call, &failed);
                 return;
         }
@@ -206,8 +206,8 @@ static void answer_other(Request *request, const JsonValue *root) {
         rpc_reply(request->call);
 }
 
-/* What the process has used in all but for what it had before the run; null where init does not
- * know it, as when it was killed together with who waits for it. */
+/* Writes the process's usage minus its usage before the run. Members are null if init does not know
+ * the usage, for example because its monitor was killed together with it. */
 static void write_lost_usage(const Request *request, JsonWriter *w) {
         const Usage *all = &request->interpreter->process->outcome.usage;
         const Usage *spent = &request->interpreter->spent;
@@ -224,7 +224,7 @@ static void write_lost_usage(const Request *request, JsonWriter *w) {
         json_write_end(w);
 }
 
-/* It has ended below a run. */
+/* The interpreter has ended during the run. */
 void request_answer_lost(Request *request) {
         Process *process = request->interpreter->process;
         const Outcome *out = &process->outcome;

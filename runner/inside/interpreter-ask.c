@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clients ask of the interpreters: to run code, to say something, to stop. */
+/* Requests of clients to the interpreters: run code, answer a question, stop. */
 #include "inside/interpreter-internal.h"
 
 #include <errno.h>
@@ -7,10 +7,10 @@
 
 static int ask_busy(Error *reterr, const char *what, int limit) {
         (void)error_set(reterr, ERROR_LIMIT, 0, "%d %s already", limit, what);
-        return error_cure(reterr, -EBUSY, "Wait for some to end.");
+        return error_cure(reterr, -EBUSY, "Try again when some have ended.");
 }
 
-/* The interpreter of a request: the lasting one, or one of its own. */
+/* Chooses the interpreter of a request: the lasting one, or a fresh one. */
 static int ask_choose(Interpreters *all, bool once, Interpreter **ret, Error *reterr) {
         unsigned count = 0;
         int r;
@@ -106,7 +106,8 @@ int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const ch
         if (!request)
                 return error_oom(reterr);
         request->what = what;
-        request->timeout = all->session.plan->timeout; /* values have code of their own: __repr__ */
+        request->timeout = all->session.plan->timeout; /* Listing values runs their own code, such
+                                                          as __repr__. */
         json_write_string(&request->line, "do", what);
         json_write_string(&request->line, "path", path);
         return ask_finish(all, request, call, false, reterr);
@@ -128,7 +129,7 @@ static Request *find_run(const Interpreters *all, const RpcConnection *client, c
         return found;
 }
 
-/* True when it had not begun. */
+/* Returns true if the request had not begun. */
 static bool cancel_waiting(Request *request) {
         Error error;
 
@@ -140,8 +141,8 @@ static bool cancel_waiting(Request *request) {
         return true;
 }
 
-/* The one whose run is meant, or the lasting one, if it has a process. *ret_done: the run waited,
- * and is cancelled. */
+/* Finds the interpreter of the named run, or the lasting one if it has a process. *ret_done: the
+ * run still waited, and is now cancelled. */
 static Interpreter *find_running(Interpreters *all, const RpcConnection *client, const char *name,
                                  bool *ret_done) {
         Request *request = name ? find_run(all, client, name) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of interpreter.h share: interpreter.c has the process, its channel and what waits
- * for it, interpreter-ask.c what clients ask, interpreter-answers.c what they are answered. */
+/* Types and functions that the files of interpreter.h share. interpreter.c has the process, its
+ * channel and its queue; interpreter-ask.c takes requests of clients; interpreter-answers.c writes
+ * the replies. */
 #pragma once
 
 #include "base/json.h"
@@ -11,42 +12,43 @@
 typedef struct Request {
         struct Request *next;
         struct Interpreter *interpreter;
-        RpcCall *call;   /* NULL when its client has gone */
-        uint64_t number; /* from 1; 0 is what the interpreter says at its start */
-        JsonWriter line; /* finished */
+        RpcCall *call;   /* NULL once its client has gone. */
+        uint64_t number; /* From 1; 0 marks the interpreter's first message. */
+        JsonWriter line; /* The finished line for the interpreter. */
         bool is_run;
-        char *name;       /* by which its client knows it, or NULL */
-        const char *what; /* of one that runs nothing: "variables", "save" or "load" */
+        char *name;       /* The client's name for the run, or NULL. */
+        const char *what; /* "variables", "save" or "load"; not for a run. */
         uint64_t timeout;
         size_t kept;
         bool keep_tail, base64;
-        RpcConnection *watcher; /* or NULL */
-        char *params;           /* for the history */
-        Grant *grant;           /* until it has been answered; or NULL */
+        RpcConnection *watcher; /* Connection that receives output as it comes, or NULL. */
+        char *params;           /* JSON for the history, or NULL. */
+        Grant *grant;           /* Ends with the reply; owned, or NULL. */
         uint64_t came_ms, asked_at;
         bool timed_out;
 } Request;
 
 typedef struct Interpreter {
-        struct Interpreter *next; /* of those that run once */
+        struct Interpreter *next; /* Next in the list of single-run interpreters. */
         Interpreters *all;
         bool once;
-        Process *process; /* NULL where there is none */
-        int channel;      /* to be read */
+        Process *process; /* NULL while none runs; borrowed from the processes. */
+        int channel;      /* File descriptor that answers are read from. */
         LoopWatch *watch;
         Framing in;
-        bool ready, asked;            /* it has said so; the first request has been sent */
-        bool stopped;                 /* it is being killed by word of a client */
-        bool broken;                  /* it said what no interpreter says */
-        bool has_run;                 /* or loaded, so that there may be variables */
-        const char *lost;             /* how the one before ended by itself, between runs, with
-                                         what it had; NULL once a run was told */
-        uint64_t interrupts, settled; /* that were sent; of which it has been told */
-        unsigned stale;               /* answers to what is answered, since the last other */
-        Usage spent;                  /* up to its last answer, times only, by its own word */
+        bool ready, asked; /* ready: its first message came. asked: the first request was sent. */
+        bool stopped;      /* A client's request is killing it. */
+        bool broken;       /* It violated the protocol. */
+        bool has_run;      /* It ran or loaded something, so variables may exist. */
+        const char *lost;  /* Cause by which the previous interpreter ended between runs, losing its
+                              variables; NULL once a run has reported it. */
+        uint64_t interrupts, settled; /* Sent so far, and how many it was told of. */
+        unsigned stale;               /* Answers to earlier requests in a row. */
+        Usage spent; /* CPU times up to its last answer, as the interpreter reports them. */
         Request *first;
-        JsonDocument *said; /* to the first, a run, until protected paths have been looked at */
-        bool paused;        /* the channel is not watched meanwhile */
+        JsonDocument *said; /* Answer to the first request, a run; held until protected paths have
+                               been checked. */
+        bool paused;        /* The channel is not watched while an answer is held. */
         unsigned waiting;
         LoopTimer *wake, *deadline;
 } Interpreter;
@@ -57,25 +59,27 @@ struct Interpreters {
         uint64_t last_number;
 };
 
-/* One that has no process yet. 0 or -ENOMEM. */
+/* Makes an interpreter without a process. Returns 0 or -ENOMEM. */
 int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr);
-/* Interrupts the run that it has been asked for. */
+/* Interrupts the current run. */
 void interpreter_signal(Interpreter *i);
-/* By word of a client: fails what waits and kills it, whose process is there. */
+/* Kills the interpreter at a client's request and fails all waiting requests. It must have a
+ * process. */
 void interpreter_end(Interpreter *i);
 
-/* Returns NULL. */
+/* NULL is legal; returns NULL. */
 Request *request_free(Request *request);
-/* Has i take over a finished request of call, to be run in its turn. */
+/* Takes over a finished request of call and queues it. */
 void request_append(Interpreter *i, Request *request, RpcCall *call);
-/* The interpreter has been told. */
+/* Whether the request has been sent to the interpreter. */
 bool request_has_begun(const Request *request);
-/* Frees one that has not begun. */
+/* Removes and frees a request that has not begun. */
 void request_take_back(Request *request);
 
-/* Each answers a request, whose client may have gone, and leaves it to the caller. */
+/* Both functions below reply to a request if its client still exists. The caller still owns the
+ * request. */
 
-/* By what the interpreter has said, an object that may be an attacker's. */
+/* Replies with the interpreter's answer, an object that may be an attacker's. */
 void request_answer(Request *request, const JsonValue *root);
-/* The interpreter has ended below it: by how its process did. */
+/* Replies to a run whose interpreter has ended, by the way its process ended. */
 void request_answer_lost(Request *request);

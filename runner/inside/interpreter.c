@@ -17,8 +17,9 @@
 
 enum {
         STALE_MAX = 16,
-        READY_TIME = HOLT_WAIT(10000000),    /* usec that it has to become ready, at most ... */
-        READY_TIME_MIN = HOLT_WAIT(3000000), /* ... and at least, however short the run may be */
+        READY_TIME = HOLT_WAIT(10000000), /* Longest time to become ready, in usec. */
+        READY_TIME_MIN = HOLT_WAIT(
+                3000000), /* Shortest such time, in usec, even if the run's timeout is shorter. */
 };
 
 static void on_wake(void *data);
@@ -45,7 +46,7 @@ static void interpreter_drop_first(Interpreter *i) {
         (void)request_free(request);
 }
 
-/* Nobody needs it any more. */
+/* Ends an interpreter that nobody needs any more. */
 static void interpreter_let_go(Interpreter *i) {
         if (i->process)
                 process_kill(i->process);
@@ -55,7 +56,7 @@ bool request_has_begun(const Request *request) {
         return request->interpreter->first == request && request->interpreter->asked;
 }
 
-/* One that has not begun. */
+/* The request has not begun. */
 void request_take_back(Request *request) {
         Interpreter *i = request->interpreter;
 
@@ -88,7 +89,7 @@ static void fail_first(Interpreter *i, const Error *error) {
         interpreter_drop_first(i);
 }
 
-/* The one behind the first. */
+/* Fails the request behind the first. */
 static void fail_behind(Interpreter *i, const Error *error) {
         Request *request = i->first->next;
 
@@ -149,14 +150,15 @@ int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *rete
 
 static void ask_next(Interpreter *i);
 
-/* What it says that no interpreter says is its code's, which may be at it again. */
+/* The interpreter violated the protocol. Its code must have written that, and may do it again, so
+ * the interpreter ends. */
 static void interpreter_give_up(Interpreter *i) {
         i->broken = true;
         close_channel(i);
         interpreter_let_go(i);
 }
 
-/* Kept for the day that it can't say any more. */
+/* Keeps the CPU times for when the interpreter can no longer report them. */
 static void note_spent(Interpreter *i, const JsonValue *root) {
         const JsonValue *spent = json_member(root, "spent");
 
@@ -171,7 +173,7 @@ static void end_watch(Interpreter *i) {
         process_follow_output(i->process);
 }
 
-/* A process that was ended for that has a row already. */
+/* Reports a timeout, unless the process itself was ended for it: that has a row already. */
 static void audit_time(const Interpreter *i) {
         if (i->first->timed_out && i->process->outcome.cause != CAUSE_TIMEOUT)
                 i->all->session.on_timeout(i->all->session.data, i->process->id);
@@ -210,7 +212,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
                 note_spent(i, root);
                 return ask_next(i);
         }
-        /* To a run whose answer the code has given in its place. */
+        /* This answers an earlier run, whose answer the code has written in its place. */
         if (number > 0 && number <= i->all->last_number &&
             (!i->asked || number < i->first->number) && ++i->stale <= STALE_MAX)
                 return;
@@ -245,7 +247,7 @@ static void read_channel(Interpreter *i) {
         n = read(i->channel, room, size);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        if (n <= 0) { /* what becomes of it the process says */
+        if (n <= 0) { /* The end of the process says why. */
                 i->watch = loop_unwatch(i->watch);
                 return;
         }
@@ -253,7 +255,7 @@ static void read_channel(Interpreter *i) {
         take_lines(i);
 }
 
-/* What comes while an answer waits is read after it. */
+/* Data that arrives while an answer is held is read afterwards. */
 static void on_channel(void *data, uint32_t events) {
         Interpreter *i = data;
 
@@ -276,8 +278,8 @@ static void interpreter_resume(Interpreter *i) {
                 interpreter_give_up(i);
 }
 
-/* It has no token of its own: each run has one. What the session's home has for python3 to run at
- * its start (-s), and variables that do the same (-E), have no say in whether it becomes ready. */
+/* The interpreter has no token of its own, because each run has one. Startup files in the session's
+ * home (-s) and Python's environment variables (-E) must not affect whether it becomes ready. */
 static int fill_command(const InterpreterSession *session, ProcessSpec *spec) {
         const char *program = session->program;
         int r = strlist_add(&spec->argv, program ? program : "python3");
@@ -291,7 +293,8 @@ static int fill_command(const InterpreterSession *session, ProcessSpec *spec) {
         return r == 0 ? bridge_fill_env(NULL, &spec->env) : r;
 }
 
-/* The time that it has for that: what it runs by then is the session's, too. */
+/* The time allowed for becoming ready. Code in the session's root may run by then, so it is
+ * limited. */
 static uint64_t ready_time(const Interpreter *i) {
         const uint64_t timeout = i->first ? i->first->timeout : 0;
 
@@ -325,8 +328,8 @@ static int interpreter_start(Interpreter *i, Error *reterr) {
         return loop_watch(session->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
 }
 
-/* The answer may be large, so who leaves others unread waits; but nobody waits for him. What one
- * client has asked for stays in its order. */
+/* A client that leaves replies unread must wait, because the answer may be large; other clients
+ * need not wait for it. The requests of one client stay in order. */
 static Request *take_next(Interpreter *i) {
         for (Request *request = i->first; request; request = request->next)
                 if (!request->call || rpc_call_has_room(request->call)) {
@@ -337,8 +340,8 @@ static Request *take_next(Interpreter *i) {
         return NULL;
 }
 
-/* An interrupt goes by init and a request by the channel, where it may be there first: before any
- * that follows on interrupts the interpreter is told how many there were to come. */
+/* Interrupts travel by init and requests by the channel, so a request may arrive first. Before the
+ * next request, the interpreter is therefore told how many interrupts to expect. */
 static int settle_interrupts(Interpreter *i, Error *reterr) {
         char line[64];
         int length, r;
@@ -352,8 +355,7 @@ static int settle_interrupts(Interpreter *i, Error *reterr) {
         return r;
 }
 
-/* What is printed goes to who watches as fast as he reads: nothing is lost, and nothing piles up.
- */
+/* Output reaches the watching client as fast as it reads: nothing is lost, and nothing piles up. */
 static void begin_watch(Interpreter *i, const Request *request) {
         Capture *output = &i->process->output;
 
@@ -362,8 +364,8 @@ static void begin_watch(Interpreter *i, const Request *request) {
                 capture_hold(output, request->watcher, true);
 }
 
-/* What it is asked waits for the loop's next turn; an interrupt that came before it would be for
- * nothing. Who has to end does not wait for who watches. */
+/* Sends the waiting request first, because an interrupt that arrived before it would have no
+ * effect. Code that must end does not wait for a watching client. */
 void interpreter_signal(Interpreter *i) {
         if (i->asked && i->first->watcher)
                 capture_hold(&i->process->output, i->first->watcher, false);
@@ -402,19 +404,20 @@ static void ask_next(Interpreter *i) {
                 loop_timer_set(i->deadline, request->asked_at + request->timeout);
 }
 
-/* Whoever comes meanwhile waits for the next one. */
+/* Requests that arrive meanwhile wait for the next interpreter. */
 static void end_unready(Interpreter *i) {
         Error error;
 
-        (void)error_set(&error, ERROR_SETUP, ETIMEDOUT, "the interpreter did not become ready");
+        (void)error_set(&error, ERROR_SETUP, ETIMEDOUT,
+                        "the interpreter did not become ready in time");
         (void)error_cure(&error, 0,
-                         "Look for what holds it up in the session: holt ps lists its commands.");
+                         "See what keeps it busy in the session: holt ps lists its processes.");
         i->stopped = true;
         fail_all(i, &error);
         interpreter_let_go(i);
 }
 
-/* Interrupts it, and the next time kills it. */
+/* The first time interrupts the run; the second kills the interpreter. */
 static void on_deadline(void *data) {
         Interpreter *i = data;
 
@@ -438,7 +441,7 @@ static void remove_once(Interpreter *i) {
                 (void)interpreter_free(i);
 }
 
-/* Starts it for what waits; or it has done its once. */
+/* Starts the interpreter for waiting requests, or frees it if it has done its single run. */
 static void on_wake(void *data) {
         Interpreter *i = data;
         Error error;
@@ -459,16 +462,16 @@ static void set_ended(const Request *request, Error *reterr) {
                                                        request->timeout);
 
         if (!request->timed_out)
-                (void)error_set(reterr, ERROR_SETUP, 0, "the interpreter has ended by itself");
+                (void)error_set(reterr, ERROR_SETUP, 0, "the interpreter ended by itself");
         else
                 (void)error_set(reterr, ERROR_SETUP, 0,
                                 "the interpreter was stopped after %s, the limit of the session's "
                                 "policy",
-                                time ? time : "its time");
+                                time ? time : "its timeout");
 }
 
-/* Whoever waits for the one that ended: the run that was its last one learns how, the rest goes on
- * with a new one, unless this one never came to be, or was to end. */
+/* Handles the end of the process. The current run learns how it ended, and waiting requests get a
+ * new interpreter. They fail if this one never started or never became ready. */
 static void interpreter_settle(Interpreter *i) {
         Error error;
 
@@ -526,7 +529,7 @@ void interpreter_swept(Interpreters *all, Process *process) {
         }
 }
 
-/* --- for those who ask --- */
+/* --- for interpreter-ask.c --- */
 
 void request_append(Interpreter *i, Request *request, RpcCall *call) {
         list_append(&i->first, request);
@@ -543,7 +546,7 @@ void request_append(Interpreter *i, Request *request, RpcCall *call) {
 void interpreter_end(Interpreter *i) {
         Error error;
 
-        (void)error_set(&error, ERROR_SETUP, 0, "the interpreter was told to end");
+        (void)error_set(&error, ERROR_SETUP, 0, "a client killed the interpreter");
         while (i->first && i->first->next)
                 fail_behind(i, &error);
         if (i->first && !i->asked)

@@ -12,14 +12,14 @@
 struct ToolCall {
         ToolCall *previous, *next;
         Tools *all;
-        Tool *tool; /* a reference */
+        Tool *tool; /* A counted reference. */
         Grant *grant;
         char id[24], exec[16];
-        JsonWriter params;   /* while it waits */
-        RpcRequest *request; /* once it has been sent */
+        JsonWriter params;   /* Parameters for the client; freed once they are sent. */
+        RpcRequest *request; /* NULL until it is sent. */
         LoopTimer *timer;
         uint64_t started_ms;
-        char *preview; /* NULL when memory was out */
+        char *preview; /* NULL if memory ran out. */
         ToolDoneFn fn;
         void *data;
 };
@@ -36,9 +36,9 @@ static int tool_call_fail(ToolFailure *failure, ToolFailureKind kind, const char
         return -EINVAL;
 }
 
-/* --- what is noted --- */
+/* --- history and audit --- */
 
-/* The JSON of a value, short, on the heap. */
+/* Returns the JSON of a value, shortened, on the heap. */
 static char *tool_call_preview(const JsonValue *value) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         size_t used = 0;
@@ -56,8 +56,8 @@ static char *tool_call_preview(const JsonValue *value) {
 typedef struct Note {
         const char *tool, *exec, *request;
         uint64_t started_ms;
-        const char *response;     /* of a success */
-        const char *failure_name; /* of a failure, else NULL */
+        const char *response;     /* NULL for a failure. */
+        const char *failure_name; /* NULL for a success. */
 } Note;
 
 static void tool_call_write_request(const Note *note, JsonWriter *w) {
@@ -111,7 +111,7 @@ static void note_end(const ToolCall *call, const JsonValue *value, const char *f
         write_down(call->all->unwritten, &note);
 }
 
-/* One that never came to be. */
+/* Notes a call that was refused before it began. */
 static void note_refusal(Tools *all, Grant *grant, const char *name, const JsonValue *payload,
                          const ToolFailure *failure) {
         _cleanup_free_ char *request = NULL;
@@ -165,7 +165,7 @@ void tool_calls_drop(Tools *all) {
         }
 }
 
-/* Once it has been asked for, the client is to know that nobody waits. */
+/* Tells a client that was asked already that nobody waits for its reply any more. */
 static void tell_client(const ToolCall *call) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
@@ -183,7 +183,8 @@ static void tool_call_end(ToolCall *call, const JsonValue *value, const ToolFail
         const RpcConnection *owner = call->tool->owner;
 
         tool_call_call_unlink(call);
-        /* The note is written while inside reads: value is the client's still. */
+        /* The caller is served before the note is written; value still belongs to the client's
+         * reply. */
         call->fn(call->data, value, failure);
         note_end(call, value, failure ? tool_failure_name(failure->kind) : NULL);
         tool_call_call_free(call);
@@ -212,9 +213,10 @@ void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner) 
 
         if (grant)
                 (void)tool_call_fail(&failure, TOOL_PERMISSION,
-                                     "the exec that this token was for has ended");
+                                     "the exec that this token belongs to has ended");
         else
-                (void)tool_call_fail(&failure, TOOL_INTERNAL, "the tool's client has gone");
+                (void)tool_call_fail(&failure, TOOL_INTERNAL,
+                                     "the client that offers the tool has gone");
         while (call) {
                 if ((grant && call->grant != grant) || (owner && call->tool->owner != owner)) {
                         call = call->next;
@@ -223,7 +225,7 @@ void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner) 
                 if (grant)
                         tell_client(call);
                 tool_call_end(call, NULL, &failure);
-                call = all->first; /* others may be gone, too */
+                call = all->first; /* Others may be gone too. */
         }
 }
 
@@ -237,9 +239,9 @@ static void tool_call_on_time(void *data) {
         tool_call_end(call, NULL, &failure);
 }
 
-/* --- what the client answers --- */
+/* --- replies of the client --- */
 
-/* Of an error it says which kind it is; all but these are its own. */
+/* The client may name one of these kinds for its error; otherwise the error is internal. */
 static ToolFailureKind failure_kind(const JsonValue *error) {
         static const ToolFailureKind kept[] = { TOOL_VALIDATION, TOOL_PERMISSION };
         const JsonValue *data = json_member(error, "data");
@@ -259,12 +261,12 @@ static int check_answer(const ToolCall *call, const RpcAnswer *answer, const Jso
         if (!answer->result)
                 return tool_call_fail(failure, failure_kind(answer->error), "%s", answer->why);
         if (!value)
-                return tool_call_fail(failure, TOOL_INTERNAL,
-                                      "the tool's answer has no value: its client has to answer "
-                                      "{\"value\": ...}");
+                return tool_call_fail(
+                        failure, TOOL_INTERNAL,
+                        "the tool's reply has no value: the client must reply {\"value\": ...}");
         if (call->tool->output &&
             json_schema_check(json_root(call->tool->output), value, &error) < 0)
-                return tool_call_fail(failure, TOOL_VALIDATION, "the result: %s", error.text);
+                return tool_call_fail(failure, TOOL_VALIDATION, "result: %s", error.text);
         *ret = value;
         return 0;
 }
@@ -283,7 +285,7 @@ static void tool_call_on_answer(void *data, const RpcAnswer *answer) {
 
 /* --- asking the client --- */
 
-/* 0; -EAGAIN when it has to wait; or the end. */
+/* Returns 0, -EAGAIN if the call must wait, or another negative errno if it must end. */
 static int tool_call_ask(ToolCall *call) {
         int r = rpc_request(call->tool->owner, "tool.call", &call->params, tool_call_on_answer,
                             call, &call->request);
@@ -297,7 +299,7 @@ static int tool_call_ask(ToolCall *call) {
         return 0;
 }
 
-/* One that can't be asked for because its client is about to go ends with that. */
+/* If the client cannot be asked because it is about to go, the call ends with it. */
 void tools_pump(Tools *all, const RpcConnection *owner) {
         for (ToolCall *call = all->first; call; call = call->next)
                 if (!call->request && call->params.length > 0 && call->tool->owner == owner &&
@@ -355,8 +357,7 @@ static int check_payload(const Tool *tool, const JsonValue *payload, ToolFailure
                 return tool_call_fail(failure, TOOL_VALIDATION, "$: must be an object");
         if (payload && depth_of(payload) > TOOL_DEPTH_MAX)
                 return tool_call_fail(failure, TOOL_VALIDATION,
-                                      "$: more than %d objects and arrays in each other",
-                                      TOOL_DEPTH_MAX);
+                                      "$: exceeds %d nested objects and arrays", TOOL_DEPTH_MAX);
         if (!payload && json_parse("{}", 2, "payload", &empty, &error) < 0)
                 return tool_call_fail(failure, TOOL_INTERNAL, "%s", error.text);
         if (json_schema_check(json_root(tool->input), payload ? payload : json_root(empty),
@@ -370,14 +371,15 @@ static int tool_call_check_call(const Tools *all, const Grant *grant, const char
         Tool *tool = tool_find(all, name);
         char quoted[TOOL_NAME_MAX + 40];
 
-        /* One that is not given is not told from one that is not there. */
+        /* A tool that is not granted looks the same as a tool that does not exist. */
         if (!tool || !grant_allows(grant, tool))
                 return tool_call_fail(failure, TOOL_PERMISSION,
-                                      "there is no tool '%s', or it may not be called from here",
+                                      "tool '%s' does not exist, or may not be called from here",
                                       str_quote(name, quoted, sizeof(quoted)));
         *ret = tool;
         if (all->calls >= TOOL_CALLS_MAX)
-                return tool_call_fail(failure, TOOL_INTERNAL, "%d calls of tools go on already",
+                return tool_call_fail(failure, TOOL_INTERNAL,
+                                      "%d tool calls are open already: wait for some to end",
                                       TOOL_CALLS_MAX);
         return check_payload(tool, payload, failure);
 }
@@ -427,11 +429,13 @@ static int tool_call_start(Tools *all, Grant *grant, Tool *tool, const JsonValue
                 return tool_call_fail(failure, TOOL_INTERNAL, "out of memory");
         r = waits ? -EAGAIN : tool_call_ask(call);
         if (r == -EAGAIN && all->waiting > TOOL_WAITING_MAX)
-                r = tool_call_fail(failure, TOOL_INTERNAL,
-                                   "calls with %d MiB of payloads wait already",
-                                   TOOL_WAITING_MAX >> 20);
+                r = tool_call_fail(
+                        failure, TOOL_INTERNAL,
+                        "calls with %d MiB of payloads are waiting already: wait for some to end",
+                        TOOL_WAITING_MAX >> 20);
         else if (r < 0 && r != -EAGAIN)
-                r = tool_call_fail(failure, TOOL_INTERNAL, "the tool's client has gone");
+                r = tool_call_fail(failure, TOOL_INTERNAL,
+                                   "the client that offers the tool has gone");
         if (r < 0 && r != -EAGAIN) {
                 tool_call_call_unlink(call);
                 tool_call_call_free(call);

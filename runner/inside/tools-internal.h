@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tools.c, which has tools and grants, and tool-calls.c share. */
+/* Types and functions that tools.c (tools and grants) and tool-calls.c (calls) share. */
 #pragma once
 
 #include "inside/tools.h"
 
 typedef struct Tool {
         struct Tool *next;
-        unsigned references; /* of the list, and of calls */
+        unsigned references; /* The list holds one, and so does each call. */
         RpcConnection *owner;
         char *name, *description;
-        JsonDocument *input, *output;       /* output may be NULL */
-        JsonWriter input_text, output_text; /* finished, as they are listed */
+        JsonDocument *input, *output;       /* output may be NULL; both are owned. */
+        JsonWriter input_text, output_text; /* Finished JSON, for listings. */
         uint64_t timeout_ms;
 } Tool;
 
@@ -20,8 +20,9 @@ struct Grant {
         char token[TOOL_TOKEN_LENGTH + 1];
         char exec[16];
         bool named;
-        StrList names;              /* where it is: these, whoever has them */
-        const RpcConnection *owner; /* else: this one's, or NULL once it has gone */
+        StrList names; /* If named: tools that the grant allows, whoever offers them. */
+        const RpcConnection *owner; /* Otherwise: the connection whose tools it allows; NULL once
+                                       that has closed. */
         unsigned refusals;
 };
 
@@ -30,18 +31,18 @@ struct Tools {
         Unwritten *unwritten;
         Tool *tools;
         Grant *grants;
-        ToolCall *first, *last; /* in the order that they came */
+        ToolCall *first, *last; /* Oldest call first. */
         unsigned calls;
-        size_t waiting; /* bytes */
+        size_t waiting; /* Bytes of payloads that wait. */
         uint64_t last_call;
 };
 
 Tool *tool_find(const Tools *all, const char *name);
-/* Returns NULL. */
+/* NULL is legal; returns NULL. */
 Tool *tool_unref(Tool *tool);
 bool grant_allows(const Grant *grant, const Tool *tool);
 
 /* Ends the calls of a grant, or of a client's tools. */
 void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner);
-/* Frees them all, and tells nobody. */
+/* Frees all calls without telling anyone. */
 void tool_calls_drop(Tools *all);

@@ -81,13 +81,14 @@ static int tools_check_name(const char *name, Error *reterr) {
                 plain &= isalnum((unsigned char)*c) || strchr("_-.", *c);
         if (plain)
                 return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "a tool can't be called \"%s\"",
+        r = error_set(reterr, ERROR_USAGE, 0, "the tool name \"%s\" is invalid",
                       str_quote(name, quoted, sizeof(quoted)));
-        return error_cure(reterr, r, "1 to %d of A-Z, a-z, 0-9, \"_\", \"-\" and \".\".",
+        return error_cure(reterr, r,
+                          "Use 1 to %d of the characters A-Z, a-z, 0-9, \"_\", \"-\" and \".\".",
                           TOOL_NAME_MAX);
 }
 
-/* A document of its own, and its text. */
+/* Makes a document of its own, and the text of it. */
 static int copy_schema(const JsonValue *schema, const char *name, JsonDocument **ret,
                        JsonWriter *ret_text, Error *reterr) {
         int r;
@@ -98,7 +99,7 @@ static int copy_schema(const JsonValue *schema, const char *name, JsonDocument *
         if (json_write_finish(ret_text) < 0)
                 return error_oom(reterr);
         if (ret_text->length > TOOL_SCHEMA_MAX) {
-                (void)error_set(reterr, ERROR_LIMIT, 0, "%s of a tool has more than %d KiB", name,
+                (void)error_set(reterr, ERROR_LIMIT, 0, "the %s of the tool exceeds %d KiB", name,
                                 TOOL_SCHEMA_MAX >> 10);
                 return -E2BIG;
         }
@@ -140,7 +141,7 @@ static int tools_check_room(const Tools *all, const Tool *tool, Error *reterr) {
         size_t schemas = schemas_size(tool);
 
         for (const Tool *t = all->tools; t; t = t->next) {
-                if (streq(t->name, tool->name)) /* makes room */
+                if (streq(t->name, tool->name)) /* The new tool replaces it. */
                         continue;
                 schemas += schemas_size(t);
                 count++;
@@ -148,7 +149,8 @@ static int tools_check_room(const Tools *all, const Tool *tool, Error *reterr) {
         if (count < TOOLS_MAX && schemas <= TOOLS_SCHEMAS_MAX)
                 return 0;
         if (count < TOOLS_MAX)
-                (void)error_set(reterr, ERROR_LIMIT, 0, "the schemas of all tools have %d MiB",
+                (void)error_set(reterr, ERROR_LIMIT, 0,
+                                "the schemas of all tools together exceed %d MiB",
                                 TOOLS_SCHEMAS_MAX >> 20);
         else
                 (void)error_set(reterr, ERROR_LIMIT, 0, "%d tools are registered already",
@@ -165,7 +167,8 @@ int tools_register(Tools *all, RpcConnection *owner, const ToolSpec *spec, Error
                 return r;
         if (old && old->owner != owner) {
                 (void)error_set(reterr, ERROR_EXISTS, 0,
-                                "another client has registered a tool \"%s\"", spec->name);
+                                "another client has already registered a tool named \"%s\"",
+                                spec->name);
                 return error_cure(reterr, -EEXIST, "Choose another name.");
         }
         r = tool_new(owner, spec, &tool, reterr);
@@ -189,7 +192,8 @@ int tools_unregister(Tools *all, const RpcConnection *owner, const char *name, E
                         remove_tool(all, tool);
                         return 0;
                 }
-        (void)error_set(reterr, ERROR_MISSING, 0, "this client has no tool \"%s\"",
+        (void)error_set(reterr, ERROR_MISSING, 0,
+                        "this client has not registered a tool named \"%s\"",
                         str_quote(name, quoted, sizeof(quoted)));
         return -ENOENT;
 }
@@ -198,14 +202,15 @@ void tools_forget(Tools *all, const RpcConnection *owner) {
         list_each_safe(tool, all->tools)
                 if (tool->owner == owner)
                         remove_tool(all, tool);
-        /* What it has started may go on, and the next connection may be where this one was. */
+        /* The owner's processes may go on, and the next connection may have the same address. */
         for (Grant *grant = all->grants; grant; grant = grant->next)
                 if (grant->owner == owner)
                         grant->owner = NULL;
         tool_calls_end(all, NULL, owner);
 }
 
-/* Its schemas as they were written once: anybody may ask for all of them again and again. */
+/* Uses the schema texts written at registration, because anybody may list the tools again and
+ * again. */
 static void write_tool(const Tool *tool, JsonWriter *w) {
         json_write_object(w, NULL);
         json_write_string(w, "name", tool->name);
@@ -252,7 +257,7 @@ int tools_grant(Tools *all, const StrList *names, const RpcConnection *owner, Gr
         r = make_token(grant->token);
         if (r < 0) {
                 free(grant);
-                return error_set(reterr, ERROR_SETUP, -r, "cannot make a token");
+                return error_set(reterr, ERROR_SETUP, -r, "cannot make a token for tool calls");
         }
         list_push(&all->grants, grant);
         for (size_t i = 0; names && i < names->count; i++)
@@ -282,7 +287,7 @@ Grant *grant_end(Grant *grant) {
         return NULL;
 }
 
-/* As long for each token of the right length, however much of it is right. */
+/* Takes equally long for each token of the right length, however many digits are correct. */
 static bool is_token(const Grant *grant, const char *token) {
         unsigned char difference = 0;
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of the host that code inside may call: who offers them, who may call which, and the calls
- * that go on.
+/* Host tools that code inside may call: registration, grants and open calls.
  *
- * Theory of operation. A client registers a tool over its connection, and the tool goes with that.
- * A call comes from inside (bridge.h) with a token, which stands for a grant: what one exec may
- * call, by names or by whose it is. The payload is checked by the tool's schema, the client is
- * asked by a request (tool.call), and what it answers is checked likewise. A client has
- * RPC_CALLS_MAX requests at a time; further calls wait here, in order. A call ends once: by its
- * answer, its time, the end of its grant, of who called or of the client. Each is noted in the
- * history and the audit.
+ * Theory of operation. A client registers a tool over its connection; when the connection closes,
+ * the tool goes. A call comes from inside (bridge.h) with a token. The token stands for a grant,
+ * which says which tools one exec may call: by their names, or by their owner. The payload is
+ * checked against the tool's schema, the client gets a request (tool.call), and its reply is
+ * checked in the same way. A client has at most RPC_CALLS_MAX requests at a time; further calls
+ * wait here, in order. A call ends once: by its reply, its timeout, the end of its grant, or
+ * because the caller or the client has gone. Each call has a row in the history and the audit.
  *
- * Names, payloads and tokens are an attacker's. So may be what a client answers, for the code that
- * it called may have been fed by one. */
+ * Names, payloads and tokens are an attacker's. So may be a client's reply, because the attacker's
+ * payload may have shaped it. */
 #pragma once
 
 #include "base/json.h"
@@ -23,19 +22,20 @@ enum {
         TOOLS_MAX = 256,
         TOOL_NAME_MAX = 64,
         TOOL_DESCRIPTION_MAX = 16 << 10,
-        TOOL_SCHEMA_MAX = 64 << 10,  /* bytes of one schema's text */
-        TOOLS_SCHEMAS_MAX = 4 << 20, /* of all of them */
-        TOOL_TIMEOUT = 30000,        /* ms, where nobody says otherwise */
+        TOOL_SCHEMA_MAX = 64 << 10,  /* Bytes of one schema's text. */
+        TOOLS_SCHEMAS_MAX = 4 << 20, /* Bytes of all schemas together. */
+        TOOL_TIMEOUT = 30000,        /* Milliseconds, if the client sets none. */
         TOOL_TIMEOUT_MAX = 86400000,
-        TOOL_CALLS_MAX = 2048,         /* at the same time */
-        TOOL_WAITING_MAX = 32 << 20,   /* bytes of payloads that wait */
-        TOOL_DEPTH_MAX = 60,           /* objects and arrays in each other, of a payload */
-        TOOL_PREVIEW_MAX = 200,        /* characters of a payload in the history */
-        TOOL_TOKEN_LENGTH = 32,        /* hex digits */
-        TOOL_REFUSALS_NOTED_MAX = 256, /* of one grant: inside can make any number */
+        TOOL_CALLS_MAX = 2048,       /* Calls open at the same time. */
+        TOOL_WAITING_MAX = 32 << 20, /* Bytes of payloads that wait. */
+        TOOL_DEPTH_MAX = 60,         /* Maximum nesting depth of a payload. */
+        TOOL_PREVIEW_MAX = 200,      /* Characters of a payload that the history keeps. */
+        TOOL_TOKEN_LENGTH = 32,      /* Hex digits. */
+        TOOL_REFUSALS_NOTED_MAX =
+                256, /* Rows of one grant; code inside can cause any number of refusals. */
 };
 
-/* What kind of failure the caller sees. */
+/* Kind of failure that the caller sees. */
 typedef enum ToolFailureKind {
         TOOL_VALIDATION,
         TOOL_PERMISSION,
@@ -43,7 +43,7 @@ typedef enum ToolFailureKind {
         TOOL_INTERNAL,
         TOOL_FAILURE_MAX,
 } ToolFailureKind;
-/* "validation_error", "permission_error", "timeout", "internal_error" */
+/* Returns "validation_error", "permission_error", "timeout" or "internal_error". */
 const char *tool_failure_name(ToolFailureKind kind);
 
 typedef struct ToolFailure {
@@ -52,57 +52,59 @@ typedef struct ToolFailure {
 } ToolFailure;
 
 typedef struct Tools Tools;
-typedef struct Grant Grant;       /* what one exec may call */
-typedef struct ToolCall ToolCall; /* that goes on */
+typedef struct Grant Grant;       /* Tools that one exec may call. */
+typedef struct ToolCall ToolCall; /* An open call. */
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int tools_new(Loop *loop, Unwritten *unwritten, Tools **ret, Error *reterr);
-/* With all grants; calls are not answered any more. NULL is legal; returns NULL. */
+/* Frees all grants too, and leaves open calls without a reply. NULL is legal; returns NULL. */
 Tools *tools_free(Tools *all);
 
 /* --- clients --- */
 
 typedef struct ToolSpec {
         const char *name, *description;
-        const JsonValue *input, *output; /* output may be NULL */
+        const JsonValue *input, *output; /* JSON schemas, borrowed; output may be NULL. */
         uint64_t timeout_ms;
 } ToolSpec;
 
-/* In place of one of the same name and owner. -EEXIST with an ERROR_EXISTS where it is another
- * connection's; -EINVAL (the name), -EBUSY or -E2BIG with an ERROR_LIMIT; -ENOMEM. */
+/* Registers a tool, replacing one of the same name and owner. Returns -EEXIST with an ERROR_EXISTS
+ * if another connection owns the name; -EINVAL for an invalid name; -EBUSY or -E2BIG with an
+ * ERROR_LIMIT; or -ENOMEM. */
 int tools_register(Tools *all, RpcConnection *owner, const ToolSpec *spec, Error *reterr);
-/* -ENOENT with an ERROR_MISSING where the connection has no such tool. */
+/* Returns -ENOENT with an ERROR_MISSING if the connection has no such tool. */
 int tools_unregister(Tools *all, const RpcConnection *owner, const char *name, Error *reterr);
-/* Writes an array, called key, of those that the grant may call; of all without one. */
+/* Writes an array, called key, of the tools that the grant allows, or of all tools if it is
+ * NULL. */
 void tools_write(const Tools *all, const Grant *grant, const char *key, JsonWriter *w);
-/* A client has gone, with its tools. */
+/* Removes the tools of a client that has gone. */
 void tools_forget(Tools *all, const RpcConnection *owner);
-/* A client reads again. */
+/* Sends waiting calls to a client that reads again. */
 void tools_pump(Tools *all, const RpcConnection *owner);
 
 /* --- grants --- */
 
-/* names: what it may call, whoever has it, copied. NULL: what owner has as long as that connection
- * lasts; what other clients of the session offer is for their own code. *ret lasts until
- * grant_end(). 0, -ENOMEM, or an errno of getrandom(2). */
+/* names: the allowed tools, whoever offers them; copied. NULL allows the tools of owner while that
+ * connection lasts; tools of the session's other clients are for their own code. *ret lasts until
+ * grant_end(). Returns 0, -ENOMEM, or an errno of getrandom(2). */
 int tools_grant(Tools *all, const StrList *names, const RpcConnection *owner, Grant **ret,
                 Error *reterr);
 const char *grant_token(const Grant *grant);
-/* The process that it is for, for the history. */
+/* Sets the id of the process that the grant is for, for the history. */
 void grant_set_exec(Grant *grant, const char *exec);
-/* Its calls fail. NULL is legal; returns NULL. */
+/* Fails the grant's calls and frees it. NULL is legal; returns NULL. */
 Grant *grant_end(Grant *grant);
-/* By a token of any text; NULL where there is none. */
+/* Finds a grant by its token, which may be any text. Returns NULL if no grant has it. */
 Grant *tools_find_grant(const Tools *all, const char *token);
 
 /* --- calls --- */
 
-/* value or failure; borrowed. The call is gone. */
+/* Either value or failure is set, and borrowed. The call no longer exists. */
 typedef void (*ToolDoneFn)(void *data, const JsonValue *value, const ToolFailure *failure);
 
-/* payload may be NULL: an empty object. fn is called once, and never from in here, unless the call
- * is cancelled before. 0, or -EINVAL with *failure written. */
+/* Starts a call. A payload of NULL means an empty object. fn is called once, but never during this
+ * call, and not after a cancellation. Returns 0, or -EINVAL with *failure written. */
 int tools_call(Tools *all, Grant *grant, const char *name, const JsonValue *payload, ToolDoneFn fn,
                void *data, ToolCall **ret, ToolFailure *failure);
-/* Nobody waits for it any more. NULL is legal; returns NULL. */
+/* Ends a call that nobody waits for any more. NULL is legal; returns NULL. */
 ToolCall *tool_call_cancel(ToolCall *call);

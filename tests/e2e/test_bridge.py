@@ -110,7 +110,7 @@ def test_both_sides_are_checked(host: Host) -> None:
         "{'a': '1'}": "[validation_error] $.a: must be an integer",
         "{}": "[validation_error] $.a: is missing",
         "{'a': 1, 'c': 1}": "[validation_error] $.c: is not known",
-        "{'a': 7}": "[validation_error] the result: $: must be an integer",
+        "{'a': 7}": "[validation_error] result: $: must be an integer",
     }
     for payload, message in cases.items():
         assert failed(host.python(f"call('add', {payload})")) == message
@@ -138,7 +138,7 @@ def test_errors_of_a_handler(host: Host) -> None:
     number = host.send("python.run", code="from host_tools import call\ncall('fail')")
     host.until(lambda: len(host.calls) == 6, "it is asked")
     host.answer(host.calls[-1], result={"other": 1})
-    assert failed(host.result(number)) == '[internal_error] the tool\'s answer has no value: its client has to answer {"value": ...}'
+    assert failed(host.result(number)) == '[internal_error] the tool\'s reply has no value: the client must reply {"value": ...}'
 
 
 def test_bad_arguments(keeper: Host) -> None:
@@ -310,7 +310,7 @@ def test_an_exec_calls_what_it_was_given(host: Host) -> None:
     script = "holt-tool a '{}'; holt-tool b '{}'; holt-tool --list"
     one = host.sh(script, tools=["b", "not there yet"])
     assert one["stdout"] == '"b"\nb\tThe tool b.\n'
-    assert one["stderr"] == "holt-tool: [permission_error] there is no tool 'a', or it may not be called from here\n"
+    assert one["stderr"] == "holt-tool: [permission_error] tool 'a' does not exist, or may not be called from here\n"
     assert host.sh(script, tools=[])["stdout"] == ""
     assert host.sh(script)["stdout"].splitlines()[:2] == ['"a"', '"b"']
     assert failed(host.python("call('a')", tools=["b"])).startswith("[permission_error]")
@@ -326,7 +326,7 @@ def test_an_exec_calls_its_own_client_s_tools(connect: Connect) -> None:
     script = "holt-tool --list; holt-tool theirs '{}'"
     assert mine.sh(script)["stdout"] == "mine\tThe tool mine.\n"
     for params in ({}, {"fresh": True}):
-        assert failed(mine.python("call('theirs')", **params)).startswith("[permission_error] there is no tool 'theirs'")
+        assert failed(mine.python("call('theirs')", **params)).startswith("[permission_error] tool 'theirs' does not exist")
         assert out(mine.python("print([t['name'] for t in search('theirs tool mine')])", **params)) == "['mine']"
     named = other.send("exec", shell="holt-tool theirs '{}'; holt-tool mine '{}'", tools=["theirs", "mine"])
     mine.until(lambda: other.until(lambda: other.calls, "it is asked") and mine.calls, "both are asked")
@@ -546,5 +546,5 @@ def test_a_result_that_is_too_large_is_an_error_of_its_call(host: Host) -> None:
     host.tool("big", lambda p: "x" * p["n"])
     assert failed(host.python("call('big', {'n': 100_000_000})")) == "[internal_error] the reply is larger than 1 MiB"
     assert out(host.python("print(len(call('big', {'n': 1_000_000})))")) == "1000000"
-    assert failed(host.python("call('big', {'n': 'x' * 2_000_000})")) == "[validation_error] a line of more than 1 MiB"
+    assert failed(host.python("call('big', {'n': 'x' * 2_000_000})")) == "[validation_error] the line is longer than 1 MiB"
     assert out(host.python("print(call('big', {'n': 3}))")) == "xxx"

@@ -228,15 +228,15 @@ def test_long_input(host: Host) -> None:
     assert host.sh("(echo '{'; head -c 4000000 /dev/zero | tr '\\0' ' '; echo '}') | holt-tool t")["stdout"] == "0\n"
     assert host.sh("""(printf '{"a": "'; head -c 1000000 /dev/zero | tr '\\0' x; echo '"}') | holt-tool t""")["stdout"] == "1000000\n"
     too_long = host.sh("""(printf '{"a": "'; head -c 2000000 /dev/zero | tr '\\0' x; echo '"}') | holt-tool t""")
-    assert too_long["stderr"] == "holt-tool: [validation_error] a line of more than 1 MiB\n"
+    assert too_long["stderr"] == "holt-tool: [validation_error] the line is longer than 1 MiB\n"
     assert host.sh("head -c 40000000 /dev/zero | holt-tool t")["stderr"] == "holt-tool: the payload is larger than 32 MiB\n"
     assert "Argument list too long" in host.sh("""holt-tool t "$(head -c 200000 /dev/zero | tr '\\0' ' ')" """)["stderr"]
 
 
 def test_the_token(host: Host) -> None:
     host.tool("t", lambda p: 1)
-    assert host.sh("HOLT_BRIDGE_TOKEN= holt-tool t '{}'")["stderr"] == "holt-tool: [permission_error] this token is none, or its exec has ended\n"
-    without = "holt-tool: [permission_error] this token is none, or its exec has ended\n"
+    assert host.sh("HOLT_BRIDGE_TOKEN= holt-tool t '{}'")["stderr"] == "holt-tool: [permission_error] the token is unknown, or its exec has ended\n"
+    without = "holt-tool: [permission_error] the token is unknown, or its exec has ended\n"
     assert host.sh("unset HOLT_BRIDGE_TOKEN; holt-tool t '{}'")["stderr"] == without
     assert "permission_error" in host.sh("HOLT_BRIDGE_TOKEN='\"}' holt-tool --list")["stderr"]
 

@@ -154,7 +154,7 @@ def test_garbage_is_answered_and_the_next_line_is_served(host: Host) -> None:
     for line, number in ((b"x", None), (b'{"id":7,"call":"', 7)):
         code = f"s = connect(); print(json.dumps([ask(s, {line!r} + b'x' * (3 << 20) + b'\\n'), ask(s, call(n=9))]))"
         answer, after = json.loads(run(host, code))
-        assert answer == {"id": number, "error": {"type": "validation_error", "message": "a line of more than 1 MiB"}}
+        assert answer == {"id": number, "error": {"type": "validation_error", "message": "the line is longer than 1 MiB"}}
         assert after == {"id": 9, "value": "fine"}
 
 
@@ -249,7 +249,7 @@ threading.Thread(target=lambda: s.sendall(b"".join(json.dumps(call("never", n)).
 refused = 0
 while refused < 52:
     for line in s.recv(1 << 20).splitlines():
-        refused += b"2048 calls of tools go on already" in line
+        refused += b"2048 tool calls are open already" in line
 print(refused)
 """
     assert run(host, code) == "52\n"

@@ -256,6 +256,6 @@ def test_an_interpreter_that_does_not_become_ready_is_killed(
         start_held(session)[0].process.kill()
         before = time.monotonic()
         result = session("python", *fresh, "--timeout", "1s", "-c", "1", timeout=60)
-        assert "the interpreter did not become ready" in result.refusal()
+        assert "the interpreter did not become ready in time" in result.refusal()
         assert time.monotonic() - before < 8
         until(lambda: not [p for p in session.ps().values() if p["state"] == "starting"], "it is killed", 10)
