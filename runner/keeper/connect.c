@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side of a keeper's life: finding it, or starting it. */
+/* The client's side of a keeper's life: find it, or start it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,16 +17,18 @@
 #include "session/directory.h"
 
 enum {
-        CONNECT_TRIES = 200, /* of 10 ms each, for another who is starting or ending it */
+        CONNECT_TRIES =
+                200, /* Tries of 10 ms each, while another process starts or ends the keeper. */
         CONNECT_PAUSE = 10000000,
         START_PATIENCE = KEEPER_START_TIME / 1000 + 2000, /* msec */
         ASK_TIME = 1000,                                  /* msec */
         ASK_END = 'e',
         ASK_KILL = 'k',
-        CONNECT_AGAIN = 1, /* another starts it, has stopped it, or takes it away */
+        CONNECT_AGAIN =
+                1, /* Another process starts the keeper, has stopped it, or removes the session. */
 };
 
-/* In the grandchild. Only what the keeper is to have. */
+/* Runs in the grandchild, and leaves the keeper only the descriptors that it needs. */
 static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
         const char *const argv[] = { "holt", "keeper", name, NULL };
         const char *const environment[] = { NULL };
@@ -34,10 +36,10 @@ static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
                   high = dir_fd < ready_fd ? ready_fd : dir_fd;
         sigset_t none;
 
-        /* Where the caller has as many as it may there is room for no other. */
+        /* If the caller has as many descriptors as it may, no other one fits. */
         (void)close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
         (void)close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-        /* Above both places first, so that neither overwrites the other. */
+        /* Both are moved above their final places first, so that neither overwrites the other. */
         dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, KEEPER_DIRECTORY_FD + 1);
         ready_fd = fcntl(ready_fd, F_DUPFD_CLOEXEC, KEEPER_DIRECTORY_FD + 1);
         (void)dup2(dir_fd, KEEPER_DIRECTORY_FD);
@@ -53,8 +55,9 @@ static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
         _exit(125);
 }
 
-/* In the child: stays the keeper's parent until it is ready, so that somebody learns how one ended
- * that was not. The other end of ask_fd is closed, or asks by a byte. */
+/* Runs in the child, which stays the keeper's parent until the keeper is ready. So somebody learns
+ * how the keeper ended if it did not become ready. The other end of ask_fd is closed, or asks by
+ * one byte. */
 static void attend_keeper(const char *name, int dir_fd, int ready_fd, int ask_fd) {
         int status = 0;
         pid_t pid;
@@ -74,7 +77,7 @@ static void attend_keeper(const char *name, int dir_fd, int ready_fd, int ask_fd
         _exit(0);
 }
 
-/* Asks how the keeper has ended. Returns false if nobody says so within a second. */
+/* Asks how the keeper has ended. Returns false without a reply within a second. */
 static bool ask_end(int ask_fd, char ask, int *ret_status) {
         struct pollfd answer = { .fd = ask_fd, .events = POLLIN };
 
@@ -88,11 +91,11 @@ static int refuse_late(const char *name, Error *reterr) {
                           KEEPER_START_TIME / 1000000);
 
         return error_cure(reterr, r,
-                          "It was killed. Look for a disk or a network file system that does not "
+                          "holt killed it. Look for a disk or a network file system that does not "
                           "answer, and try again.");
 }
 
-/* It has said nothing. */
+/* The keeper ended without a message, or is late. */
 static int connect_refuse_start(const char *name, bool late, int ask_fd, Error *reterr) {
         int status = 0;
 
@@ -106,12 +109,13 @@ static int connect_refuse_start(const char *name, bool late, int ask_fd, Error *
                                 WTERMSIG(status), strsignal(WTERMSIG(status)), name);
         else
                 (void)error_set(reterr, ERROR_SETUP, 0,
-                                "the keeper of session \"%s\" ended with %d before it was ready",
+                                "the keeper of session \"%s\" ended with exit status %d before it "
+                                "was ready",
                                 name, WEXITSTATUS(status));
         return error_cure(reterr, -EPIPE, "Try again: the next use starts it anew.");
 }
 
-/* 0, CONNECT_AGAIN, or a negative errno. */
+/* Returns 0, CONNECT_AGAIN, or a negative errno. */
 static int read_ready(const char *name, int ready_fd, int ask_fd, Error *reterr) {
         struct pollfd end = { .fd = ready_fd, .events = POLLIN };
         int ready, status = 0;
@@ -128,12 +132,13 @@ static int read_ready(const char *name, int ready_fd, int ask_fd, Error *reterr)
                 return connect_refuse_start(name, ready == 0, ask_fd, reterr);
         if (reterr)
                 *reterr = error;
-        /* Until then it has the session's files open, which the caller may want to unmount. */
+        /* Waits for its end: until then it has the session's files open, and the caller may want to
+         * unmount them. */
         (void)ask_end(ask_fd, ASK_END, &status);
         return error.kind == ERROR_BUSY ? CONNECT_AGAIN : error.errnum ? -error.errnum : -EINVAL;
 }
 
-/* 0, CONNECT_AGAIN, or a negative errno. */
+/* Returns 0, CONNECT_AGAIN, or a negative errno. */
 static int start_keeper(const char *name, int dir_fd, Error *reterr) {
         int ready[2], ask[2], r;
         pid_t pid;
@@ -157,8 +162,8 @@ static int start_keeper(const char *name, int dir_fd, Error *reterr) {
                     : read_ready(name, ready[0], ask[0], reterr);
         (void)close(ready[0]);
         (void)close(ask[0]);
-        /* It goes now, and the keeper is nobody's child who would have to wait for it; unless the
-         * kernel can't end that keeper. */
+        /* The child ends now, and init adopts the keeper, so nobody must wait for it. It does not
+         * end if the kernel cannot kill a late keeper. */
         if (pid > 0)
                 (void)waitpid(pid, NULL, r == -ETIMEDOUT ? WNOHANG : 0);
         return r;
@@ -170,7 +175,8 @@ static int connect_again(int dir_fd, int *ret_fd, Error *reterr) {
         return r == -ENOENT ? CONNECT_AGAIN : r;
 }
 
-/* Who takes it away moves it first: what lacks in it then says nothing. */
+/* A session is renamed before it is removed. So errors about its missing parts mean nothing
+ * then. */
 static bool was_moved(const char *name, int dir_fd) {
         _cleanup_close_ int fd = FD_NONE;
         struct stat st, now;
@@ -179,7 +185,7 @@ static bool was_moved(const char *name, int dir_fd) {
                fstat(fd, &now) < 0 || st.st_dev != now.st_dev || st.st_ino != now.st_ino;
 }
 
-/* One try: 0 with the socket, CONNECT_AGAIN, or a negative errno. */
+/* Tries once. Returns 0 with the socket, CONNECT_AGAIN, or a negative errno. */
 static int try_once(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
         int r = connect_again(dir_fd, ret_fd, reterr);
 
@@ -200,12 +206,12 @@ bool keeper_may_retry(int r, unsigned *tries) {
         return true;
 }
 
-/* Who wants to use it may make it. */
+/* For a missing session, the cure says how to create it, because the caller wants to use it. */
 static int open_to_use(const char *name, int *ret_dir_fd, Error *reterr) {
         int r = session_open(name, ret_dir_fd, NULL, reterr);
 
         if (r == -ENOENT && reterr && streq(reterr->cure, session_none_cure))
-                return error_cure(reterr, r, "holt create %s makes it; %s", name,
+                return error_cure(reterr, r, "To create it: holt create %s. %s", name,
                                   session_none_cure);
         return r;
 }

@@ -27,9 +27,12 @@
 
 #define LOCK_NAME "lock"
 
-enum { FIND_TRIES = HOLT_WAIT(1000), FIND_PAUSE = 10000000 /* nsec, so that all take 10 s */ };
+enum {
+        FIND_TRIES = HOLT_WAIT(1000),
+        FIND_PAUSE = 10000000 /* Pause in nsec; all tries together take 10 s. */
+};
 
-/* What a session's directory has from the start. */
+/* Directories that every session has from the start. */
 static const char *const parts[] = { "root", "workspace", "files" };
 
 /* --- names --- */
@@ -47,11 +50,11 @@ int session_name_check(const char *name, Error *reterr) {
                 right = is_word(*c) || strchr("._-", *c);
         if (right)
                 return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" can't be the name of a session",
+        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a valid session name",
                       str_quote(name, quoted, sizeof(quoted)));
         return error_cure(reterr, r,
-                          "Up to %d letters, digits, \".\", \"_\" and \"-\", the first a letter or "
-                          "a digit",
+                          "Use 1 to %d letters, digits, \".\", \"_\" and \"-\"; the first must be "
+                          "a letter or a digit.",
                           SESSION_NAME_MAX);
 }
 
@@ -59,7 +62,7 @@ static int find_base(char ret[PATH_MAX], Error *reterr) {
         const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
         int n, r;
 
-        /* A relative one is to be ignored (XDG Base Directory Specification). */
+        /* A relative path must be ignored (XDG Base Directory Specification). */
         if (data && data[0] == '/')
                 n = snprintf(ret, PATH_MAX, "%s/holt/sessions", data);
         else if (home && home[0] == '/')
@@ -69,11 +72,14 @@ static int find_base(char ret[PATH_MAX], Error *reterr) {
         if (n >= 0 && n < PATH_MAX - SESSION_NAME_MAX - 32)
                 return 0;
         r = error_set(reterr, ERROR_SETUP, n < 0 ? 0 : ENAMETOOLONG,
-                      "cannot tell where sessions are kept");
-        return error_cure(reterr, r, "Set HOME, or XDG_DATA_HOME, to a directory of yours.");
+                      "cannot tell where to store sessions: HOME and XDG_DATA_HOME are unset, "
+                      "relative or too long");
+        return error_cure(
+                reterr, r,
+                "Set HOME or XDG_DATA_HOME to the absolute path of a directory of yours.");
 }
 
-/* As mkdir -p; what was there keeps its mode. */
+/* Creates path and its parents. Existing directories keep their modes. */
 static int make_directories(char *path) {
         for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
@@ -84,8 +90,9 @@ static int make_directories(char *path) {
         return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Opens the directory that sessions are in, and checks it and those above. It and "holt" are holt's
- * own, and no symlink is followed there. -ENOENT without an error if there is none. */
+/* Opens the directory of all sessions, and checks it and its parents. No symlink is followed to it
+ * or to "holt" above it, because both belong to holt. Returns -ENOENT without an error if it does
+ * not exist. */
 static int open_base(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
         static const char last[] = "/sessions";
         const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -124,7 +131,7 @@ static int open_base(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
 static int base_make(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
         int r = find_base(ret, reterr);
 
-        /* Nothing is made where somebody else could exchange it. */
+        /* Nothing is created below a directory in which another user could replace it. */
         if (r == 0)
                 r = private_check_above(ret, reterr);
         if (r < 0)
@@ -134,8 +141,8 @@ static int base_make(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
                 return open_base(ret, ret_fd, reterr);
         r = error_set(reterr, ERROR_SETUP, -r, "cannot make the directory %s", ret);
         return error_cure(reterr, r,
-                          "Sessions are kept there: it has to be a directory of yours. "
-                          "XDG_DATA_HOME names another.");
+                          "holt stores sessions there. It must be a directory of yours; to use "
+                          "another one, set XDG_DATA_HOME.");
 }
 
 int session_base(char ret[PATH_MAX], Error *reterr) {
@@ -148,7 +155,7 @@ static UnfinishedNotes base_notes(int base_fd) {
         return (UnfinishedNotes){ base_fd, UNFINISHED_SESSION };
 }
 
-/* Removes the sessions that killed processes were making or removing. */
+/* Removes sessions whose creation or removal was killed. */
 static void base_sweep(int base_fd) {
         const UnfinishedNotes notes = base_notes(base_fd);
 
@@ -179,18 +186,18 @@ static int read_names(const char *base, StrList *ret, Error *reterr) {
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-const char session_none_cure[] = "holt ls lists those that are there.";
+const char session_none_cure[] = "holt ls lists the sessions.";
 
 static int refuse_missing(const char *base, const char *name, Error *reterr) {
         _cleanup_(strlist_clear) StrList names = { 0 };
         Nearest nearest = { .word = name };
-        int r = error_set(reterr, ERROR_MISSING, 0, "there is no session \"%s\"", name);
+        int r = error_set(reterr, ERROR_MISSING, 0, "session \"%s\" does not exist", name);
 
         (void)read_names(base, &names, NULL);
         for (size_t i = 0; i < names.count; i++)
                 nearest_try(&nearest, names.items[i]);
         if (nearest.best)
-                (void)error_cure(reterr, r, "Did you mean \"%s\"? holt ls lists them.",
+                (void)error_cure(reterr, r, "Did you mean \"%s\"? holt ls lists the sessions.",
                                  nearest.best);
         else
                 (void)error_cure(reterr, r, "%s", session_none_cure);
@@ -216,22 +223,23 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
         if (fd < 0) {
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot open %s", path);
                 return error_cure(reterr, r,
-                                  "A session is its maker's: be that user, or name another place "
-                                  "by XDG_DATA_HOME.");
+                                  "A session belongs to the user who created it. Run holt as that "
+                                  "user, or set XDG_DATA_HOME to another directory.");
         }
         r = private_check(fd, "", path, reterr);
         if (r < 0)
                 return r;
         *ret_fd = TAKE_FD(fd);
         if (ret_path)
-                (void)memcpy(ret_path, path, strlen(path) + 1); /* find_base() leaves room */
+                (void)memcpy(ret_path, path,
+                             strlen(path) + 1); /* find_base() has left room for it. */
         return 0;
 }
 
 static int directory_refuse_existing(const char *name, Error *reterr) {
-        (void)error_set(reterr, ERROR_EXISTS, 0, "there is a session \"%s\" already", name);
-        return error_cure(reterr, -EEXIST,
-                          "Use it, choose another name, or take it away: holt rm %s", name);
+        (void)error_set(reterr, ERROR_EXISTS, 0, "session \"%s\" already exists", name);
+        return error_cure(reterr, -EEXIST, "Use it, choose another name, or remove it: holt rm %s",
+                          name);
 }
 
 static int make_parts(const SessionMaking *making, Error *reterr) {
@@ -250,7 +258,8 @@ static int make_parts(const SessionMaking *making, Error *reterr) {
         return 0;
 }
 
-/* Each costs disk, and each list of them time. Two that are made at once may both be the last. */
+/* Refuses a session beyond the limit, because each one costs disk space and slows every list down.
+ * The limit is approximate: two sessions created at once may both become the last. */
 static int check_count(const char *base, Error *reterr) {
         DIR *dir = opendir(base);
         unsigned count = 0;
@@ -261,8 +270,9 @@ static int check_count(const char *base, Error *reterr) {
                 (void)closedir(dir);
         if (count < SESSIONS_MAX)
                 return 0;
-        (void)error_set(reterr, ERROR_LIMIT, 0, "there are %u sessions already", count);
-        return error_cure(reterr, -ENOSPC, "holt ls lists them, holt rm NAME takes one away.");
+        (void)error_set(reterr, ERROR_LIMIT, 0,
+                        "%u sessions exist already, the most that one user can have", count);
+        return error_cure(reterr, -ENOSPC, "Remove one: holt rm NAME. holt ls lists them.");
 }
 
 static int session_check_new(const char *base, int base_fd, const char *name, Error *reterr) {
@@ -312,7 +322,7 @@ int session_publish(SessionMaking *making, const char *name, Error *reterr) {
 
 /* --- removing --- */
 
-/* What cannot be removed now keeps its note for the next sweep. */
+/* An entry that cannot be removed now keeps its note for the next sweep. */
 static int session_remove_unfinished(int base_fd, Unfinished *unfinished) {
         int r = files_remove_tree(base_fd, unfinished->name);
 
@@ -334,11 +344,11 @@ static int directory_refuse_gone(const char *base, const char *name, Error *rete
 
         if (session_open(name, &fd, NULL, NULL) < 0)
                 return refuse_missing(base, name, reterr);
-        (void)error_set(reterr, ERROR_MISSING, 0, "session \"%s\" is another by now", name);
+        (void)error_set(reterr, ERROR_MISSING, 0, "session \"%s\" was replaced meanwhile", name);
         return error_cure(reterr, -ENOENT, "%s", session_none_cure);
 }
 
-/* dir_fd is open, so nothing else can get its inode number meanwhile. */
+/* dir_fd keeps the inode open, so no other file can get its number meanwhile. */
 static bool session_is_named(int dir_fd, int base_fd, const char *name) {
         struct stat st, named;
 
@@ -347,7 +357,7 @@ static bool session_is_named(int dir_fd, int base_fd, const char *name) {
                st.st_dev == named.st_dev && st.st_ino == named.st_ino;
 }
 
-/* Renames it first, so that it is gone at once and for good, even if the removal is interrupted. */
+/* Renames the session first. So its name is free at once, even if the removal is interrupted. */
 static int session_remove_named(const char *base, int base_fd, const char *name, Error *reterr) {
         const UnfinishedNotes notes = base_notes(base_fd);
         char path[PATH_MAX + UNFINISHED_NAME_SIZE];
@@ -365,7 +375,7 @@ static int session_remove_named(const char *base, int base_fd, const char *name,
         return r < 0 ? files_fail(NULL, r, "remove", path, reterr) : 0;
 }
 
-/* A session that is locked is not renamed. */
+/* A session is renamed only under its lock. */
 int session_remove(const char *name, int dir_fd, Error *reterr) {
         char base[PATH_MAX];
         _cleanup_close_ int lock_fd = FD_NONE, base_fd = FD_NONE;
@@ -415,8 +425,9 @@ int session_lock(int dir_fd, int *ret_fd, Error *reterr) {
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot lock the session");
-                (void)error_set(reterr, ERROR_BUSY, 0, "the session is live, or being removed");
-                return error_cure(reterr, -EWOULDBLOCK, "holt stop NAME lets it rest.");
+                (void)error_set(reterr, ERROR_BUSY, 0,
+                                "the session is live, or another process removes it");
+                return error_cure(reterr, -EWOULDBLOCK, "Stop it first: holt stop NAME.");
         }
         *ret_fd = TAKE_FD(fd);
         return 0;
@@ -426,13 +437,13 @@ int session_refuse_held(const char *name, int dir_fd, Error *reterr) {
         char path[PATH_MAX], lock[PATH_MAX + sizeof("/" LOCK_NAME)];
         _cleanup_free_ char *word = NULL;
 
-        (void)error_set(reterr, ERROR_BUSY, 0,
-                        "session \"%s\" is held by something that does not answer", name);
+        (void)error_set(reterr, ERROR_BUSY, 0, "a process locks session \"%s\" but does not answer",
+                        name);
         if (path_of_fd(dir_fd, path) < 0)
                 return -EBUSY;
         (void)snprintf(lock, sizeof(lock), "%s/" LOCK_NAME, path);
         word = str_word(lock);
-        return error_cure(reterr, -EBUSY, "Look for it: fuser -v %s", word ? word : lock);
+        return error_cure(reterr, -EBUSY, "Find the process: fuser -v %s", word ? word : lock);
 }
 
 bool session_is_live(int dir_fd) {
@@ -501,8 +512,7 @@ bool session_sweep_due(int dir_fd, char *text, size_t size) {
         text[n < 0 ? 0 : n] = '\0';
         if (!text[0])
                 (void)snprintf(text, size,
-                               "the session's keeper was killed before it had looked at the "
-                               "protected paths");
+                               "the keeper was killed before it had checked the protected paths");
         return true;
 }
 
@@ -513,15 +523,18 @@ int session_listen(int dir_fd, int *ret_fd, Error *reterr) {
         int r;
 
         if (fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
+                return error_set(reterr, ERROR_SETUP, errno,
+                                 "cannot make a socket for the session");
         name_socket(dir_fd, &address);
         if (unlinkat(dir_fd, KEEPER_SOCKET, 0) < 0 && errno != ENOENT)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot remove an old socket");
+                return error_set(reterr, ERROR_SETUP, errno,
+                                 "cannot remove the session's old socket");
         mask = umask(0177);
         r = bind(fd, (const struct sockaddr *)&address, sizeof(address));
         (void)umask(mask);
         if (r < 0 || listen(fd, 64) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot listen for the session");
+                return error_set(reterr, ERROR_SETUP, errno,
+                                 "cannot listen on the session's socket");
         *ret_fd = TAKE_FD(fd);
         return 0;
 }

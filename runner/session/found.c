@@ -12,7 +12,7 @@
 #include "session/directory.h"
 #include "session/sources.h"
 
-/* Paths of the host, which are relative to where the session was made. */
+/* Fields with host paths, relative to the directory in which the session was created. */
 static const char *const host_paths[] = {
         "filesystem.workspace.source", "filesystem.files.source", "filesystem.rootfs",
         "filesystem.read_only",        "filesystem.read_write",   "python.wheels",
@@ -21,7 +21,7 @@ static const char *const host_paths[] = {
 typedef struct Comparison {
         const char *name;
         const Settings *asked, *there;
-        const StrList *given, *recorded; /* sources of the session: as given, and where they are */
+        const StrList *given, *recorded; /* The session's sources: as given, and as recorded. */
         Error *reterr;
 } Comparison;
 
@@ -29,12 +29,13 @@ typedef struct Comparison {
 static int compare_refuse(const Comparison *c, const char *what, const char *detail) {
         char quoted[400];
 
-        (void)error_set(c->reterr, ERROR_EXISTS, 0, "session \"%s\" is there with another %s%s%s",
-                        c->name, what, detail ? ": " : "",
-                        detail ? str_quote(detail, quoted, sizeof(quoted)) : "");
+        (void)error_set(c->reterr, ERROR_EXISTS, 0,
+                        "session \"%s\" already exists with a different %s%s%s%s", c->name, what,
+                        detail ? " (" : "", detail ? str_quote(detail, quoted, sizeof(quoted)) : "",
+                        detail ? ")" : "");
         return error_cure(c->reterr, -EEXIST,
-                          "Leave it out to use the session as it is, choose another name, or take "
-                          "the session away: holt rm %s",
+                          "To use the session as it is, leave this out. Otherwise choose another "
+                          "name, or remove the session: holt rm %s",
                           c->name);
 }
 
@@ -55,7 +56,7 @@ static bool is_host_path(const PolicyField *field) {
         return false;
 }
 
-/* Without the links in it, where it is there. */
+/* Resolves symlinks, if the path exists. */
 static char *compare_resolved(const char *cwd, const char *path, size_t length) {
         _cleanup_free_ char *given = strndup(path, length);
         char *joined = given ? path_join(cwd, given) : NULL;
@@ -67,7 +68,8 @@ static char *compare_resolved(const char *cwd, const char *path, size_t length) 
         return real;
 }
 
-/* Where the session has the source that it was given by this path: links may lead elsewhere now. */
+/* Returns the recorded path of a source that the policy gives as path: its symlinks may lead
+ * elsewhere now. */
 static char *recorded_path(const Comparison *c, const char *path, size_t length) {
         _cleanup_free_ char *given = strndup(path, length);
         _cleanup_free_ char *joined = given ? path_join(c->there->cwd, given) : NULL;
@@ -103,7 +105,7 @@ static bool is_given(const Comparison *c, const PolicyField *field, const char *
         return policy_note(&c->asked->policy, field->path, text) != NULL;
 }
 
-/* The same path, which led elsewhere when the session was made. */
+/* The path is the same, but led elsewhere when the session was created. */
 static int refuse_moved(const Comparison *c, const PolicyField *field, const char *path) {
         _cleanup_free_ char *there = recorded_path(c, path, strlen(path)),
                             *asked = compare_resolved(c->asked->cwd, path, strlen(path));
@@ -153,14 +155,15 @@ static int compare_list(const Comparison *c, const PolicyField *field) {
                         continue;
                 given++;
                 if (!has_item(c, field, asked)) {
-                        _cleanup_free_ char *detail = str_format("%s is not in it", asked);
+                        _cleanup_free_ char *detail = str_format(
+                                "%s is missing from the session's list", asked);
 
                         return compare_refuse(c, field->path, detail);
                 }
         }
         return given > 0 && field->merge == MERGE_CALLER &&
                                count_items(&c->there->policy, field) > count
-                       ? compare_refuse(c, field->path, "there is more in it")
+                       ? compare_refuse(c, field->path, "the session's list has further entries")
                        : 0;
 }
 
@@ -178,21 +181,21 @@ static int compare_fields(const Comparison *c) {
         return r;
 }
 
-/* Values may be secrets, and are not told. */
+/* Values may be secrets, so the message does not show them. */
 static int compare_env(const Comparison *c, const StrList *env) {
         for (size_t i = 0; i < env->count; i++) {
                 char what[200];
 
                 if (strlist_has(&c->there->policy.env_set, env->items[i]))
                         continue;
-                (void)snprintf(what, sizeof(what), "variable %.*s",
+                (void)snprintf(what, sizeof(what), "value of the environment variable %.*s",
                                (int)strcspn(env->items[i], "="), env->items[i]);
                 return compare_refuse(c, what, NULL);
         }
         return 0;
 }
 
-/* --- all of it --- */
+/* --- the whole session --- */
 
 static const char *preset_of(const Settings *settings) {
         return settings->policy.preset ? settings->policy.preset : POLICY_PRESET_DEFAULT;
@@ -207,10 +210,11 @@ static int compare_idle(const Comparison *c) {
                                     c->asked->idle ? asked : NULL);
 }
 
-/* With all that is put into it. */
+/* A client's own session is removed with all its data, so nobody else may use it. */
 static int refuse_owned(const Comparison *c) {
         (void)error_set(c->reterr, ERROR_EXISTS, 0,
-                        "session \"%s\" is there as a client's own, and goes when that goes",
+                        "session \"%s\" already exists, and is removed when the client that "
+                        "created it goes",
                         c->name);
         return error_cure(c->reterr, -EEXIST, "Choose another name.");
 }
@@ -243,7 +247,7 @@ static int add_sources(const LaunchPlan *plan, StrList *list) {
         return r;
 }
 
-/* A source has one path in the policy, and may have another one in the record. */
+/* A source's path in the policy may differ from its path in the record. */
 static int list_sources(const Settings *settings, Store *store, const char *path,
                         StrList *ret_given, StrList *ret_recorded, Error *reterr) {
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };

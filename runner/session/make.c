@@ -25,7 +25,7 @@ void session_spec_clear(SessionSpec *spec) {
         *spec = (SessionSpec){ 0 };
 }
 
-/* --- what is asked for --- */
+/* --- the request --- */
 
 int session_spec_idle(SessionSpec *spec, const char *text, Error *reterr) {
         uint64_t *ret = &spec->settings.idle;
@@ -39,10 +39,10 @@ int session_spec_idle(SessionSpec *spec, const char *text, Error *reterr) {
         }
         if (str_to_usec(text, ret) == 0 && *ret >= 1000000)
                 return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "idle: \"%s\" is not a time",
+        r = error_set(reterr, ERROR_USAGE, 0, "idle: \"%s\" is not a valid time",
                       str_quote(text, quoted, sizeof(quoted)));
         return error_cure(reterr, r,
-                          "Write a number with a unit, at least 1s, such as 10m; or none.");
+                          "Write a number with a unit, such as 10m, of at least 1s; or none.");
 }
 
 int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reterr) {
@@ -50,8 +50,8 @@ int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reter
         return layers_degraded(layers, &spec->settings.degraded, reterr);
 }
 
-/* What the policy passes of the caller's environment is what it is now: the keeper has another. The
- * names stay until it is known which of them pass nothing. */
+/* Copies the variables that the policy passes from the caller's environment, because the keeper has
+ * another one. The names stay, so that make_collect_env() can tell which of them pass nothing. */
 static int make_settle_env(Policy *policy, Error *reterr) {
         for (size_t i = 0; i < policy->env_pass.count; i++) {
                 const char *name = policy->env_pass.items[i], *value = getenv(name);
@@ -68,7 +68,7 @@ static int make_settle_env(Policy *policy, Error *reterr) {
         return 0;
 }
 
-/* Variables whose values are not the caller's environment's of this moment. */
+/* Collects the variables whose values do not come from the caller's current environment. */
 static int make_collect_env(const Policy *policy, StrList *ret, Error *reterr) {
         for (size_t i = 0; i < policy->env_set.count; i++) {
                 const char *item = policy->env_set.items[i];
@@ -84,7 +84,7 @@ static int make_collect_env(const Policy *policy, StrList *ret, Error *reterr) {
         return 0;
 }
 
-/* --- one that is made --- */
+/* --- a new session --- */
 
 static int make_warn(const Settings *settings, const LaunchPlan *plan, StrList *warnings,
                      Error *reterr) {
@@ -94,15 +94,15 @@ static int make_warn(const Settings *settings, const LaunchPlan *plan, StrList *
                                                                               : 0;
 }
 
-/* The session lasts longer than the caller's word: its policy protects the policy files that lie in
- * its workspace at every start. */
+/* Records policy files that lie in the workspace as protected paths. The session outlives the
+ * caller's command, so every start must protect them. */
 static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
         const bool needed = settings->inputs.count > 0 || plan->rootfs.source;
         struct Reach *reach = NULL;
         size_t before;
         int r = needed ? reach_new(plan, &reach, reterr) : 0;
 
-        /* Each start looks at the tree again. */
+        /* Each start checks the tree again. */
         if (r == 0)
                 r = inputs_protect_rootfs(plan, reach, reterr);
         before = plan->guards_count;
@@ -116,8 +116,8 @@ static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *rete
         return r;
 }
 
-/* Mistakes that only show in a plan, or in what of the host it names, are told now, not at the
- * first use. */
+/* Some mistakes show only in a plan, or in the host paths that it names. They are reported now,
+ * rather than at the first use. */
 static int make_try_plan(Settings *settings, const char *path, Store *store, StrList *warnings,
                          Error *reterr) {
         LaunchPlan plan;
@@ -155,7 +155,7 @@ static int make_add_grant(Store *store, const char *layer, const char *option, c
                        : store_audit_add(store, "grant", w.data, time_epoch_ms(), reterr);
 }
 
-/* What takes a piece of the boundary away for as long as the session is there. */
+/* Audits every permanent weakening of the session's boundary. */
 static int make_audit_grants(const Settings *settings, Store *store, Error *reterr) {
         const StrList *allowed = &settings->policy.syscalls_allow;
         int r = 0;
@@ -185,7 +185,7 @@ static int make_fill(const char *path, Settings *settings, StrList *warnings, Er
         return r;
 }
 
-/* Under another name, until it has all that it is to have. */
+/* Creates the session under another name, and publishes it once it is complete. */
 static int make_session(const char *name, Settings *settings, Owner *ret_owner, StrList *warnings,
                         Error *reterr) {
         SessionMaking making = SESSION_MAKING_NONE;
@@ -208,7 +208,8 @@ static int make_session(const char *name, Settings *settings, Owner *ret_owner, 
         return r;
 }
 
-/* One that is there will do, and is found; but somebody may be taking it away. */
+/* An existing session is accepted if it matches. It may also vanish meanwhile, because another
+ * process removes it. */
 static int make_or_find(const char *name, SessionSpec *spec, bool *ret_made, Error *reterr) {
         enum { TRIES = 5 };
         int r = 0;

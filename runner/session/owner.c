@@ -21,7 +21,7 @@ int owner_make(const char *path, Owner *ret, Error *reterr) {
         owner.dir_fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (owner.dir_fd < 0 || mkfifoat(owner.dir_fd, OWNER_NAME, 0600) < 0)
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot make %s/" OWNER_NAME, path);
-        /* For reading too, or it would wait for a keeper (fifo(7)). */
+        /* With write access alone, open() would wait for a reader, the keeper (fifo(7)). */
         if (r == 0)
                 owner.hold_fd = openat(owner.dir_fd, OWNER_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         if (r == 0 && owner.hold_fd < 0)
@@ -33,7 +33,7 @@ int owner_make(const char *path, Owner *ret, Error *reterr) {
         return r;
 }
 
-/* Nobody ever writes to it: an end is that nobody could. */
+/* Nobody ever writes to the FIFO. Its end means that no process has it open for writing. */
 static bool owner_has_ended(int fd) {
         char byte;
 
@@ -51,13 +51,13 @@ int owner_watch(int dir_fd, int *ret_fd, Error *reterr) {
         if (fd < 0)
                 return errno == ENOENT ? 0
                                        : error_set(reterr, ERROR_SETUP, errno,
-                                                   "cannot tell whose the session is");
+                                                   "cannot tell who owns the session");
         if (owner_has_ended(fd)) {
                 (void)error_set(reterr, ERROR_MISSING, 0,
-                                "whoever made the session for as long as he was there has gone");
+                                "the session belonged to a client that has gone");
                 return error_cure(reterr, -ENOENT,
-                                  "It is taken away when the next one is made or served; holt rm "
-                                  "does so at once.");
+                                  "holt removes it when the next session is created or served. To "
+                                  "remove it now: holt rm.");
         }
         *ret_fd = TAKE_FD(fd);
         return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that is somebody's own, and goes with who made it (session.create's owned).
+/* Sessions that belong to the client that created them, and end with it (session.create's owned).
  *
- * Theory of operation. In its directory is a FIFO, "owner", which its owner holds open for writing
- * as long as the session is to be there. When the owner lets go, however that comes, the kernel
- * tells the keeper, which ends; and a keeper that is started finds that nobody holds it, and does
- * not start. So what an owner leaves that was killed is a directory at rest that nobody can use:
- * whoever makes sessions or serves them takes it away when he comes by. A session without that file
- * is nobody's own. */
+ * Theory of operation. The session's directory has a FIFO called "owner". The owner holds it open
+ * for writing as long as the session must exist. When the owner closes it or dies, the kernel
+ * notifies the keeper, which ends. A keeper that starts later finds that no process has the FIFO
+ * open, and refuses to start. So a killed owner leaves a directory at rest that nobody can use; the
+ * next process that creates or serves sessions removes it. A session without that file has no
+ * owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,26 +14,26 @@
 #include "base/error.h"
 
 typedef struct Owner {
-        int dir_fd;  /* O_PATH of the session's directory, so that it is known whatever its name */
-        int hold_fd; /* the FIFO; closed, the session is given up */
+        int dir_fd;  /* O_PATH of the session's directory, which identifies it whatever its name. */
+        int hold_fd; /* The FIFO; closing it gives the session up. */
 } Owner;
 
 /* clang-format off */
 #define OWNER_NONE { .dir_fd = FD_NONE, .hold_fd = FD_NONE }
 /* clang-format on */
 
-/* Before the session in the directory path is published, so that nobody sees it without an owner.
- * 0 or a negative errno. */
+/* Makes the FIFO in the directory path, before the session is published, so that nobody sees it
+ * without an owner. Returns 0 or a negative errno. */
 int owner_make(const char *path, Owner *ret, Error *reterr);
 void owner_clear(Owner *owner);
 
-/* For the keeper: an fd that hangs up (EPOLLHUP) when the owner lets go, and FD_NONE in a session
- * that is nobody's own. -ENOENT with an ERROR_MISSING where the owner has gone. */
+/* For the keeper: stores an fd that hangs up (EPOLLHUP) when the owner lets go, or FD_NONE in a
+ * session without an owner. Returns -ENOENT with an ERROR_MISSING if the owner has gone. */
 int owner_watch(int dir_fd, int *ret_fd, Error *reterr);
 
 /* Whether the session had an owner who has gone. */
 bool owner_is_gone(int dir_fd);
 
-/* Takes a session away that owner_is_gone(), once it is at rest; does nothing with any other, or
- * where there is none. 0 or a negative errno. */
+/* Removes a session for which owner_is_gone() is true, once it is at rest. Other sessions stay, and
+ * a missing one is no error. Returns 0 or a negative errno. */
 int owner_take_away(const char *name, Error *reterr);

@@ -12,11 +12,11 @@
 #include "base/sys.h"
 #include "policy/load.h"
 
-/* O_NONBLOCK: a FIFO must not hold holt up before it is seen to be one. It means nothing for a
- * regular file. */
+/* O_NONBLOCK keeps a FIFO from blocking holt before its type is known. It does not affect regular
+ * files. */
 enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
-/* With the path of a file of the caller's ("-" of stdin), or "" for the project's. */
+/* Each entry has the path of the caller's file ("-" for stdin), or "" for the project's file. */
 static PlanInputs files_read;
 
 static int fail_file(const char *name, int errnum, const char *what, Error *reterr) {
@@ -31,25 +31,27 @@ static int fail_open(const char *name, int errnum, bool project, Error *reterr) 
 
         if (errnum == ELOOP && project)
                 return error_cure(reterr, r,
-                                  "It is a link, which a program inside may have made; a project's "
-                                  "own file must be a file of the workspace itself.");
+                                  "It is a symlink, and a program inside may have made it. A "
+                                  "project's own policy must be a regular file in the workspace.");
         if (errnum == ENOENT)
-                return error_cure(reterr, r,
-                                  "It is not there: correct the path. A preset has neither a \"/\" "
-                                  "nor \".json\" in its name; holt policy list names them.");
+                return error_cure(
+                        reterr, r,
+                        "It does not exist: correct the path. The name of a preset contains "
+                        "neither \"/\" nor \".json\"; holt policy list shows the presets.");
         if (errnum == EACCES)
-                return error_cure(reterr, r, "It is opened with your rights: you may not read it.");
+                return error_cure(reterr, r,
+                                  "holt opens it with your rights, and you may not read it.");
         return r;
 }
 
 static int fail_size(const char *name, Error *reterr) {
         int r = fail_file(name, EFBIG, "cannot read", reterr);
 
-        return error_cure(reterr, r, "A policy file has at most %d KiB.", JSON_SIZE_MAX >> 10);
+        return error_cure(reterr, r, "The limit for a policy file is %d KiB.", JSON_SIZE_MAX >> 10);
 }
 
-/* Reads to the end, whatever a file says that its size is: one byte past the cap tells it from a
- * file of just that size. */
+/* Reads to the end, whatever size the file claims. One byte beyond the limit shows that a file
+ * exceeds it. */
 static int policy_file_read_all(int fd, const char *name, char **ret, size_t *ret_length,
                                 Error *reterr) {
         _cleanup_free_ char *bytes = NULL;
@@ -88,19 +90,19 @@ static int read_regular(int fd, const char *name, char **ret, size_t *ret_length
         int r;
 
         if (fstat(fd, &st) < 0)
-                return fail_file(name, errno, "cannot look at", reterr);
+                return fail_file(name, errno, "cannot examine", reterr);
         if (!S_ISREG(st.st_mode)) {
                 r = fail_file(name, 0, "cannot use", reterr);
                 return error_cure(reterr, r, "It is %s, not a regular file%s.",
                                   S_ISDIR(st.st_mode)    ? "a directory"
                                   : S_ISFIFO(st.st_mode) ? "a pipe"
                                                          : "something else",
-                                  S_ISFIFO(st.st_mode) ? "; \"-\" reads from stdin" : "");
+                                  S_ISFIFO(st.st_mode) ? "; \"-\" reads stdin" : "");
         }
         return policy_file_read_all(fd, name, ret, ret_length, reterr);
 }
 
-/* *ret_fd: the file, which the caller closes; FD_NONE of stdin that is none. */
+/* *ret_fd: the file, which the caller closes; FD_NONE if stdin is not a regular file. */
 static int policy_file_read_open(const char *name, bool project, int *ret_fd, char **ret,
                                  size_t *ret_length, Error *reterr) {
         struct stat st;
@@ -149,10 +151,10 @@ int policy_files_apply(Policy *policy, const char *const *names, size_t count, E
         return r;
 }
 
-/* --- what has been read --- */
+/* --- files read so far --- */
 
-/* The command gets /dev/null in place of a policy file that is stdin: by the open file it could
- * write it, whatever is mounted over its path. */
+/* Gives the command /dev/null for stdin if a policy file is stdin. Otherwise the command could
+ * write the file through stdin, whatever is mounted over its path. */
 static int take_stdin(int *ret_fd) {
         _cleanup_close_ int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -170,8 +172,8 @@ static int add_input(const char *path, int fd, PlanInputs *ret) {
         return other < 0 ? -errno : plan_inputs_add(ret, path, other);
 }
 
-/* The file of fd, and stdin if it is that file: by its fd then, since /dev/stdin and the like lead
- * elsewhere from now on. */
+/* Hands over the file of fd, and stdin if it is the same file. stdin goes by its fd, because
+ * /dev/stdin and similar paths lead elsewhere from now on. */
 static int hand_over(const char *path, int fd, PlanInputs *ret) {
         struct stat st, stdin_st, now;
         char self[32];
@@ -191,13 +193,14 @@ static int hand_over(const char *path, int fd, PlanInputs *ret) {
         return add_input(path, fd, ret);
 }
 
-/* What the command prints would be the policy of the next run. */
+/* Refuses an output that goes to a policy file: the command could print the policy of the next
+ * run. */
 static int check_outputs(const char *path, int fd, Error *reterr) {
         struct stat st, output_st;
         char quoted[400];
 
         if (fstat(fd, &st) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot note the policy files");
+                return error_set(reterr, ERROR_SETUP, errno, "cannot record the policy files");
         for (int number = STDOUT_FILENO; number <= STDERR_FILENO; number++) {
                 const char *name = number == STDOUT_FILENO ? "stdout" : "stderr";
                 const int flags = fcntl(number, F_GETFL);
@@ -220,7 +223,7 @@ static int note_file(const char *path, int fd, PlanInputs *ret, Error *reterr) {
         if (r < 0)
                 return r;
         r = hand_over(path, fd, ret);
-        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot note the policy files") : 0;
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot record the policy files") : 0;
 }
 
 int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr) {
@@ -238,7 +241,7 @@ int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr) {
         return r;
 }
 
-/* --- the project's own --- */
+/* --- the project's own file --- */
 
 static int read_project(int workspace_fd, const char *name, char **ret, size_t *ret_length,
                         Error *reterr) {
@@ -265,7 +268,8 @@ int policy_files_project(Policy *policy, int workspace_fd, Error *reterr) {
         _cleanup_free_ char *name = NULL;
         char workspace[PATH_MAX] = "";
 
-        /* holt may have been started somewhere else. */
+        /* The message has the full path, because holt may have been started in another
+         * directory. */
         if (path_of_fd(workspace_fd, workspace) == 0)
                 name = path_join(workspace, POLICY_PROJECT_FILE);
         if (!name)

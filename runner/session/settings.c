@@ -16,14 +16,14 @@
 #include "sandbox/result.h"
 #include "session/tier.h"
 
-/* Names in the store's meta. */
-#define META_POLICY "policy"   /* a document */
-#define META_CWD "cwd"         /* absolute */
+/* Keys in the store's meta table. */
+#define META_POLICY "policy"   /* JSON policy document */
+#define META_CWD "cwd"         /* absolute path */
 #define META_CREATED "created" /* numbers, as in Settings */
 #define META_IDLE "idle"
 #define META_DEGRADED "degraded"
 #define META_TIER "tier"
-#define META_OWNED "owned" /* 1, or not there */
+#define META_OWNED "owned" /* 1, or missing */
 
 void settings_clear(Settings *settings) {
         policy_clear(&settings->policy);
@@ -91,9 +91,9 @@ static int read_policy(Store *store, Settings *ret, Error *reterr) {
         if (r < 0)
                 return r;
         if (!policy || !ret->cwd) {
-                r = error_set(reterr, ERROR_DATA, 0, "the session's database has no policy in it");
+                r = error_set(reterr, ERROR_DATA, 0, "the session's database contains no policy");
                 return error_cure(reterr, r,
-                                  "It was not made by holt create: take it away by holt rm.");
+                                  "It was not made by holt create. Remove the session: holt rm.");
         }
         return policy_load(&ret->policy, policy, strlen(policy), "the session's policy",
                            ORIGIN_CALLER, reterr);
@@ -131,9 +131,9 @@ int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, E
         return r;
 }
 
-/* --- telling --- */
+/* --- facts for clients --- */
 
-/* A live session goes on with a source that somebody has renamed. */
+/* A live session continues with a source that was renamed on the host. */
 static void write_moved(const PlanMount *mount, JsonWriter *w) {
         char path[PATH_MAX];
 

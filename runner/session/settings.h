@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session was made to be, as its database has it (store_meta_set()). Its keeper goes by it,
- * and verbs that only look read it while the session is at rest. */
+/* Settings of a session, fixed when it was created and stored in its database (store_meta_set()).
+ * Its keeper follows them; verbs that only read load them while the session is at rest. */
 #pragma once
 
 #include "base/json-write.h"
@@ -11,33 +11,34 @@
 
 typedef struct Settings {
         Policy policy;
-        char *cwd;           /* what the policy's relative paths are relative to; owned */
-        uint64_t created_ms; /* since the epoch */
-        uint64_t idle;       /* usec without use until it is stopped; 0 for never */
-        unsigned degraded;   /* LAYER_BITs of --allow-degraded */
-        bool owned;          /* it goes with who made it (session/owner.h) */
-        PlanInputs inputs;   /* of a session being made: the policy files, which are not stored */
-        char *tier;          /* by whose name its size was given, or NULL; owned */
+        char *cwd;           /* Directory for the policy's relative paths; owned. */
+        uint64_t created_ms; /* Milliseconds since the epoch. */
+        uint64_t idle;       /* usec without use until the session stops; 0 means never. */
+        unsigned degraded;   /* LAYER_BITs of --allow-degraded. */
+        bool owned;          /* The session ends with its creator (session/owner.h). */
+        PlanInputs inputs;   /* Policy files of a session being created; not stored. */
+        char *tier;          /* Name of the tier that set its size, or NULL; owned. */
 } Settings;
 
 void settings_clear(Settings *settings);
 
-/* Opens the database of the session whose directory is dir_fd. The errors are those of
- * store_open().
- */
+/* Opens the database of the session whose directory is dir_fd. Errors are those of store_open(). */
 int settings_open_store(int dir_fd, StoreMode mode, Store **ret, Error *reterr);
-/* The same, and reads its settings into ret, which is zeroed; the caller clears it in any case. */
+/* Does the same, and reads the settings into ret_settings (zeroed), which the caller clears even on
+ * failure. */
 int settings_open(int dir_fd, StoreMode mode, Store **ret, Settings *ret_settings, Error *reterr);
 
-/* 0, or a negative errno of store_meta_set(). */
+/* Returns 0, or a negative errno of store_meta_set(). */
 int settings_write(const Settings *settings, Store *store, Error *reterr);
-/* ret is zeroed. 0; -EINVAL with an ERROR_DATA where the database is no session's; or a negative
- * errno of store_meta_get(), policy_load(). What is in ret is the caller's in any case. */
+/* Reads settings into ret (zeroed), which the caller clears even on failure. Returns 0; -EINVAL
+ * with an ERROR_DATA if the database is not a session's; or a negative errno of store_meta_get() or
+ * policy_load(). */
 int settings_read(Store *store, Settings *ret, Error *reterr);
 
-/* The plan of a session whose directory is path, absolute. As plan_make(). */
+/* Makes the plan of the session whose directory is path (absolute). Errors are those of
+ * plan_make(). */
 int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, Error *reterr);
 
-/* Members of an object, the same whether the session is live or at rest: created_ms, idle_us,
- * preset, tier, cpus, owned, directory, cwd, mounts, limits, allow_degraded. */
+/* Writes members of an object, the same for a live session and one at rest. They are created_ms,
+ * idle_us, preset, tier, cpus, owned, directory, cwd, mounts, limits, allow_degraded. */
 void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w);

@@ -13,15 +13,15 @@
 #include "session/directory.h"
 #include "session/settings.h"
 
-/* In the store's meta, before the target: IDENTITY PARENT PATH. PARENT is that of the directory of
- * a file, or "-". */
+/* Prefix of keys in the store's meta table; the target follows it. The value is IDENTITY PARENT
+ * PATH. PARENT identifies the directory that has a file, or is "-". */
 #define META_SOURCE "source:"
 
 static const char *target_of(const PlanMount *mount) {
         return mount->target ? mount->target : "rootfs";
 }
 
-/* All mounts, and then the system tree; NULL behind it. */
+/* Returns all mounts in turn, then the system tree, then NULL. */
 static const PlanMount *source_at(const LaunchPlan *plan, size_t i) {
         return i < plan->mounts_count    ? &plan->mounts[i]
                : i == plan->mounts_count ? &plan->rootfs
@@ -39,10 +39,10 @@ static int sources_refuse_record(const PlanMount *mount, Error *reterr) {
                           "the session's database has a damaged record of the source of %s",
                           target_of(mount));
 
-        return error_cure(reterr, r, "Take the session away by holt rm, and make it again.");
+        return error_cure(reterr, r, "Remove the session and create it again: holt rm.");
 }
 
-/* text: cut into its words here. */
+/* Cuts text into its words, in place. */
 static int sources_parse(char *text, PlanMount *mount, Error *reterr) {
         PlanRecord *record = mount->record;
         char *rest = text, *id = strsep(&rest, " "), *parent = rest ? strsep(&rest, " ") : NULL;
@@ -110,9 +110,9 @@ int sources_write(Store *store, const LaunchPlan *plan, Error *reterr) {
         return r;
 }
 
-/* --- another one --- */
+/* --- rebinding --- */
 
-/* What is there is compared with nothing, and the path is still the recorded one. */
+/* Accepts any file at the path, which is still the recorded one. */
 static void sources_forget(PlanMount *mount) {
         if (!mount->record || !mount->record->known)
                 return;

@@ -15,7 +15,7 @@ static const struct {
 } tiers[] = { { "1GiB", 1 }, { "2GiB", 2 }, { "4GiB", 4 }, { "8GiB", 8 } };
 static_assert(ELEMENTSOF(tiers) == TIERS, "every tier has a size");
 
-/* TIERS for none of them. */
+/* Returns TIERS for an unknown name. */
 static unsigned find_tier(const char *name) {
         unsigned tier = 0;
 
@@ -42,7 +42,7 @@ int tier_apply(unsigned tier, bool keep_memory, Settings *settings, Error *reter
                                         ORIGIN_CALLER, "--tier", reterr);
 }
 
-/* The session's lock is held. */
+/* The caller holds the session's lock. */
 static int tier_rewrite(int dir_fd, unsigned tier, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
         Store *store = NULL;
@@ -63,9 +63,9 @@ int tier_from_name(const char *name, unsigned *ret, Error *reterr) {
         *ret = find_tier(name);
         if (*ret < TIERS)
                 return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "there is no tier \"%s\"",
+        r = error_set(reterr, ERROR_USAGE, 0, "unknown tier \"%s\"",
                       str_quote(name, quoted, sizeof(quoted)));
-        return error_cure(reterr, r, "standard, medium, large or xlarge");
+        return error_cure(reterr, r, "Use standard, medium, large or xlarge.");
 }
 
 int tier_change(const char *session, const char *tier, Error *reterr) {

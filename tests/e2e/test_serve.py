@@ -62,17 +62,17 @@ def test_one_that_is_there_is_found_as_it_was_made(sessions: Sessions, workspace
         differs("limits.timeout: 1m, not 2m", policy=policy(limits={"timeout": "2m"}))
         differs("filesystem.workspace.source", workspace="d")
         for more in ("/usr/lib", "/usr/bin:/mnt/b"):
-            differs(f"filesystem.read_only: {more} is not in it", policy=policy(filesystem={"read_only": ["/usr/bin", more]}))
-        differs("filesystem.hide: z is not in it", policy=policy(filesystem={"hide": ["z"]}))
-        differs("variable B", env={"B": "3"})
+            differs(f"filesystem.read_only ({more} is missing from the session's list)", policy=policy(filesystem={"read_only": ["/usr/bin", more]}))
+        differs("filesystem.hide (z is missing from the session's list)", policy=policy(filesystem={"hide": ["z"]}))
+        differs("value of the environment variable B", env={"B": "3"})
         differs("idle: 5m, not none", idle="none")
         differs("tier: medium, not large", tier="large")
-        differs("syscalls.allow: mount is not in it", policy=policy(syscalls={"allow": ["mount"]}))
+        differs("syscalls.allow (mount is missing from the session's list)", policy=policy(syscalls={"allow": ["mount"]}))
         assert rpc.refused("session.create", name="a", find=True, owned=True).kind == "usage"
         assert rpc.refused("session.create", name="a", cwd=str(workspace), **made).kind == "exists"
         rpc.call("session.create", name="b", policy=policy(filesystem={"read_only": ["/usr/bin", "/usr/lib"]}))
         more = rpc.refused("session.create", name="b", find=True, policy=policy(filesystem={"read_only": ["/usr/bin"]}))
-        assert "filesystem.read_only: there is more in it" in more.message
+        assert "filesystem.read_only (the session's list has further entries)" in more.message
 
 
 def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) -> None:
@@ -128,7 +128,7 @@ def test_one_that_goes_with_its_maker_is_not_found(sessions: Sessions) -> None:
     with sessions.serve() as maker, sessions.serve() as other:
         maker.call("session.create", name="a", owned=True)
         error = other.refused("session.create", name="a", find=True)
-        assert error.kind == "exists" and "goes when that goes" in error.message
+        assert error.kind == "exists" and "is removed when the client that created it goes" in error.message
 
 
 def test_who_takes_a_session_away_meanwhile_leaves_no_traces_in_errors(sessions: Sessions) -> None:
@@ -149,8 +149,8 @@ def test_who_takes_a_session_away_meanwhile_leaves_no_traces_in_errors(sessions:
         for worker in [pool.submit(work) for _ in range(3)]:
             worker.result()
     known = {
-        'there is no session "a"', 'session "a" is another by now', 'the keeper of session "a" has ended',
-        "the session is live, or being removed",
+        'session "a" does not exist', 'session "a" was replaced meanwhile', 'the keeper of session "a" has ended',
+        "the session is live, or another process removes it",
     }
     assert {error.message for error in errors} <= known
 

@@ -82,9 +82,9 @@ LINES = (
     ("files w put file ~/x", "cannot write ~/x", HOME), ("files w cat ~/x", "cannot read ~/x", HOME),
     ("files w ls ~", "cannot list ~", HOME), ("files w mkdir ~/a", "cannot make the directory ~/a", HOME),
     ("exec w --cwd ~ -- true", 'cannot start in the directory "~"', HOME),
-    ("rm xyz", 'there is no session "xyz"', "\n  holt ls lists those that are there.\n"),
-    ("show xyz", 'there is no session "xyz"', "\n  holt ls lists those that are there.\n"),
-    ("exec xyz -- true", 'there is no session "xyz"', "holt create xyz makes it; holt ls lists those that are there."),
+    ("rm xyz", 'session "xyz" does not exist', "\n  holt ls lists the sessions.\n"),
+    ("show xyz", 'session "xyz" does not exist', "\n  holt ls lists the sessions.\n"),
+    ("exec xyz -- true", 'session "xyz" does not exist', "To create it: holt create xyz. holt ls lists the sessions."),
     # options
     ("logs w p1 -n 5", 'unknown option "-n"; did you mean --tail?', "holt logs --help"),
     ("history w -n 5", 'unknown option "-n"; did you mean --limit?', "holt history --help"),
@@ -282,7 +282,7 @@ def test_a_session_of_which_nothing_is_to_be_told(sessions: Sessions, put: Put) 
 def test_a_live_session_has_its_tier(session: Session) -> None:
     session.sh("true").ok()
 
-    assert session("tier", "large").err.splitlines()[1] == "  holt stop w lets it rest."
+    assert session("tier", "large").err.splitlines()[1] == "  Stop it first: holt stop w."
 
 
 def test_options_of_exec_may_come_before_the_session(sessions: Sessions, session: Session) -> None:
@@ -331,8 +331,8 @@ def test_a_session_that_somebody_else_has_locked(session: Session) -> None:
         results = [each.wait() for each in running]
 
     for result in results:
-        assert result.refusal() == 'session "w" is held by something that does not answer'
-        assert result.err.splitlines()[1] == f"  Look for it: fuser -v {session.directory}/lock"
+        assert result.refusal() == 'a process locks session "w" but does not answer'
+        assert result.err.splitlines()[1] == f"  Find the process: fuser -v {session.directory}/lock"
 
 
 @pytest.mark.identities("user")

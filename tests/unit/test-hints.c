@@ -25,7 +25,7 @@ static void test_verbs(void **state) {
         check("take it away by holt rm.", "take it away by session.remove.");
         check("Look (holt ps NAME), and end it: holt kill NAME ID, or holt stop NAME",
               "Look (process.list), and end it: process.kill, or session.stop");
-        check("holt create work makes it; done", "session.create makes it; done");
+        check("To create it: holt create work. Done", "To create it: session.create. Done");
         check("holt rebind work\nIf not", "session.rebind\nIf not");
 }
 
