@@ -11,7 +11,7 @@
 typedef struct Act {
         struct Act *next;
         const RpcConnection *connection;
-        uint64_t row; /* of the history */
+        uint64_t row; /* Id of the row in the history. */
 } Act;
 
 struct Acts {
@@ -38,9 +38,10 @@ static int act_check_name(const char *name, Error *reterr) {
                 taken |= streq(name, methods[i].name);
         if (!taken)
                 return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" can't be the name of an act",
+        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a valid name for an act",
                       str_quote(name, quoted, sizeof(quoted)));
-        return error_cure(reterr, r, "It is not empty, and no method's.");
+        return error_cure(reterr, r,
+                          "Choose a name that is neither empty nor the name of a method.");
 }
 
 int acts_new(Store *store, Unwritten *unwritten, Acts **ret, Error *reterr) {
@@ -72,8 +73,8 @@ int act_begin(Acts *all, RpcConnection *connection, const char *name, const char
         if (r < 0)
                 return r;
         if (act_goes_on(all, connection)) {
-                (void)error_set(reterr, ERROR_BUSY, 0, "an act of this connection goes on");
-                return error_cure(reterr, -EBUSY, "history.end ends it.");
+                (void)error_set(reterr, ERROR_BUSY, 0, "this connection has an open act already");
+                return error_cure(reterr, -EBUSY, "End it first: history.end.");
         }
         r = store_history_begin(all->store, name, params, &act->row, reterr);
         if (r < 0)
@@ -90,8 +91,8 @@ int act_end(Acts *all, const RpcConnection *connection, const char *result,
         _cleanup_free_ Act *act = *at;
 
         if (!act) {
-                (void)error_set(reterr, ERROR_MISSING, 0, "no act of this connection goes on");
-                return error_cure(reterr, -ENOENT, "history.begin begins one.");
+                (void)error_set(reterr, ERROR_MISSING, 0, "this connection has no open act");
+                return error_cure(reterr, -ENOENT, "Begin one first: history.begin.");
         }
         *at = act->next;
         *ret_unrecorded = unwritten_record(all->unwritten,

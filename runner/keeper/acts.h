@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person does by several calls is one row of the history: between history.begin and
- * history.end, or the end of the connection, calls of a connection about files are not noted by
- * themselves. A connection has one act at a time. */
+/* An act is one row of the history for several calls, such as those of one `holt cp`. It lasts from
+ * history.begin to history.end, or to the end of the connection. Meanwhile the connection's file
+ * calls get no rows of their own. A connection has one act at a time. */
 #pragma once
 
 #include "rpc/server.h"
@@ -9,21 +9,22 @@
 
 typedef struct Acts Acts;
 
-/* store and unwritten are borrowed until acts_free(). 0 or -ENOMEM. */
+/* Borrows store and unwritten until acts_free(). Returns 0 or -ENOMEM. */
 int acts_new(Store *store, Unwritten *unwritten, Acts **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Acts *acts_free(Acts *all);
 
-/* name is no method's, so that nobody's row is mistaken for what it is not. Takes nothing over.
- * -EINVAL with an ERROR_USAGE, -EBUSY with an ERROR_BUSY where one goes on; -ENOMEM, or an error of
- * the store's. */
+/* Begins an act. name must not be a method's name, so that no row looks like a call. All arguments
+ * are borrowed. Returns -EINVAL with an ERROR_USAGE, -EBUSY with an ERROR_BUSY if an act is open
+ * already, -ENOMEM, or an error of the store. */
 int act_begin(Acts *all, RpcConnection *connection, const char *name, const char *params,
               Error *reterr);
-/* result is JSON, as the history has it. *ret_unrecorded: NULL, or why that is not in the history
- * yet (store/unwritten.h). -ENOENT with an ERROR_MISSING where none goes on. */
+/* Ends the connection's act. result is JSON for the history. *ret_unrecorded is NULL, or the reason
+ * why the row is not in the history yet (store/unwritten.h). Returns -ENOENT with an ERROR_MISSING
+ * if no act is open. */
 int act_end(Acts *all, const RpcConnection *connection, const char *result,
             const char **ret_unrecorded, Error *reterr);
-/* Whether its calls are part of one. */
+/* Whether the connection's calls are part of an act. */
 bool act_goes_on(const Acts *all, const RpcConnection *connection);
-/* The connection has ended: so has its act. */
+/* Ends the act of a connection that has closed. */
 void acts_forget(Acts *all, const RpcConnection *connection);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's own confinement. Once its sandbox is there it needs few of the caller's rights:
- * whoever finds a hole in what it reads from inside gets no more than the session. It can't start
- * programs, can't reach files but the session's own and what the sandbox sees, and makes no call
- * that a sandbox may not make, except openat2 and name_to_handle_at. */
+/* Confines the keeper. Once its sandbox exists, the keeper needs few of the caller's rights. So an
+ * attacker who exploits the parsing of data from inside gains no more than the session. The keeper
+ * cannot start programs. It reaches only the session's own files and those that the sandbox sees.
+ * It makes only system calls that a sandbox may make, plus openat2 and name_to_handle_at. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,8 +15,8 @@
 #include "reach/mount-table.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
-        /* By inode, whichever mount leads there: the workspace is named for the sweep at the end,
-         * which goes by the host's mount of it. */
+        /* Landlock goes by inode, whichever mount leads to it. The workspace is listed for the
+         * sweep at the end, which uses the host's mount of it. */
         int fds[3 + PLAN_MOUNTS_MAX] = { keeper->plan.state.fd, keeper->sandbox.root_fd };
         size_t count = 2;
 
@@ -28,8 +28,8 @@ static int confine_files(const Keeper *keeper, Error *reterr) {
         return landlock_confine_to(fds, count, reterr);
 }
 
-/* The keeper finds files by openat2, and makes files with modes of its own. It tells files apart by
- * their handles (base/file-id.h). A handle opens nothing: open_by_handle_at stays refused. */
+/* The keeper finds files by openat2, and sets the modes of new files. It tells files apart by their
+ * handles (base/file-id.h). A handle opens nothing, because open_by_handle_at stays refused. */
 static int confine_calls(Error *reterr) {
         static char open_name[] = "openat2", handle_name[] = "name_to_handle_at";
         static struct sock_filter room[SYSCALLS_PROGRAM_MAX];

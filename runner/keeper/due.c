@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* That the last look at protected paths is due.
+/* Records that a check of protected paths is due.
  *
- * Theory of operation. A keeper may be killed: by the host, by its own deadline, or with the whole
- * machine. What a command has made since the last look is there under its own name then, and the
- * next keeper can't tell it from what the host has made. So a file in the session's directory says
- * that a look is due, from before the sandbox starts until the last look has ended. `holt stop`
- * fails while it is there and no keeper lives, and the next keeper tells its first command. */
+ * Theory of operation. The host, the keeper's own deadline or a crash of the machine may kill a
+ * keeper. Files that commands made since the last check then stay under their own names, and the
+ * next keeper cannot tell them from the host's. So a file in the session's directory says that a
+ * check is due. It exists from before the sandbox starts until the last check has ended. `holt
+ * stop` fails if it exists and no keeper is live. The next keeper tells its first command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "keeper/keeper.h"
 
-enum { NAMES_MAX = 32 << 10 }; /* bytes: the answer is sent without waiting */
+enum { NAMES_MAX = 32 << 10 }; /* In bytes, so that the reply is sent without waiting. */
 
 int keeper_due_begin(Keeper *keeper, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
@@ -31,7 +31,7 @@ int keeper_due_begin(Keeper *keeper, Error *reterr) {
         return 0;
 }
 
-/* Where nothing can be written the file stays as it is, empty. */
+/* If writing fails, the file stays empty. */
 void keeper_due_end(const Keeper *keeper) {
         const char *text = keeper->unguarded[0] ? keeper->unguarded : keeper->missed;
         _cleanup_close_ int fd = FD_NONE;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's own deadlines: to be ready, and to end.
+/* Deadlines for the keeper itself: to be ready, and to end.
  *
- * Theory of operation. A timer of the kernel sends SIGALRM, which is never blocked and has its
- * default action. So the keeper goes whatever holds it up: a sandbox that does not end, a database
- * that another process has locked, a disk that does not answer. It ends as by kill -9 then: its
- * sandbox goes with it (PR_SET_PDEATHSIG), and the next keeper finds the session as after a crash.
+ * Theory of operation. A kernel timer sends SIGALRM, which is never blocked and has its default
+ * action. So nothing can hold the keeper up: no sandbox that does not end, no locked database, no
+ * disk that does not answer. The keeper then ends as by kill -9. Its sandbox dies with it
+ * (PR_SET_PDEATHSIG), and the next keeper finds the session as after a crash.
  *
- * SIGTERM has a handler, because a loop that is held up reads no signalfd. The handler starts the
- * timer, and sends SIGHUP, which the loop reads when it gets round to it. */
+ * SIGTERM has a handler, because a blocked loop reads no signalfd. The handler starts the timer,
+ * and sends SIGHUP, which the loop reads as soon as it can. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/time.h>

@@ -22,20 +22,20 @@
 #include "keeper/methods.h"
 
 enum {
-        FLUSH_TIME = 200000, /* usec for the last answers to leave, at most */
-        FLUSH_STEP = 1000,   /* ... until it is looked whether they have */
-        LOOK_TIME = 3000000, /* usec between two looks whether the session was removed */
-        REST_TIME = 1000000, /* usec without use until memory is given back */
+        FLUSH_TIME = 200000, /* Longest time for the last replies to leave, in usec. */
+        FLUSH_STEP = 1000,   /* Pause between checks whether they have left, in usec. */
+        LOOK_TIME = 3000000, /* Pause between checks whether the session was removed, in usec. */
+        REST_TIME = 1000000, /* Time without use until memory is given back, in usec. */
 };
 
-/* --- what clients are told --- */
+/* --- notifications --- */
 
 static void keeper_on_answered(void *data, Process *process, int master_fd) {
         keeper_answer_started(data, process, master_fd);
         fd_close(master_fd);
 }
 
-/* To whoever owns it, and so has its terminal, and to those who watch. */
+/* Tells the connection that owns the process and thus its terminal, and those that watch it. */
 static void keeper_on_stopped(void *data, Process *process, int signal) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
@@ -63,8 +63,8 @@ static void notify_end(Process *process) {
                 capture_end(&process->output, "process.exited", &w);
 }
 
-/* Protected paths are looked at after each command, and not only at the end: the host's git may
- * come by at any time, and a crash of the keeper has no end. */
+/* Protected paths are checked after each command, rather than only at the end. The host's git may
+ * run at any time, and a keeper that crashes makes no check at its end. */
 static void keeper_on_settled(void *data, Process *process) {
         Keeper *keeper = data;
 
@@ -80,14 +80,14 @@ static void keeper_on_settled(void *data, Process *process) {
         interpreter_swept(keeper->interpreters, process);
 }
 
-/* Its token is worth nothing any more. */
+/* The process's token becomes worthless. */
 static void keeper_on_gone(void *data, Process *process) {
         keeper_touched(data, !process->alone);
         process->grant = grant_end(process->grant);
         keeper_answer_settled(data);
 }
 
-/* The pid namespace ends with its init, and keeper_on_sandbox_end() does the rest. */
+/* The pid namespace ends with its init; keeper_on_sandbox_end() does the rest. */
 static void keeper_on_stuck(void *data) {
         const Keeper *keeper = data;
 
@@ -101,14 +101,14 @@ static void keeper_on_dropped(void *data, Process *process) {
 
 /* --- ending --- */
 
-/* Whether clients still have something to get. A client that has just been told that its command
- * was killed asks for its output next. */
+/* Whether clients still expect something. A client that learns that its command was killed asks for
+ * its output next. */
 static bool keeper_owes(const Keeper *keeper) {
         return rpc_server_owed(keeper->server) > keeper_waits_for_rest(keeper) ||
                (keeper->replaced && rpc_server_connections(keeper->server) > 0);
 }
 
-/* The answers that are on their way still leave. */
+/* Replies on their way still leave. */
 static void keeper_on_stop(void *data) {
         Keeper *keeper = data;
         const uint64_t now = time_now_usec();
@@ -120,14 +120,15 @@ static void keeper_on_stop(void *data) {
                 loop_stop(keeper->loop);
 }
 
-/* Who comes from now on waits for the next keeper. */
+/* Later clients wait for the next keeper. */
 void keeper_deafen(Keeper *keeper) {
         rpc_server_deafen(keeper->server);
         (void)unlinkat(keeper->plan.state.fd, KEEPER_SOCKET, 0);
 }
 
 static void stop_soon(Keeper *keeper) {
-        /* Once: what init has left behind stays readable, and this is asked again and again. */
+        /* Only once: data that init left stays readable, so this function is called again and
+         * again. */
         if (keeper->ending)
                 return;
         keeper->stopping = keeper->ending = true;
@@ -137,7 +138,7 @@ static void stop_soon(Keeper *keeper) {
         loop_timer_set(keeper->stop_timer, time_now_usec() + FLUSH_STEP);
 }
 
-/* At the second time without patience. */
+/* The second request ends the keeper at once. */
 static void keeper_on_told_to_end(Keeper *keeper) {
         if (keeper->stopping)
                 stop_soon(keeper);
@@ -170,7 +171,7 @@ static void keeper_on_idle(void *data) {
         loop_timer_set(keeper->idle_timer, keeper->used_at + keeper->settings.idle);
 }
 
-/* Without its directory a session can't be used or stopped by its name. */
+/* Without its directory a session cannot be used or stopped by its name. */
 static void keeper_on_look(void *data) {
         Keeper *keeper = data;
         struct stat st;
@@ -180,7 +181,7 @@ static void keeper_on_look(void *data) {
         loop_timer_set(keeper->look_timer, time_now_usec() + LOOK_TIME);
 }
 
-/* A second after it was used last. */
+/* Runs a second after the last use. */
 static void keeper_on_rest(void *data) {
         Keeper *keeper = data;
         const uint64_t now = time_now_usec();
@@ -202,22 +203,21 @@ static void keeper_on_sandbox_end(void *data, uint32_t events) {
 
         (void)events;
         (void)processes_listen(keeper->processes);
-        /* The clients of these get results, with the output and the cause. */
+        /* Clients of these processes get results, with the output and the cause. */
         if (keeper->replaced)
                 processes_settle(keeper->processes);
         processes_end_told(keeper->processes);
-        /* Before anybody is answered: a client that learns of the end may use git at once. */
+        /* Comes before any reply, because a client that learns of the end may use git at once. */
         keeper_sweep(keeper);
         keeper_answer_settled(keeper);
         processes_give_up(keeper->processes);
         if (keeper->replaced)
                 (void)error_set(&error, ERROR_SETUP, 0,
-                                "the sandbox of the session was stopped: %s, which the policy "
-                                "protects or hides, was replaced on the host, or made where there "
-                                "was none",
+                                "the session's sandbox was stopped: %s, which the policy protects "
+                                "or hides, was replaced or created on the host",
                                 keeper->replaced);
         else
-                (void)error_set(&error, ERROR_SETUP, 0, "the sandbox of the session has ended");
+                (void)error_set(&error, ERROR_SETUP, 0, "the session's sandbox has ended");
         (void)error_cure(&error, 0, "Try again: the next use starts it anew.");
         keeper_fail_waiters(keeper, &error);
         keeper->sandbox.pidfd = fd_close(keeper->sandbox.pidfd);
@@ -230,8 +230,8 @@ static void keeper_on_control(void *data, uint32_t events) {
         Keeper *keeper = data;
 
         (void)events;
-        /* Init is gone; the sandbox is soon, when the last of it has ended. Until the sweep after
-         * that the socket stays: without it a client hears of the end before. */
+        /* Init has gone, and the sandbox ends soon, with its last process. The socket stays until
+         * the sweep after that: otherwise a client would learn of the end before the sweep. */
         if (processes_listen(keeper->processes) < 0)
                 keeper->lost = true;
         if (keeper->stopping && processes_live(keeper->processes) == 0)
@@ -257,7 +257,7 @@ static void keeper_on_signal(void *data, uint32_t events) {
                         keeper_on_change(keeper);
 }
 
-/* The session goes with its owner; who takes it away waits for the lock. */
+/* The session ends with its owner; the process that removes it waits for the lock. */
 static void keeper_on_owner_end(void *data, uint32_t events) {
         Keeper *keeper = data;
 
@@ -286,7 +286,7 @@ static void keeper_on_room(RpcConnection *connection, void *data) {
         tools_pump(keeper->tools, connection);
 }
 
-/* --- what its interpreters tell (inside/interpreter.h) --- */
+/* --- events of its interpreters (inside/interpreter.h) --- */
 
 static void keeper_on_run(void *data) {
         keeper_used(data);
@@ -309,7 +309,7 @@ static void keeper_on_write_denials(void *data, const Process *process, JsonWrit
         method_write_denials(data, process, w);
 }
 
-/* --- the parts that tell of events --- */
+/* --- parts that report events --- */
 
 static int keeper_watch_fd(Keeper *keeper, int fd, LoopWatchFn fn, Error *reterr) {
         LoopWatch *ignored;

@@ -33,7 +33,8 @@ static int keeper_make_plan(Keeper *keeper, Error *reterr) {
         int r = path_of_fd(KEEPER_DIRECTORY_FD, path);
 
         if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r, "cannot tell the session's directory");
+                return error_set(reterr, ERROR_SETUP, -r,
+                                 "cannot find the path of the session's directory");
         r = settings_open(KEEPER_DIRECTORY_FD, STORE_WRITE, &store, &keeper->settings, reterr);
         if (r == 0)
                 r = settings_plan(&keeper->settings, path, &keeper->plan, reterr);
@@ -44,14 +45,14 @@ static int keeper_make_plan(Keeper *keeper, Error *reterr) {
         return r;
 }
 
-/* As whoever the keeper is by now. */
+/* Opens the store under the ids that the keeper has now. */
 static int keeper_open_store(Keeper *keeper, Error *reterr) {
         int r = settings_open_store(keeper->plan.state.fd, STORE_WRITE, &keeper->store, reterr);
 
         return r < 0 ? r : sources_write(keeper->store, &keeper->plan, reterr);
 }
 
-/* --- its parts, in the order in which they are made --- */
+/* --- parts, in the order of their creation --- */
 
 static int keeper_make_files(Keeper *keeper, Error *reterr) {
         int r = files_new(keeper->sandbox.root_fd, keeper->plan.cwd, &keeper->files, reterr);
@@ -145,7 +146,7 @@ static void keeper_finish(Keeper *keeper) {
         strlist_clear(&keeper->set_aside);
 }
 
-/* Out of whatever the caller stands in. */
+/* Leaves the caller's session, directory and streams. */
 static void keeper_detach(void) {
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -170,7 +171,8 @@ int keeper_main(int argc, char **argv) {
 
         if (argc != 2 || session_name_check(argv[1], NULL) < 0 ||
             fcntl(KEEPER_READY_FD, F_GETFD) < 0 || fcntl(KEEPER_DIRECTORY_FD, F_GETFD) < 0) {
-                (void)error_set(&error, ERROR_USAGE, 0, "keeper is started by holt itself");
+                (void)error_set(&error, ERROR_USAGE, 0,
+                                "holt itself starts the keeper: use the other verbs");
                 error_print(&error, stderr);
                 return error_exit_code(&error);
         }
@@ -180,10 +182,10 @@ int keeper_main(int argc, char **argv) {
         keeper.started_ms = time_epoch_ms();
         keeper.used_at = time_now_usec();
 #ifdef M_ARENA_MAX
-        (void)mallopt(M_ARENA_MAX, 1); /* threads are few, and the keeper is to stay small */
+        (void)mallopt(M_ARENA_MAX, 1); /* Few threads run, and the keeper must stay small. */
 #endif
         if (keeper_start(&keeper, &error) < 0) {
-                /* The caller may go on with what needs a session at rest. */
+                /* From here the caller may continue with work that needs a session at rest. */
                 sandbox_clear(&keeper.sandbox);
                 keeper_due_end(&keeper);
                 fd_close(keeper.lock_fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contents and names of files in requests and answers. */
+/* Contents and names of files in requests and replies. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 #include "files/path.h"
 #include "keeper/methods.h"
 
-/* --- in --- */
+/* --- requests --- */
 
 static int refuse_base64(const char *what, Error *error) {
-        int r = error_set(error, ERROR_USAGE, 0, "%s is no base64", what);
+        int r = error_set(error, ERROR_USAGE, 0, "%s is not valid base64", what);
 
-        return error_cure(error, r, "As RFC 4648 has it: A-Z a-z 0-9 + /, padded, on one line");
+        return error_cure(error, r, "Use RFC 4648: A-Z a-z 0-9 + /, padded, on one line.");
 }
 
 int method_take_content(const RpcCall *call, const char *text, char **ret, size_t *ret_length,
@@ -25,7 +25,7 @@ int method_take_content(const RpcCall *call, const char *text, char **ret, size_
         if (!content == !base64) {
                 r = error_set(error, ERROR_USAGE, 0, "%s takes either %s or base64",
                               rpc_call_method(call)->name, text);
-                return error_cure(error, r, "%s is text; bytes come in base64.", text);
+                return error_cure(error, r, "Put text into %s, or bytes into base64.", text);
         }
         if (base64) {
                 r = base64_decode(base64, ret, ret_length);
@@ -54,7 +54,7 @@ int method_write_content(const Keeper *keeper, RpcCall *call, const FilesWorkKin
         return work_start(keeper->works, call, kind, work, error);
 }
 
-/* --- out --- */
+/* --- replies --- */
 
 static void write_missed(JsonWriter *w, const FilesMissed *missed) {
         if (missed->error == 0)
@@ -73,7 +73,7 @@ void method_write_next(JsonWriter *w, const char *key, const FilesWork *work) {
         write_missed(w, &work->missed);
 }
 
-/* Of a character what it takes in JSON, at most. */
+/* Bytes that a character takes in JSON, at most. */
 static size_t written_size(const char *s, size_t sequence) {
         const unsigned char c = (unsigned char)*s;
 
@@ -82,7 +82,8 @@ static size_t written_size(const char *s, size_t sequence) {
         return sequence == 1 && c >= ' ' && c != '"' && c != '\\' && c != 0x7f ? 1 : 6;
 }
 
-/* How much of the text an answer holds; so that who reads on by ranges has whole characters. */
+/* Returns how many bytes of the text fit into a reply. The end falls between characters, so that a
+ * client that reads on by ranges gets whole ones. */
 static size_t text_that_fits(const char *text, size_t length, bool eof) {
         size_t held = eof ? 0 : utf8_unfinished(text, length), done = 0, size = 0;
 
@@ -145,7 +146,7 @@ int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Erro
         int r = files_open_read(keeper->files, path, &fd, error);
 
         if (r == 0 && fstat(fd, &st) < 0)
-                r = error_set(error, ERROR_SETUP, errno, "cannot look at what was opened");
+                r = error_set(error, ERROR_SETUP, errno, "cannot examine the opened file");
         if (r < 0)
                 return r;
         files_stat_fill(&st, &stat);

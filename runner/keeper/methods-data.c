@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods of the session itself, and of what its database has. */
+/* Methods of the session itself and of its database. */
 #include <string.h>
 
 #include "keeper/acts.h"
@@ -32,7 +32,7 @@ static int method_session_stop(RpcCall *call, void *data, Error *error) {
         return r;
 }
 
-/* --- what goes into the history by itself --- */
+/* --- automatic rows of the history --- */
 
 static void write_noted(JsonWriter *w, const Error *error) {
         json_write_object(w, NULL);
@@ -63,7 +63,7 @@ void method_note(RpcCall *call, const Error *error, void *data) {
         write_noted(&w, error);
         if (!params || json_write_finish(&w) < 0)
                 return;
-        w.data[w.length - 1] = '\0'; /* the newline */
+        w.data[w.length - 1] = '\0'; /* Removes the newline. */
         (void)keeper_note_call(keeper, name, params, w.data, rpc_call_started_ms(call));
 }
 
@@ -74,7 +74,7 @@ static int reply_nothing(RpcCall *call) {
         return 0;
 }
 
-/* r is of an answer_...() into the call's result. */
+/* r comes from a function that writes the call's result. */
 static int data_method_reply(RpcCall *call, int r, const Error *error) {
         if (r < 0)
                 rpc_fail(call, error);
@@ -252,16 +252,16 @@ static const char *const live[] = { "live", NULL };
 
 static const RpcField show_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, NULL },
-        { "state", RPC_STRING, RPC_ALWAYS, "always live: to show it starts it", .values = live },
+        { "state", RPC_STRING, RPC_ALWAYS, "always live: session.show starts it", .values = live },
         { "keeper_pid", RPC_UINT, RPC_ALWAYS, "its process on the host" },
         { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "processes", RPC_UINT, RPC_ALWAYS, "number of commands that run" },
         { "created_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
-        { "idle_us", RPC_UINT, RPC_ALWAYS, "it ends after so long without use; 0: never" },
+        { "idle_us", RPC_UINT, RPC_ALWAYS, "it stops after so long without use; 0: never" },
         { "preset", RPC_STRING, RPC_OR_NULL, "the policy that its own one extends" },
         { "tier", RPC_STRING, RPC_OR_NULL, "its size", .values = tier_names },
         { "cpus", RPC_UINT, RPC_OR_NULL, "number of processors; null for all" },
-        { "owned", RPC_BOOL, RPC_ALWAYS, "whether it goes with the client that made it" },
+        { "owned", RPC_BOOL, RPC_ALWAYS, "whether it is removed with the client that created it" },
         { "directory", RPC_STRING, RPC_ALWAYS, "path on the host" },
         { "cwd", RPC_STRING, RPC_ALWAYS, "where commands start: a path inside" },
         { "workspace", RPC_STRING, RPC_OR_NULL, "path on the host" },

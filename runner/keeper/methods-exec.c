@@ -10,9 +10,9 @@
 #include "sandbox/stdio-files.h"
 #include "streams/stdio.h"
 
-/* --- what to start --- */
+/* --- the command --- */
 
-/* In place of an earlier one of the same name. */
+/* Replaces an earlier variable of the same name. */
 static int set_variable(StrList *env, const char *item) {
         const size_t length = strcspn(item, "=") + 1;
         char *copy = strdup(item);
@@ -26,7 +26,7 @@ static int set_variable(StrList *env, const char *item) {
         return strlist_take(env, copy);
 }
 
-/* The session's own variables, then the call's. */
+/* Fills in the session's variables first, then the call's. */
 static int fill_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Error *error) {
         _cleanup_(strlist_clear) StrList more = { 0 };
         int r = rpc_strings(call, "env", &more, error);
@@ -44,8 +44,9 @@ static int fill_argv(const RpcCall *call, StrList *ret, Error *error) {
 
         if (rpc_has(call, "argv") == (shell != NULL)) {
                 r = error_set(error, ERROR_USAGE, 0, "exec takes either argv or shell");
-                return error_cure(error, r,
-                                  "argv: [\"make\", \"-j2\"], or shell: \"make -j2 && ./a.out\"");
+                return error_cure(
+                        error, r,
+                        "Pass argv: [\"make\", \"-j2\"], or shell: \"make -j2 && ./a.out\".");
         }
         r = rpc_strings(call, "argv", ret, error);
         if (r == 0 && shell)
@@ -54,11 +55,12 @@ static int fill_argv(const RpcCall *call, StrList *ret, Error *error) {
                             ? error_oom(error)
                             : 0;
         if (r == 0 && (ret->count == 0 || ret->items[0][0] == '\0'))
-                r = error_set(error, ERROR_USAGE, 0, "argv has no command");
+                r = error_set(error, ERROR_USAGE, 0,
+                              "argv is empty: pass the command and its arguments");
         return r;
 }
 
-/* A call may narrow what the policy gives, and not widen it; 0 is none. */
+/* A call may lower the policy's limit, but not raise it; 0 means no limit. */
 static uint64_t exec_method_within(uint64_t asked, uint64_t limit) {
         return limit && (!asked || asked > limit) ? limit : asked;
 }
@@ -167,8 +169,9 @@ static int exec_method_take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec
                         continue;
                 spec->fds[fd] = rpc_take_fd(call, next++);
                 if (spec->fds[fd] < 0 || given & spec->terminal)
-                        return error_set(error, ERROR_USAGE, 0,
-                                         "fds does not say what came with the request");
+                        return error_set(
+                                error, ERROR_USAGE, 0,
+                                "fds does not match the descriptors that came with the request");
                 if (!stdio_is_harmless(spec->fds[fd]))
                         return stdio_refuse(fd, error);
                 r = stdio_shield(&keeper->plan, NULL, landlock, fd, &spec->fds[fd], error);
@@ -190,7 +193,8 @@ static int take_mode(const RpcCall *call, Prepared *prepared, Error *error) {
                 int low = high >= 0 ? hex_digit(hex[2 * i + 1]) : -1;
 
                 if (low < 0)
-                        return error_set(error, ERROR_USAGE, 0, "mode is %zu bytes in hex",
+                        return error_set(error, ERROR_USAGE, 0,
+                                         "mode must have %zu bytes in hexadecimal",
                                          sizeof(prepared->mode));
                 prepared->mode[i] = (uint8_t)(high << 4 | low);
         }
@@ -222,7 +226,7 @@ static int method_process_spawn(RpcCall *call, void *data, Error *error) {
         r = exec_method_start(keeper, call, &prepared, &process, error);
         if (r < 0)
                 return r;
-        keeper_note_begun(keeper, process); /* while init starts it */
+        keeper_note_begun(keeper, process); /* Init is still starting it. */
         return keeper_wait(keeper, call, process, WAIT_START, error);
 }
 
@@ -230,7 +234,7 @@ static int method_process_spawn(RpcCall *call, void *data, Error *error) {
 
 const char *const method_keeps[] = { "head", "tail", NULL };
 
-/* Parameters of both: the command and its surroundings, and its limits. */
+/* Parameters of both methods: the command, its surroundings and its limits. */
 #define COMMAND_PARAMS                                                                             \
         { "argv", RPC_STRINGS, false, 65536, "the command and its arguments" },                    \
                 { "shell", RPC_STRING, false, 0, "or a line for bash -c" },                        \

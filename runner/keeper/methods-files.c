@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files.*: the paths are those that a command inside would use. */
+/* files.*: paths mean the same as for a command inside. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int method_files_receive(RpcCall *call, void *data, Error *error) {
                              rpc_bool(call, "make_parents", false), NULL, error);
 }
 
-/* --- what is there --- */
+/* --- reading directories --- */
 
 static void write_stat(JsonWriter *w, const FileStat *stat) {
         json_write_string(w, "type", file_type_name(stat->type));
@@ -96,7 +96,7 @@ static const char *path_or_cwd(const RpcCall *call) {
         return path ? path : ".";
 }
 
-/* to is the name that the page begins behind. */
+/* to is the last name of the previous page. */
 static int files_method_run_list(FilesWork *work, Error *error) {
         int r;
 
@@ -170,7 +170,7 @@ static int add_match(void *data, const char *name, uint64_t line, const char *te
         return 0;
 }
 
-/* to is the glob of the files' names. */
+/* to is the glob for names of files. */
 static int run_grep(FilesWork *work, Error *error) {
         int r;
 
@@ -227,7 +227,7 @@ static int method_files_exists(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-/* --- changing it --- */
+/* --- changing files --- */
 
 static int method_files_mkdir(RpcCall *call, void *data, Error *error) {
         const char *path = rpc_string(call, "path");

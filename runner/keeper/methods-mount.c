@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mount.*: the files below /mnt/files, as a store that has files and no directories of its own. It
- * is the same view as that of files.*, so a link that a command has made there leads to where it
- * would lead it. */
+/* mount.*: the files below /mnt/files, as a flat store without directories. The view is the same as
+ * that of files.*, so a symlink that a command has made there leads to the same file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +17,8 @@ enum { LIMIT_DEFAULT = 100 };
 
 /* --- paths --- */
 
-/* Of a path there, which a leading "/" makes no other; or of one as a command inside has it. */
+/* Strips a leading "/" from a path below /mnt/files, or /mnt/files from a path as a command has
+ * it. */
 static const char *mount_method_relative(const char *path) {
         const size_t mount = sizeof(MOUNT) - 1;
 
@@ -38,18 +38,19 @@ static bool leads_up(const char *path) {
         return false;
 }
 
-/* The path inside of what the call is about; owned by the caller. */
+/* Takes the path inside of the call's file; owned by the caller. */
 static int take_path(const RpcCall *call, char **ret, Error *error) {
         const char *path = mount_method_relative(rpc_string(call, "path"));
         char quoted[160];
         int r;
 
         if (path[0] == '\0' || leads_up(path)) {
-                r = error_set(error, ERROR_USAGE, 0, "\"%s\" names no file below " MOUNT,
+                r = error_set(error, ERROR_USAGE, 0,
+                              "\"%s\" is not the path of a file below " MOUNT,
                               str_quote(rpc_string(call, "path"), quoted, sizeof(quoted)));
-                return error_cure(error, r,
-                                  "A path there, without \"..\"; other files are read and written "
-                                  "by files.*.");
+                return error_cure(
+                        error, r,
+                        "Pass a path below it, without \"..\". For other files, use files.*.");
         }
         *ret = str_format(MOUNT "/%s", path);
         return *ret ? 0 : error_oom(error);
@@ -66,7 +67,7 @@ static void write_call(const RpcCall *call, JsonWriter *w) {
 
 /* --- list --- */
 
-/* As in RFC 3339: "2026-11-21T18:53:27.042Z" */
+/* Writes a time by RFC 3339: "2026-11-21T18:53:27.042Z". */
 static void write_time(JsonWriter *w, const char *key, uint64_t ms) {
         const time_t seconds = (time_t)(ms / 1000);
         char date[40] = "", text[64];
@@ -86,7 +87,7 @@ static int add_item(void *data, const char *name, const FileStat *stat) {
         if (work->full)
                 return 0;
         (void)snprintf(work->last, sizeof(work->last), "%s", name);
-        /* It was a regular file a moment ago. */
+        /* The file is skipped: it was regular a moment ago. */
         if (stat->type != FILE_REGULAR)
                 return 0;
         json_write_object(w, NULL);
@@ -98,7 +99,7 @@ static int add_item(void *data, const char *name, const FileStat *stat) {
         return 0;
 }
 
-/* pattern is the prefix, to the path that the page begins behind. */
+/* pattern is the prefix; to is the last path of the previous page. */
 static int mount_method_run_list(FilesWork *work, Error *error) {
         int r;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a command or a run, as answers have it. */
+/* The end of a command or a run, in replies. */
 #include <signal.h>
 
 #include "keeper/methods.h"

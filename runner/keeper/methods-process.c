@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods of commands that have been started. */
+/* Methods of commands that have started. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "keeper/methods.h"
 #include "sandbox/result.h"
 
-/* --- looking at it --- */
+/* --- reading --- */
 
 static const char *process_state(const Process *process) {
         if (process->running)
@@ -125,7 +125,7 @@ static int method_process_unwatch(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
-/* --- acting on it --- */
+/* --- acting --- */
 
 static int method_process_write(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *bytes = NULL;
@@ -193,8 +193,8 @@ static int find_signal(const char *text, int *ret, Error *error) {
                 *ret = (int)number;
                 return 0;
         }
-        r = error_set(error, ERROR_USAGE, 0, "there is no signal \"%.20s\"", text);
-        return error_cure(error, r, "As TERM, SIGTERM or 15");
+        r = error_set(error, ERROR_USAGE, 0, "unknown signal \"%.20s\"", text);
+        return error_cure(error, r, "Write it like TERM, SIGTERM or 15.");
 }
 
 static int method_process_signal(RpcCall *call, void *data, Error *error) {

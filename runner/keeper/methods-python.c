@@ -7,7 +7,7 @@
 #include "inside/tools.h"
 #include "keeper/methods.h"
 
-/* Lasts with the session's root, so that a stop does not take it. */
+/* The file is in the session's root, so it survives a stop. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"
 
 static int method_python_run(RpcCall *call, void *data, Error *error) {

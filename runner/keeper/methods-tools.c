@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods by which clients offer tools to the code inside. */
+/* Methods by which clients offer tools to code inside. */
 #include "inside/tools.h"
 #include "keeper/methods.h"
 

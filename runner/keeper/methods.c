@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of methods: the command line, `holt serve`, the SDKs and adapters all use it. Its
- * rows are beside their functions, one file for each area. */
+/* The one table of methods, used by the command line, `holt serve`, the SDKs and adapters. Its rows
+ * are beside their functions, one file for each area. */
 #include "keeper/methods.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static const MethodArea *const areas[] = {
 
 enum { METHODS_MAX = 128 };
 
-/* A forgotten table shows as soon as anything with methods starts. */
+/* Finds a forgotten table as soon as any program with methods starts. */
 static void area_check(const MethodArea *area) {
         for (size_t i = 0; i < area->count; i++) {
                 const RpcMethod *method = &area->methods[i];

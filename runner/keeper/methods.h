@@ -4,7 +4,7 @@
 
 #include "keeper/keeper.h"
 
-/* All rows. */
+/* Returns all rows. */
 const RpcMethod *session_methods(size_t *ret_count);
 
 typedef struct MethodArea {
@@ -12,29 +12,29 @@ typedef struct MethodArea {
         size_t count;
 } MethodArea;
 
-/* One for each file of methods; a new one is listed in methods.c, too. */
+/* One area for each file of methods. List a new one in methods.c too. */
 extern const MethodArea method_data_area, method_exec_area, method_process_area, method_python_area,
         method_tools_area, method_files_area, method_mount_area;
 
 /* --- shapes that several areas use --- */
 
-extern const char *const method_causes[]; /* strings up to NULL */
+extern const char *const method_causes[]; /* Names of causes, up to NULL. */
 extern const char *const method_keeps[];
 
-/* The end of a command or a run, from its common members to a command's whole result; written by
- * method_write_result(). */
+/* End of a command or a run, from the members that all have to a command's whole result.
+ * method_write_result() writes them. */
 extern const RpcShape method_usage, method_outcome, method_ended, method_result;
 
-/* A part of a file, written by method_answer_content(), and its fd's, by method_answer_fd(). */
+/* Part of a file, written by method_answer_content(), and an fd of it, by method_answer_fd(). */
 extern const RpcShape method_content, method_opened;
-/* A directory that could not be listed, written by method_write_next(). */
+/* Directory that could not be listed, written by method_write_next(). */
 extern const RpcShape method_missed;
 extern const RpcShape method_size, method_stat;
 
 /* Notifications of a process. */
 extern const RpcOutgoing method_process_output, method_process_stopped, method_process_exited;
 
-/* Fields of everything that the server sends by itself. */
+/* Fields of every notification. */
 #define METHOD_NOTE_FIELDS                                                                         \
         { "session", RPC_STRING, RPC_ALWAYS, "its name; the socket of one session leaves it out" }
 
@@ -86,40 +86,44 @@ enum {
 
 /* --- the history --- */
 
-/* Puts an answered call of the areas files and mount into the history, unless it is part of an act;
- * rpc_server_on_answer(). */
+/* Adds a finished call of the areas files and mount to the history, unless it is part of an act.
+ * Meant for rpc_server_on_answer(). */
 void method_note(RpcCall *call, const Error *error, void *data);
 
-/* --- what files and mount have in common --- */
+/* --- shared by files and mount --- */
 
-enum { METHOD_ANSWER_MAX = 900 * 1024 }; /* bytes of what an answer lists: it stays one line */
+/* Bytes that a reply lists at most, so that it fits into one line. */
+enum { METHOD_ANSWER_MAX = 900 * 1024 };
 
-/* What the parameter called text, or base64, has; *ret is owned by the caller. */
+/* Reads the content from the parameter called text, or from base64. The caller owns *ret. */
 int method_take_content(const RpcCall *call, const char *text, char **ret, size_t *ret_length,
                         Error *error);
-/* Hands what the parameters content or base64 have to kind's function, as the work's content. */
+/* Passes the content of the parameters content or base64 to kind's function, as the work's
+ * content. */
 int method_write_content(const Keeper *keeper, RpcCall *call, const FilesWorkKind *kind,
                          const char *path, unsigned mode, bool make_parents, Error *error);
-/* Answers with the part of the file that offset and length say. */
+/* Replies with the part of the file that the parameters offset and length select. */
 int method_answer_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
-/* Answers with an fd of the file. */
+/* Replies with an fd of the file. */
 int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
 
-/* Writes where the next page begins, or null, as the member key; and "missed", if the walk could
- * not look into some directory. */
+/* Writes the start of the next page, or null, as the member key. Writes "missed" if the walk could
+ * not list some directory. */
 void method_write_next(JsonWriter *w, const char *key, const FilesWork *work);
 
-/* The names that process.signal takes, without SIG; NULL past the last. */
+/* Returns the i-th name that process.signal accepts, without SIG, or NULL past the last. */
 const char *method_signal_name(size_t i);
 
-/* The parameters timeout_ms, output_max and keep, within what the policy gives. */
+/* Reads the parameters timeout_ms, output_max and keep, limited by the policy. */
 void method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
                         size_t *ret_kept, bool *ret_keep_tail);
-/* How to answer at the end of a command, with its output or without, by the parameter base64. */
+/* Returns the form of the reply at the end of a command: with or without output, and in base64 if
+ * the parameter base64 says so. */
 WaitFor method_wait_for_end(const RpcCall *call, bool output);
-/* What the parameter tools lets code call; until grant_end(). */
+/* Makes a grant of the tools that the parameter tools allows. The caller ends it with
+ * grant_end(). */
 int method_take_grant(const Keeper *keeper, const RpcCall *call, struct Grant **ret, Error *error);
-/* What was refused in the session while the process ran, or since denied_before was set. */
+/* Writes the denials in the session while the process ran, or since denied_before was set. */
 void method_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w);
-/* The answer's members of a process that has settled. */
+/* Writes the members of a process that has settled. */
 void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a keeper writes into its session's history and audit. */
+/* Writes the session's history and audit. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "sandbox/result.h"
 #include "store/unwritten.h"
 
-enum { NOTE_TIME = 100000 }; /* usec until a command that goes on is in the history */
+enum { NOTE_TIME = 100000 }; /* usec after which a running command gets its row. */
 
 void keeper_note_begun(Keeper *keeper, Process *process) {
         Error ignored;
@@ -18,8 +18,8 @@ void keeper_note_begun(Keeper *keeper, Process *process) {
                                           &process->history, &ignored);
 }
 
-/* A command that is answered at its end, and that is soon, has one row written, then; one that goes
- * on is noted meanwhile, so that it is known after a crash. */
+/* A short command gets one row, at its end, when its call is replied to. A longer one gets its row
+ * meanwhile, so that it is known after a crash. */
 void keeper_note_running(void *data) {
         Keeper *keeper = data;
 
@@ -73,8 +73,8 @@ static void end_history(Keeper *keeper, Process *process) {
         process->unrecorded_row = unwritten_last(keeper->unwritten);
 }
 
-/* Whose calls they may be: what ran meanwhile. The kernel's notice has a pid, of somebody who may
- * be anywhere below one of them, or gone. */
+/* Writes the commands that may have made the refused calls: those that ran meanwhile. The kernel's
+ * notice has a pid, but any descendant of a command may have it, and may be gone. */
 static void write_execs(const Keeper *keeper, const Process *settled, JsonWriter *w) {
         json_write_array(w, "execs");
         for (const Process *p = processes_first(keeper->processes); p; p = p->next)
@@ -97,7 +97,7 @@ static void audit_denial(Keeper *keeper, const Denial *denial, uint64_t count,
                 unwritten_audit(keeper->unwritten, "denial", w.data);
 }
 
-/* A program of a foreign ABI. */
+/* Audits a program of a foreign ABI. */
 static void audit_foreign(const Keeper *keeper, const Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A keeper that nothing asks anything of gives back the memory that it can do without, so that
- * hundreds of idle sessions cost little. What is asked next reads it in again, a millisecond's
- * work. */
+/* Gives back the memory that an idle keeper does not need, so that hundreds of idle sessions cost
+ * little. The next request reads it in again, which takes about a millisecond. */
 #include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
 
 #include "keeper/keeper.h"
 
-/* Pages of programs and libraries that nobody can have written to are as good in their files. */
+/* Unwritten pages of programs and libraries can be read from their files again. */
 static int forget_segment(struct dl_phdr_info *info, size_t size, void *data) {
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 

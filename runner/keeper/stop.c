@@ -10,10 +10,11 @@
 #include "base/sys.h"
 #include "session/directory.h"
 
-/* Of 10 ms each: half a minute. */
+/* Pauses of 10 ms each: half a minute in all. */
 enum { STOP_TRIES = 3000, STOP_PAUSE = 10000000 };
 
-/* The process that listens at the other end of fd, or FD_NONE where that can't be told. */
+/* Returns a pidfd of the process that listens at the other end of fd, or FD_NONE if it is
+ * unknown. */
 static int stop_open_peer(int fd) {
         struct ucred peer = { 0 };
         socklen_t length = sizeof(peer);
@@ -23,8 +24,8 @@ static int stop_open_peer(int fd) {
         return sys_pidfd_open(peer.pid);
 }
 
-/* Until the keeper has let the lock go; or has ended, when the lock may be the next one's already:
- * somebody who uses the session just now starts it again. */
+/* Waits until the keeper releases the lock, or has ended. In the second case another client may
+ * have started the next keeper, which holds the lock already. */
 static int stop_wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error *reterr) {
         const struct timespec pause = { .tv_nsec = STOP_PAUSE };
         int r;
@@ -37,7 +38,7 @@ static int stop_wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error
                 (void)nanosleep(&pause, NULL);
         }
         r = error_set(reterr, ERROR_BUSY, 0, "session \"%s\" does not stop", name);
-        return error_cure(reterr, r, "kill -9 its keeper: pgrep -f 'holt keeper %s'", name);
+        return error_cure(reterr, r, "Kill its keeper: pkill -9 -f 'holt keeper %s'", name);
 }
 
 int keeper_check_swept(const char *name, int dir_fd, Error *reterr) {
@@ -46,14 +47,13 @@ int keeper_check_swept(const char *name, int dir_fd, Error *reterr) {
 
         if (session_is_live(dir_fd) || !session_sweep_due(dir_fd, text, sizeof(text)))
                 return 0;
-        r = error_set(
-                reterr, ERROR_SETUP, 0,
-                "session \"%s\" is at rest, but what its commands made at protected paths was "
-                "not all set aside: %s",
-                name, text);
+        r = error_set(reterr, ERROR_SETUP, 0,
+                      "session \"%s\" is at rest, but not all files that its commands made at "
+                      "protected paths were set aside: %s",
+                      name, text);
         return error_cure(reterr, r,
-                          "Look for hooks, configs and repositories in the workspace that you have "
-                          "not made, before git or the like is run there on the host.");
+                          "Before git or similar programs run in the workspace on the host, look "
+                          "for hooks, configs and repositories that you have not made.");
 }
 
 int keeper_ask_to_stop(const char *name, int dir_fd, RpcMessage *ret, Error *reterr) {

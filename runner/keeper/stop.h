@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ending a session from outside: what its clients do, not its keeper. */
+/* Stopping a session from outside: the client's side. */
 #pragma once
 
 #include "rpc/client.h"
 
-/* Has the keeper of session name, whose directory is dir_fd, stop, and waits until the session is
- * at rest: at once if nobody keeps it. ret, RPC_MESSAGE_NONE before, gets the answer if one came;
- * the caller clears it. 0 or a negative errno. */
+/* Asks the keeper of session name, whose directory is dir_fd, to stop, and waits until the session
+ * is at rest. Returns at once if no keeper is live. ret is RPC_MESSAGE_NONE before; it receives the
+ * reply if one came, and the caller clears it. Returns 0 or a negative errno. */
 int keeper_ask_to_stop(const char *name, int dir_fd, RpcMessage *ret, Error *reterr);
 
-/* Checks that holt has looked at all that the session's commands made at protected paths. If not, a
- * negative errno with an error that says so. If another keeper lives already, it tells its own
- * clients, and this returns 0. */
+/* Verifies that holt has checked all files that the session's commands made at protected paths. If
+ * not, returns a negative errno with an error that says so. If another keeper is live already, it
+ * tells its own clients, and this returns 0. */
 int keeper_check_swept(const char *name, int dir_fd, Error *reterr);

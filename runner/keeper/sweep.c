@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The look at protected paths after each command (guards/guard.h).
+/* Checks protected paths after each command (guards/guard.h).
  *
- * Theory of operation. How long a look takes is up to the commands inside: git's directory may hold
- * as many files as they like. So a look runs on a thread, and the loop serves everybody else
- * meanwhile. Most looks are short, so the loop waits a moment for each. Commands that end while a
- * look runs share the next one, since it may already have passed what they made. A command, or a
- * run of an interpreter, is answered once its look has ended, with what was found. */
+ * Theory of operation. Commands inside determine how long a check takes, because git's directory
+ * may hold as many files as they like. So a check runs on a thread, and the loop serves other
+ * clients meanwhile. Most checks are short, so the loop waits a moment for each. Commands that end
+ * during a check share the next one, because the running check may have passed their files already.
+ * A command, or a run of an interpreter, is replied to after its check, with the findings. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,8 +16,8 @@
 #include "keeper/keeper.h"
 
 enum {
-        MOMENT = 2000,        /* usec that the loop waits for a look that it has started */
-        STACK_SIZE = 1 << 20, /* bytes */
+        MOMENT = 2000,        /* usec that the loop waits for a check that it has started. */
+        STACK_SIZE = 1 << 20, /* In bytes. */
 };
 
 struct Sweeper {
@@ -25,11 +25,11 @@ struct Sweeper {
         Threads *threads;
         Thread thread;
         bool runs;
-        StrList moved; /* of the look that runs */
+        StrList moved; /* Paths that the running check has set aside. */
         char failure[PROCESS_UNGUARDED_MAX];
 };
 
-/* On the thread, or on the loop if there can be no thread. */
+/* Runs on the thread, or on the loop if no thread can be made. */
 static void sweeper_look(void *data) {
         Sweeper *sweeper = data;
         const Keeper *keeper = sweeper->keeper;
@@ -67,7 +67,7 @@ static Process *sweeper_first(const Sweeper *sweeper) {
         return sweeper->keeper->processes ? processes_first(sweeper->keeper->processes) : NULL;
 }
 
-/* Marks those that the look that begins now is for. */
+/* Marks the processes that this check is for. */
 static void sweeper_begin(Sweeper *sweeper) {
         strlist_clear(&sweeper->moved);
         sweeper->keeper->swept = true;
@@ -77,7 +77,7 @@ static void sweeper_begin(Sweeper *sweeper) {
         }
 }
 
-/* The look has ended. Telling an interpreter may end other processes, but frees none. */
+/* Ends a check. Telling an interpreter may end other processes, but frees none. */
 static void sweeper_finish(void *data) {
         Sweeper *sweeper = data;
         Keeper *keeper = sweeper->keeper;
@@ -153,7 +153,8 @@ void keeper_sweep(Keeper *keeper) {
                 sweeper_look_here(keeper->sweeper);
 }
 
-/* Without a sandbox the keeper ends: nobody else is served, and nothing may be left to do. */
+/* Without a sandbox the keeper ends: it serves nobody else, and may have nothing left to do, so
+ * this check needs no thread. */
 void keeper_sweep_start(void *data) {
         Keeper *keeper = data;
         Sweeper *sweeper = keeper->sweeper;

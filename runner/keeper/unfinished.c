@@ -6,14 +6,14 @@ static int unfinished_place(void *data, const char *path, FilesPlace *ret) {
         return files_place(data, path, false, ret);
 }
 
-/* Whatever cannot be removed now is left to the next keeper. */
+/* Files that cannot be removed now are left to the next keeper. */
 static int unfinished_run(FilesWork *work, Error *error) {
         (void)error;
         unfinished_sweep(&work->files->notes, &work->names, unfinished_place, work->files);
         return 0;
 }
 
-/* This keeper has the session's lock, so the makers of these notes are dead. It has no note of its
+/* This keeper has the session's lock, so the makers of these notes are dead. It has no notes of its
  * own before it serves. */
 int keeper_sweep_unfinished(Keeper *keeper, Error *reterr) {
         static const FilesWorkKind kind = { .run = unfinished_run };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that are answered later: when a command has been started, when it has ended, and when the
- * session has come to rest.
+/* Calls with late replies: when a command has started or ended, or when the session is at rest.
  *
- * Theory of operation. What a command has printed is kept with its process, and an answer that has
- * it is a copy, several times as long. So none is made for a client that leaves too much unread
- * (rpc_call_has_room()): its call waits on, and is answered when it reads again. Meanwhile the
- * process may have to make room for later ones, as any that has ended; then the call fails, and
- * says so. Nor are many made at once: after RPC_TURN_TIME the others wait for the next turn of the
- * loop, so that whoever wants something short has it first. */
+ * Theory of operation. The output of a command is kept with its process. A reply that includes
+ * output is a copy, several times as long. So no reply is made for a client that leaves too much
+ * unread (rpc_call_has_room()): its call waits, and
+ * gets its reply when the client reads again.
+ * Like any process that has ended, it may be freed meanwhile to make
+ * room for later ones. Its call then fails with an error that says so. Replies also share the loop:
+ * after RPC_TURN_TIME the others wait for the next turn, so that short requests of other clients
+ * come first. */
 #include <errno.h>
 
 #include "base/time.h"
@@ -19,7 +20,8 @@ static void drop_waiter(Waiter *waiter) {
         free(waiter);
 }
 
-/* Who goes before the start has been answered never learns the id: nobody would end the command. */
+/* The client has gone before the reply told it the id. Nobody could end the command, so this
+ * does. */
 static void waiter_on_call_end(RpcCall *call, void *data) {
         Waiter *waiter = data;
         Process *process = waiter->what == WAIT_START ? waiter->process : NULL;
@@ -34,7 +36,8 @@ static bool waiter_has_ended(const Waiter *waiter) {
         return waiter->process && waiter->what != WAIT_START && waiter->process->settled;
 }
 
-/* It is answered with what was found behind it at protected paths. */
+/* A process counts as settled once its check of protected paths has ended, because the reply has
+ * the findings. */
 static bool is_settled(const Waiter *waiter) {
         return waiter_has_ended(waiter) && process_is_swept(waiter->process);
 }
@@ -110,7 +113,7 @@ size_t keeper_waits_for_rest(const Keeper *keeper) {
         return count;
 }
 
-/* --- when it is time --- */
+/* --- replying in time --- */
 
 void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd) {
         Waiter *next;
@@ -124,7 +127,8 @@ void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd
         }
 }
 
-/* Whether some were left for want of room; who only waits for the next turn is not. */
+/* Returns whether calls remain because their clients do not read. A call that only waits for the
+ * next turn does not count. */
 static bool answer_some(Keeper *keeper) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
         bool left = false;
@@ -148,8 +152,8 @@ static bool answer_some(Keeper *keeper) {
         return left;
 }
 
-/* What is printed for who does not read has no more room than what nobody has asked for; not from
- * here, where one of those that may go has just ended. */
+/* Output for a client that does not read gets no more room than output that nobody has asked for.
+ * The timer makes that room, because a process that must stay has just ended here. */
 void keeper_answer_settled(Keeper *keeper) {
         if (answer_some(keeper))
                 loop_timer_set(keeper->answer_timer, time_now_usec());
@@ -162,7 +166,7 @@ void keeper_answer_more(void *data) {
                 processes_make_room(keeper->processes);
 }
 
-/* --- when it never will be --- */
+/* --- failing --- */
 
 void keeper_fail_dropped(Keeper *keeper, const Process *process) {
         const Outcome *out = &process->outcome;
@@ -170,10 +174,11 @@ void keeper_fail_dropped(Keeper *keeper, const Process *process) {
         Error error;
 
         (void)error_set(&error, ERROR_LIMIT, EBUSY,
-                        "%s has ended (%s, exit code %d), but more than %d MiB were not read "
-                        "meanwhile, and its output has made room for that of later commands",
+                        "%s has ended (%s, exit code %d), but its output was removed to make room "
+                        "for later commands, because the client left more than %d MiB unread",
                         process->id, cause_name(out->cause), out->exit_code, RPC_QUEUE_SOFT >> 20);
-        (void)error_cure(&error, 0, "Read answers as they come. How it ended is in the history.");
+        (void)error_cure(&error, 0,
+                         "Read replies as they arrive. The history says how the command ended.");
         for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
                 next = waiter->next;
                 if (waiter->process != process)

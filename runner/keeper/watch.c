@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protected and hidden paths that the host changes while the session lives.
+/* Watches for changes that the host makes to protected and hidden paths while the session is live.
  *
- * Theory of operation. After such a change the protection inside has ended (guards/watch.h). If
- * anything runs inside, the sandbox is killed, and the new file may be the command's work: the
- * command can exchange it, or write to it, even before its name is the protected one. The sweep
- * sets it aside.
+ * Theory of operation. Such a change ends the protection inside (guards/watch.h). If any process
+ * runs inside, the sandbox is killed. The new file may be the command's work: the command can
+ * exchange it, or write to it, even before it gets the protected name. The sweep sets it aside.
  *
- * The keeper is quiet from a look that finds everything in place, after a sweep, until the next
- * command or call. A change in that time is the host's own, since nobody else was there. So nothing
- * is set aside, and the sandbox, which is empty, ends: the next use starts it anew, with the
- * policy's paths looked up again. To mount the new file into the living sandbox would not be
- * enough: a new git config, for one, can name other files to protect. */
+ * The keeper is "quiet" between a check that finds everything in place, after a sweep, and the next
+ * command or call. A change in that time is the host's own, because no other process could make
+ * one. So nothing is set aside, and the sandbox, which is empty, ends. The next use starts a new
+ * one, with the policy's paths looked up again. Mounting the new file into the running sandbox
+ * would not be enough: for example, a new git config can name other files to protect. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,10 +23,11 @@
 #include "keeper/keeper.h"
 
 enum {
-        FILES_PAUSE = 100000, /* usec after a call about files until a sweep; more may follow */
+        FILES_PAUSE = 100000, /* usec between a call about files and a sweep, because more calls may
+                                 follow. */
 };
 
-/* Whether the kernel has no process in the sandbox's /proc except init. */
+/* Whether the sandbox's /proc shows no process except init. */
 static bool sandbox_is_empty(const Keeper *keeper) {
         int fd = sys_open_beneath(keeper->sandbox.root_fd, "proc", O_RDONLY | O_DIRECTORY);
         DIR *proc = fd < 0 ? NULL : fdopendir(fd);
@@ -43,8 +43,8 @@ static bool sandbox_is_empty(const Keeper *keeper) {
         return empty;
 }
 
-/* Whether a command runs, or a client has a call or an answer that goes on. At the end the others
- * are no more. */
+/* Whether a command runs, or a client has an open call or an unread reply. A keeper that ends
+ * counts as active, because its parts may not exist any more. */
 static bool keeper_is_active(const Keeper *keeper) {
         return keeper->stopping || keeper->lost || keeper->sandbox.pidfd < 0 ||
                processes_live(keeper->processes) > 0 || works_busy(keeper->works) ||
@@ -52,7 +52,7 @@ static bool keeper_is_active(const Keeper *keeper) {
                rpc_server_owed(keeper->server) > 0;
 }
 
-/* No call of a client that comes after this is read. */
+/* Ends the sandbox. No later call of a client is read. */
 static void keeper_renew(Keeper *keeper, const char *path) {
         keeper_audit_replaced(keeper, "renewed", path);
         keeper->stopping = keeper->ending = keeper->renewed = true;
@@ -68,7 +68,7 @@ static void keeper_stop_replaced(Keeper *keeper, const char *path) {
         keeper_audit_replaced(keeper, "replaced", path);
 }
 
-/* Looks whether the host has replaced or made a protected path, and ends the sandbox if so. */
+/* Checks whether the host has replaced or made a protected path, and ends the sandbox if so. */
 static void keeper_check_protection(Keeper *keeper) {
         const bool active = keeper_is_active(keeper);
         const char *path = watch_find_replaced(keeper->launch.watch), *made = NULL;
@@ -115,14 +115,14 @@ void keeper_look_quiet(void *data) {
 
         if (keeper->quiet || !keeper->launch.watch || keeper_is_active(keeper))
                 return;
-        /* A sweep that has failed is repeated after the next command, which is told why. After one
-         * that has not, this is called again. */
+        /* A failed sweep is repeated after the next command, which gets the reason. A successful
+         * sweep calls this function again. */
         if (!keeper->swept && !keeper->unguarded[0])
                 return keeper_sweep_start(keeper);
         keeper_check_protection(keeper);
 }
 
-/* In the next turn of the loop, so that no answer waits for the look. */
+/* Waits for the next turn of the loop, so that the check delays no reply. */
 void keeper_touched(Keeper *keeper, bool with_files) {
         keeper->quiet = false;
         if (with_files)
