@@ -16,8 +16,8 @@ static const char *answer_note(const Request *request, const char *cause, int ex
         return session->note(session->data, request->params, w.data, request->came_ms);
 }
 
-/* Notes the end of a run, and begins its result with the members that every run has. NULL if nobody
- * waits for the result. */
+/* Notes the end of a run, and begins its result with the members that every run has. Returns NULL
+ * if nobody waits for the result. */
 static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exit_code,
                                     bool state_kept) {
         Interpreter *i = request->interpreter;
