@@ -15,10 +15,10 @@
 enum {
         BUFFER_SIZE = 128 * 1024,
         NAMES_TRIED = 8,
-        STEP_SIZE = 64 << 20, /* bytes between two looks at whether it is to end */
+        STEP_SIZE = 64 << 20, /* Bytes between two checks whether the copy must end. */
 };
 
-/* Up to left bytes through a buffer; all there is where left is UINT64_MAX. */
+/* Copies up to left bytes through a buffer. A left of UINT64_MAX means everything. */
 static int copy_by_buffer(int source_fd, int to_fd, uint64_t left, uint64_t *length) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
         ssize_t n = 1;
@@ -37,8 +37,8 @@ static int copy_by_buffer(int source_fd, int to_fd, uint64_t left, uint64_t *len
         return r;
 }
 
-/* The kernel copies, or shares the blocks, where both sides can (copy_file_range(2)); what it
- * refuses goes through the buffer. */
+/* Lets the kernel copy, or share the blocks, if both sides can (copy_file_range(2)). Otherwise
+ * copies through the buffer. */
 static int copy_extent(int source_fd, int to_fd, uint64_t left, uint64_t *length) {
         while (left > 0) {
                 size_t part = left < 1U << 30 ? (size_t)left : 1U << 30;
@@ -46,8 +46,8 @@ static int copy_extent(int source_fd, int to_fd, uint64_t left, uint64_t *length
 
                 if (n < 0 && errno == EINTR)
                         continue;
-                /* Some file systems say that all is copied when nothing was: the buffer is asked
-                 * before that is believed. */
+                /* Some file systems report the end without having copied anything. So the buffer
+                 * tries before that is believed. */
                 if (n <= 0)
                         return n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)
                                        ? -errno
@@ -74,7 +74,7 @@ int files_copying_begin(int source_fd, int to_fd, FilesCopying *ret) {
         return 0;
 }
 
-/* What is left behind the last data is a hole. */
+/* Makes a hole of the rest behind the last data. */
 static int copy_copying_end(FilesCopying *copying) {
         off_t length = copying->size > copying->start ? copying->size - copying->start : 0;
 
@@ -83,8 +83,8 @@ static int copy_copying_end(FilesCopying *copying) {
         return length > 0 && ftruncate(copying->to_fd, length) < 0 ? -errno : 1;
 }
 
-/* Data by data; SEEK_DATA is ENXIO behind the last. Whoever shares the source's offset may have
- * moved it since the last step. */
+/* Copies one extent of data at a time; SEEK_DATA fails with ENXIO behind the last. A process that
+ * shares the source's offset may have moved it since the last step. */
 int files_copying_step(FilesCopying *copying, uint64_t most) {
         const int source_fd = copying->source_fd;
         off_t data = 0, hole;
@@ -145,14 +145,14 @@ static int make_named(NewFile *file) {
         return -EEXIST;
 }
 
-/* Without a name, whoever is killed meanwhile leaves nothing behind. Some file systems can't do
- * that (NFS, FUSE, overlayfs before Linux 6.3), and say so in different ways. */
+/* A file without a name leaves nothing behind if its maker is killed. Some file systems do not
+ * support that (NFS, FUSE, overlayfs before Linux 6.3), and report it in different ways. */
 int new_file_make(NewFile *file) {
         file->fd = openat(file->place.dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
         return file->fd >= 0 ? 0 : make_named(file);
 }
 
-/* Gives it a temporary name, unless it has one. */
+/* Gives the file a temporary name, unless it has one. */
 static int name_file(NewFile *file) {
         Unfinished *unfinished = &file->unfinished;
         char path[32];
@@ -171,7 +171,7 @@ static int name_file(NewFile *file) {
         return 0;
 }
 
-/* What is at the place, which a file may replace: its permission bits, or 0644 for nothing. */
+/* Stores the permission bits of the file to replace, or 0644 if none exists. */
 static int replaced_mode(const FilesPlace *place, unsigned *ret) {
         _cleanup_close_ int fd = files_child(place->dir_fd, place->name);
         struct stat st;
@@ -189,7 +189,7 @@ static int replaced_mode(const FilesPlace *place, unsigned *ret) {
         *ret = st.st_mode & 0777;
         if (S_ISDIR(st.st_mode))
                 return -EISDIR;
-        /* A link has come since links were followed. */
+        /* A symlink has appeared since symlinks were followed. */
         if (S_ISLNK(st.st_mode))
                 return -EAGAIN;
         return S_ISREG(st.st_mode) ? 0 : -EOPNOTSUPP;
@@ -221,7 +221,8 @@ int files_rename(const FilesPlace *from, const FilesPlace *to, bool replace) {
                 return 0;
         if (errno != EINVAL || replace)
                 return -errno;
-        /* NFS and FUSE know no flags; a directory into itself is EINVAL once more. */
+        /* NFS and FUSE support no flags. EINVAL also means a move of a directory into itself; then
+         * this call fails with it again. */
         if (fstatat(to->dir_fd, to->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
                 return -EEXIST;
         return renameat(from->dir_fd, from->name, to->dir_fd, to->name) < 0 ? -errno : 0;
@@ -232,7 +233,7 @@ int new_file_settle(NewFile *file, unsigned mode, bool replace) {
         _cleanup_close_ int there = FD_NONE;
         int r;
 
-        /* Set-id bits are nobody's to give through us. */
+        /* Set-id bits are removed: no file may get them through the keeper. */
         if (fchmod(file->fd, mode & 0777) < 0 || fsync(file->fd) < 0)
                 return -errno;
         there = files_child(file->place.dir_fd, file->place.name);

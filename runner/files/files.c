@@ -38,7 +38,7 @@ int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr) 
         return 0;
 }
 
-/* Until buffer is full or the file ends. */
+/* Reads until the buffer is full or the file ends. */
 static ssize_t read_at(int fd, char *buffer, size_t length, uint64_t offset) {
         size_t done = 0;
 
@@ -56,7 +56,8 @@ static ssize_t read_at(int fd, char *buffer, size_t length, uint64_t offset) {
         return (ssize_t)done;
 }
 
-/* How much of length a file of that size has behind offset: no more is allocated. */
+/* Returns how many of length bytes exist behind offset in a file of that size, so that no more
+ * memory is allocated. */
 static size_t files_readable(off_t size, uint64_t offset, uint64_t length) {
         uint64_t left = offset < (uint64_t)size ? (uint64_t)size - offset : 0;
 
@@ -147,20 +148,20 @@ int files_append(Files *files, const char *path, const void *data, size_t length
         return r;
 }
 
-/* --- what is there --- */
+/* --- status --- */
 
 int files_stat(Files *files, const char *path, bool follow, FileStat *ret, Error *reterr) {
         _cleanup_close_ int fd = files_open(files, path, follow ? O_PATH : O_PATH | O_NOFOLLOW);
         int r = fd < 0 ? fd : files_stat_fd(fd, ret);
 
-        return r < 0 ? files_fail(files, r, "look at", path, reterr) : 0;
+        return r < 0 ? files_fail(files, r, "examine", path, reterr) : 0;
 }
 
 int files_exists(Files *files, const char *path, bool *ret, Error *reterr) {
         _cleanup_close_ int fd = files_open(files, path, O_PATH);
 
         if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -ENAMETOOLONG)
-                return files_fail(files, fd, "look at", path, reterr);
+                return files_fail(files, fd, "examine", path, reterr);
         *ret = fd >= 0;
         return 0;
 }
@@ -177,7 +178,7 @@ static int make_dir(Files *files, const char *path, unsigned mode, bool make_par
         r = -errno;
         if (r != -EEXIST || !make_parents)
                 return r;
-        /* As mkdir -p: a directory that is there will do. */
+        /* The directory may exist already, as with mkdir -p. */
         fd = files_open(files, path, O_PATH | O_DIRECTORY);
         return fd < 0 ? r : 0;
 }

@@ -54,7 +54,7 @@ int glob_new(const char *pattern, bool anywhere, Glob **ret) {
                 r = glob_split(glob, pattern);
         if (r == 0 && parts->count == 0)
                 r = -EINVAL;
-        /* "**" at the end is all that is in there, and not the directory itself. */
+        /* "**" at the end matches everything in the directory, but not the directory itself. */
         if (r == 0 && streq(parts->items[parts->count - 1], "**"))
                 r = strlist_add(parts, "*");
         if (r == 0 && parts->count > GLOB_PARTS_MAX)
@@ -64,7 +64,7 @@ int glob_new(const char *pattern, bool anywhere, Glob **ret) {
         return r;
 }
 
-/* "**" may stand for nothing: where it is, what comes behind it is as well. */
+/* "**" may match no directory at all, so the part behind it may match at the same place. */
 static uint64_t glob_close(const Glob *glob, uint64_t state) {
         for (size_t i = 0; i < glob->parts.count; i++)
                 if (state & UINT64_C(1) << i && streq(glob->parts.items[i], "**"))
@@ -98,8 +98,8 @@ bool glob_matches(const Glob *glob, uint64_t state, bool directory) {
 
 /* --- one name --- */
 
-/* The character at *s, which is moved behind it. A byte that is no UTF-8 is a character of its own,
- * past all others. */
+/* Returns the character at *s, and moves *s behind it. A byte that is not valid UTF-8 is a
+ * character of its own, above all others. */
 static uint32_t next_char(const char **s) {
         static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
         size_t length = utf8_sequence(*s, strnlen(*s, 4));
@@ -120,7 +120,7 @@ static uint32_t next_literal(const char **s) {
         return next_char(s);
 }
 
-/* Behind the "]" of the set that starts at s, or NULL where none ends it. */
+/* Returns the place behind the "]" of the set that starts at s, or NULL if the set has no end. */
 static const char *set_end(const char *s) {
         s += *s == '!' || *s == '^';
         s += *s == ']';
@@ -146,7 +146,7 @@ static bool set_has(const char *s, const char *end, uint32_t c) {
         return found != inverted;
 }
 
-/* Whether the one character of pattern at *p, which is moved behind it, stands for c. */
+/* Whether the pattern's character at *p matches c. Moves *p behind it. */
 static bool matches_one(const char **p, uint32_t c) {
         const char *end = **p == '[' ? set_end(*p + 1) : NULL;
         const char *set = *p + 1;
@@ -162,8 +162,8 @@ static bool matches_one(const char **p, uint32_t c) {
         return next_literal(p) == c;
 }
 
-/* A mismatch goes back to the last "*" only, which is enough: what an earlier one could take more,
- * the last one can as well. */
+/* After a mismatch, going back to the last "*" suffices: any characters that an earlier "*" could
+ * take, the last one can take too. */
 bool glob_name(const char *pattern, const char *name) {
         const char *star = NULL, *retry = NULL;
 

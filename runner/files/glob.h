@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of paths, matched part by part on the way down a tree.
  *
- * "*" and "?" stand for any and one character of a name, "[a-z]", "[!a-z]" for one of a set, "\"
- * takes the next character as it is, and a part that is "**" for any number of directories, none
- * too. As in a shell without dotglob, none of them stands for a dot at the start of a name. Braces
- * are plain characters. The time is at most the length of the pattern times that of the path. */
+ * "*" matches any characters of a name, "?" one character, and "[a-z]" or "[!a-z]" one of a set.
+ * "\" makes the next character plain. A part that is "**" matches any number of directories,
+ * including none. None of these
+ * matches a dot at the start of a name, as in a shell without dotglob. Braces are plain characters.
+ * The time is at most the length of the pattern times that of the path. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-        GLOB_PATTERN_MAX = 1024, /* bytes */
-        GLOB_PARTS_MAX = 60,     /* between slashes */
+        GLOB_PATTERN_MAX = 1024, /* In bytes. */
+        GLOB_PARTS_MAX = 60,     /* Parts between slashes. */
 };
 
 typedef struct Glob Glob;
 
-/* anywhere: a pattern without a slash matches names at any depth. 0, -EINVAL (empty, absolute, or
- * with a part ".."), -ENAMETOOLONG (past the limits), -ENOMEM. */
+/* anywhere: a pattern without a slash matches names at any depth. Returns 0, -EINVAL (empty,
+ * absolute, or with a part ".."), -ENAMETOOLONG (beyond the limits), or -ENOMEM. */
 int glob_new(const char *pattern, bool anywhere, Glob **ret);
 /* NULL is legal; returns NULL. */
 Glob *glob_free(Glob *glob);
@@ -27,12 +28,12 @@ static inline void glob_freep(Glob **glob) {
         *glob = glob_free(*glob);
 }
 
-/* How far the pattern has come, a bit for each part. */
+/* Returns the state at the start: a bit for each part that may match next. */
 uint64_t glob_start(const Glob *glob);
-/* After a part of the path; 0: nothing in there can match. */
+/* Returns the state after one part of the path. 0 means that nothing below it can match. */
 uint64_t glob_step(const Glob *glob, uint64_t state, const char *name);
-/* "x/" is a directory. */
+/* Whether the path so far matches. A pattern such as "x/" matches only directories. */
 bool glob_matches(const Glob *glob, uint64_t state, bool directory);
 
-/* One name and one part of a pattern. */
+/* Matches one name with one part of a pattern. */
 bool glob_name(const char *pattern, const char *name);

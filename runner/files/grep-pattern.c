@@ -9,12 +9,12 @@
 #include "base/strings.h"
 
 typedef struct Cost {
-        uint64_t sums[GREP_DEPTH_MAX + 1]; /* of each group that is open */
+        uint64_t sums[GREP_DEPTH_MAX + 1]; /* Cost of each open group. */
         unsigned depth;
-        uint64_t last; /* of the atom before, which a repetition multiplies */
+        uint64_t last; /* Cost of the previous atom, which a repetition multiplies. */
 } Cost;
 
-/* Behind the "]" of the bracket expression that starts at s; the end of s where none ends it. */
+/* Returns the place behind the "]" of the bracket expression that starts at s, or the end of s. */
 static const char *bracket_end(const char *s) {
         s += *s == '^';
         s += *s == ']';
@@ -34,7 +34,7 @@ static const char *bracket_end(const char *s) {
         return *s ? s + 1 : s;
 }
 
-/* "{n}", "{n,}", "{n,m}" -> the larger number and one; *s is moved behind it. */
+/* Returns the larger number plus one for "{n}", "{n,}" and "{n,m}". Moves *s behind it. */
 static uint64_t pattern_interval(const char **s) {
         uint64_t largest = 0, number = 0;
 
@@ -54,7 +54,7 @@ static void cost_atom(Cost *cost, uint64_t atom) {
         cost->sums[cost->depth] += atom;
 }
 
-/* What was counted once counts factor times. */
+/* Multiplies the cost of the previous atom by factor. */
 static int cost_repeat(Cost *cost, uint64_t factor) {
         cost->sums[cost->depth] += cost->last * (factor - 1);
         cost->last *= factor;
@@ -68,14 +68,15 @@ static int cost_group(Cost *cost, bool opens) {
                 cost->sums[++cost->depth] = 1;
                 return 0;
         }
-        /* One that closes nothing is for regcomp(3) to refuse, or to take as it is. */
+        /* An unmatched parenthesis is left to regcomp(3), which refuses it or takes it as a
+         * character. */
         if (cost->depth > 0)
                 cost->depth--;
         cost_atom(cost, cost->sums[cost->depth + 1]);
         return 0;
 }
 
-/* One character of the pattern, a bracket expression or a repetition; *s is moved behind it. */
+/* Counts one character, bracket expression or repetition of the pattern. Moves *s behind it. */
 static int cost_step(Cost *cost, const char **s) {
         char c = *(*s)++;
 
@@ -121,12 +122,12 @@ int grep_pattern_compile(const char *pattern, bool ignore_case, regex_t *ret, Er
                 return error_cure(
                         reterr,
                         error_set(reterr, ERROR_LIMIT, E2BIG, "cannot search for %s", quoted),
-                        "The pattern is too long, or repeats too much in each other.");
+                        "The pattern is too long, or nests too many repetitions.");
         if (r < 0)
                 return error_cure(
                         reterr,
                         error_set(reterr, ERROR_USAGE, EINVAL, "cannot search for %s", quoted),
-                        "Back-references (\\1) are not taken.");
+                        "Back-references (\\1) are not supported.");
         r = regcomp(ret, pattern, flags);
         if (r == REG_ESPACE)
                 return error_oom(reterr);
@@ -135,5 +136,5 @@ int grep_pattern_compile(const char *pattern, bool ignore_case, regex_t *ret, Er
         (void)regerror(r, ret, reason, sizeof(reason));
         return error_cure(reterr,
                           error_set(reterr, ERROR_USAGE, EINVAL, "cannot search for %s", quoted),
-                          "It is no POSIX extended regular expression: %s.", reason);
+                          "It is not a valid POSIX extended regular expression: %s.", reason);
 }

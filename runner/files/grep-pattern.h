@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POSIX extended regular expressions that may be anybody's: a model writes them. */
+/* POSIX extended regular expressions from untrusted sources, such as a model. */
 #pragma once
 
 #include <regex.h>
@@ -8,13 +8,13 @@
 #include "base/error.h"
 
 enum {
-        GREP_PATTERN_MAX = 1024, /* bytes */
-        GREP_COST_MAX = 1000,    /* characters, once repetitions are written out */
-        GREP_DEPTH_MAX = 32,     /* parentheses in each other */
+        GREP_PATTERN_MAX = 1024, /* In bytes. */
+        GREP_COST_MAX = 1000,    /* Characters, after repetitions are expanded. */
+        GREP_DEPTH_MAX = 32,     /* Maximum nesting depth of parentheses. */
 };
 
-/* regcomp(3), after a look at what the pattern would cost: glibc's writes "{n}" and "+" out, so
- * that "((a{255}){255}){255}" takes gigabytes, and back-references take exponential time to match.
+/* Calls regcomp(3) after estimating the cost of the pattern. glibc expands "{n}" and "+", so that
+ * "((a{255}){255}){255}" takes gigabytes, and back-references take exponential time to match.
  *
- * 0 with a regex for regfree(3), or -EINVAL (ERROR_USAGE), -E2BIG (ERROR_LIMIT), -ENOMEM. */
+ * Returns 0 with a regex for regfree(3), -EINVAL (ERROR_USAGE), -E2BIG (ERROR_LIMIT) or -ENOMEM. */
 int grep_pattern_compile(const char *pattern, bool ignore_case, regex_t *ret, Error *reterr);

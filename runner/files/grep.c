@@ -11,34 +11,34 @@
 #include "files/walk.h"
 
 enum {
-        BINARY_SIZE = 8 * 1024,  /* where a NUL is looked for */
-        BUFFER_SIZE = 64 * 1024, /* read at once */
-        FRESH_AFTER = 16 * 1024, /* bytes that one compiled pattern is matched with */
-        BYTES_MAX = 256 << 20,   /* read by one call */
+        BINARY_SIZE = 8 * 1024,  /* Bytes that are searched for a NUL. */
+        BUFFER_SIZE = 64 * 1024, /* Bytes of one read. */
+        FRESH_AFTER = 16 * 1024, /* Bytes after which the pattern is compiled again. */
+        BYTES_MAX = 256 << 20,   /* Bytes that one call reads. */
         SECONDS_MAX = 10,
 };
 
 typedef struct Grep {
         const char *pattern;
-        const Glob *glob; /* NULL for all files */
+        const Glob *glob; /* NULL selects all files. */
         bool ignore_case;
         FilesGrepFn fn;
         void *data;
-        uint64_t limit, bytes; /* lines and bytes that are left */
+        uint64_t limit, bytes; /* Lines and bytes that remain. */
         struct timespec end;
         bool more;
 
         regex_t regex;
-        size_t matched; /* bytes, with this regex */
+        size_t matched; /* Bytes matched since the pattern was compiled. */
         uint64_t states[FILES_DEPTH_MAX + 1];
         uint64_t number;
-        size_t length; /* of line; more of it is not kept */
+        size_t length; /* Length of line; further bytes are dropped. */
         char line[FILES_GREP_LINE_MAX + 1];
         char buffer[BUFFER_SIZE];
 } Grep;
 
-/* regexec(3) makes a state of its machine for each byte at worst, of some KiB each, and keeps them
- * all. It forgets them only with the pattern. */
+/* In the worst case regexec(3) adds a state of some KiB to its machine for each byte, and keeps
+ * them all. Only freeing the pattern releases that memory. */
 static int grep_refresh(Grep *grep) {
         regex_t fresh;
         int r;
@@ -62,7 +62,7 @@ static bool grep_is_late(const Grep *grep) {
                (now.tv_sec == grep->end.tv_sec && now.tv_nsec >= grep->end.tv_nsec);
 }
 
-/* The line is complete, or as much of it as is kept. */
+/* The line is complete, or cut at its limit. */
 static int grep_line(Grep *grep, const char *name) {
         int r = grep_refresh(grep);
 
@@ -94,7 +94,7 @@ static void line_add(Grep *grep, const char *text, size_t length) {
         grep->length += length;
 }
 
-/* *open: the last line of what has been read has no end yet. */
+/* *open: the last line of the data has no end yet. */
 static int grep_bytes(Grep *grep, const char *name, size_t length, bool *open) {
         const char *s = grep->buffer, *end = s + length;
         int r = 0;
@@ -162,7 +162,7 @@ static int grep_entry(void *data, const WalkEntry *entry) {
         return grep_file(grep, entry);
 }
 
-/* path is a directory, or one file, whatever the glob says. */
+/* path is a directory, or a file, which is searched whatever the glob. */
 static int grep_path(Grep *grep, int path_fd, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_close_ int fd = files_reopen(path_fd, O_RDONLY);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Media types by the end of a file's name. */
+/* Media types by the extension of a file's name. */
 #pragma once
 
-/* "report.PDF" -> "application/pdf"; what is not known is "application/octet-stream". Static. */
+/* Returns "application/pdf" for "report.PDF", for example, and "application/octet-stream" for an
+ * unknown extension. The text is static. */
 const char *mime_type(const char *name);

@@ -12,8 +12,9 @@
 #include "files/unfinished.h"
 
 enum {
-        LINKS_MAX = 40, /* as the kernel has it; path_resolution(7) */
-        TRIES = 64,     /* of a path with "..", while somebody renames; openat2(2), EAGAIN */
+        LINKS_MAX = 40, /* The kernel's own limit; path_resolution(7). */
+        /* Tries for a path with "..", while a process renames directories; openat2(2), EAGAIN. */
+        TRIES = 64,
 };
 
 static const uint64_t in_root = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
@@ -27,40 +28,43 @@ static const struct {
         const char *cure;
 } failures[] = {
         { ENOENT, ERROR_MISSING, "" },
-        { EEXIST, ERROR_EXISTS, "Ask for it to be replaced, or take another name." },
-        { ENOTDIR, ERROR_USAGE, "A part of the path that has to be a directory is none." },
-        { EISDIR, ERROR_USAGE, "It is a directory; this works on files." },
+        { EEXIST, ERROR_EXISTS, "Set replace, or choose another name." },
+        { ENOTDIR, ERROR_USAGE, "A part of the path is not a directory." },
+        { EISDIR, ERROR_USAGE, "It is a directory, but this works only on files." },
         { ENOTEMPTY, ERROR_USAGE,
-          "The directory is not empty; to remove all of it takes recursive." },
-        { EINVAL, ERROR_USAGE, "The path has to end in a name, and nothing can go into itself." },
-        { ENAMETOOLONG, ERROR_USAGE, "A name has 255 bytes at most, a path 4095." },
+          "The directory is not empty. To remove it with its contents, set recursive." },
+        { EINVAL, ERROR_USAGE,
+          "The path must end in a name, and a directory cannot go into itself." },
+        { ENAMETOOLONG, ERROR_USAGE, "A name may have 255 bytes, a path 4095." },
         { ELOOP, ERROR_USAGE,
-          "Links lead round in a circle, or into a process (/proc/PID/fd, cwd, root), where none "
-          "is "
-          "followed." },
+          "Its symlinks form a circle, or lead into a process (/proc/PID/fd, cwd, root), which is "
+          "not allowed." },
         { EOPNOTSUPP, ERROR_USAGE,
-          "Only regular files are read and written: no device, fifo or socket, and nothing in "
-          "/proc "
-          "or /sys." },
-        { EXDEV, ERROR_USAGE, "Mounts lie between the two." },
+          "Only regular files can be read and written: no device, fifo or socket, and nothing in "
+          "/proc or /sys." },
+        { EXDEV, ERROR_USAGE, "The two paths are on different mounts." },
         { EROFS, ERROR_USAGE,
-          "It is read-only inside, too. Write elsewhere, or mount it read-write in the policy." },
+          "It is read-only for commands too. Write elsewhere, or mount it read-write in the "
+          "policy." },
         { EACCES, ERROR_USAGE,
-          "Its permissions refuse it to the sandbox's own user; a command inside can change them "
-          "where it owns the file." },
-        { EPERM, ERROR_USAGE, "It is not allowed on that file or file system, inside neither." },
+          "Its permissions refuse the sandbox's own user. If that user owns the file, a command "
+          "inside can change them." },
+        { EPERM, ERROR_USAGE,
+          "The file or its file system does not allow it, for commands neither." },
         { EBUSY, ERROR_USAGE,
-          "A mount of the sandbox is there, and it stays. What is below it can be changed." },
-        { EAGAIN, ERROR_BUSY, "A process inside holds it or moves it all the time. Try again." },
-        { ETXTBSY, ERROR_BUSY, "It is being executed." },
-        { ENOSPC, ERROR_LIMIT, "The disk is full, or the size that the sandbox has there." },
-        { EDQUOT, ERROR_LIMIT, "The disk quota is used up." },
+          "It is a mount point of the sandbox, which stays. Files below it can be changed." },
+        { EAGAIN, ERROR_BUSY,
+          "A process inside has a lease on it, or keeps moving it. Try again." },
+        { ETXTBSY, ERROR_BUSY, "A process executes it. Wait for its end, or write to a new file." },
+        { ENOSPC, ERROR_LIMIT,
+          "The disk is full, or the sandbox has used up its size there. Remove files." },
+        { EDQUOT, ERROR_LIMIT, "The disk quota is used up. Remove files." },
         { EFBIG, ERROR_LIMIT,
-          "The file system, or a limit of holt's process, has no room for it." },
-        { EMLINK, ERROR_LIMIT, "The directory can't hold more directories." },
+          "The file exceeds the limit of the file system or of holt's process." },
+        { EMLINK, ERROR_LIMIT, "The parent directory cannot hold more directories." },
         { E2BIG, ERROR_LIMIT,
-          "It has more than 10000000 entries, or directories that are nested more than 1024 deep. "
-          "tar takes any depth along." },
+          "It has more than 10000000 entries, or directories nested more than 1024 deep. tar "
+          "handles any depth." },
 };
 
 static bool files_path_is_hidden(const LaunchPlan *plan, const char *path) {
@@ -91,8 +95,8 @@ static bool is_guarded(const LaunchPlan *plan, const char *path) {
         return guarded;
 }
 
-/* Where the policy is the reason, as far as the path's own text tells: a link may lead there, too.
- * NULL where it is not. */
+/* Returns the cure if the policy is the reason, as far as the text of the path shows; a symlink may
+ * lead there too. Otherwise returns NULL. */
 static const char *policy_cure(const Files *files, int r, const char *path) {
         static const int refusals[] = { EACCES, EPERM, EBUSY, EROFS, EXDEV };
         _cleanup_free_ char *full = files && files->plan ? path_join(files->cwd, path) : NULL;
@@ -102,10 +106,10 @@ static const char *policy_cure(const Files *files, int r, const char *path) {
                 refused |= r == -refusals[i];
         if (full && (refused || r == -ENOENT || r == -ENOTDIR) &&
             files_path_is_hidden(files->plan, full))
-                return "The session's policy hides it (--hide), from commands inside, too.";
+                return "The session's policy hides it (--hide), from commands too.";
         if (full && refused && is_guarded(files->plan, full))
-                return "The session's policy protects it (--protect): it can be read, and changed "
-                       "on the host alone.";
+                return "The session's policy protects it (--protect): it can be read, but only the "
+                       "host can change it.";
         return NULL;
 }
 
@@ -136,8 +140,8 @@ int files_fail_made(const Files *files, int r, const char *doing, const char *pa
         if (r != -ENOENT || make_parents || path[0] == '\0' || !reterr || reterr->cure[0])
                 return r;
         return error_cure(reterr, r,
-                          "Its directory is not there: files.mkdir with make_parents makes it, as "
-                          "files.write with make_parents does.");
+                          "Its directory does not exist. Make it by files.mkdir with make_parents, "
+                          "or set make_parents in files.write.");
 }
 
 int files_glob_fail(int r, const char *pattern, Error *reterr) {
@@ -148,8 +152,8 @@ int files_glob_fail(int r, const char *pattern, Error *reterr) {
         (void)error_set(reterr, ERROR_USAGE, -r, "cannot search for %s",
                         str_quote(pattern, quoted, sizeof(quoted)));
         return error_cure(reterr, r,
-                          "A pattern is relative to where the search begins, has no \"..\", and at "
-                          "most 1024 bytes and 60 parts.");
+                          "A pattern must be relative to the directory of the search and without "
+                          "\"..\". It may have 1024 bytes and 60 parts.");
 }
 
 /* --- paths --- */
@@ -187,7 +191,7 @@ void files_place_clear(FilesPlace *place) {
         place->dir_fd = fd_close(place->dir_fd);
 }
 
-/* Never normalised as text: what ".." after a link means is for the kernel to say. */
+/* The text is never normalised: only the kernel knows the meaning of ".." after a symlink. */
 static int files_path_full_path(const Files *files, const char *path, char ret[PATH_MAX]) {
         bool absolute = path[0] == '/';
         int n = snprintf(ret, PATH_MAX, "%s%s%s", absolute ? "" : files->cwd, absolute ? "" : "/",
@@ -228,7 +232,7 @@ int files_child_across(int dir_fd, const char *name) {
         return open_with(dir_fd, name, O_PATH | O_NOFOLLOW, one_name);
 }
 
-/* Splits full, of which slashes at the end go, and opens the directory. */
+/* Splits full without its trailing slashes, and opens the directory. */
 static int place_open(const Files *files, char full[PATH_MAX], FilesPlace *ret) {
         _cleanup_close_ int fd = FD_NONE;
         size_t length = strlen(full);
@@ -251,8 +255,8 @@ static int place_open(const Files *files, char full[PATH_MAX], FilesPlace *ret) 
         return 0;
 }
 
-/* Where a link with that target at the end of full leads: again a path from the root, so that each
- * step is the kernel's. */
+/* Replaces full by the target of the symlink at its end. The result is a path from the root again,
+ * so that the kernel resolves each step. */
 static int follow_path(char full[PATH_MAX], const char *target) {
         size_t kept = target[0] == '/' ? 0 : (size_t)(strrchr(full, '/') + 1 - full);
 
@@ -262,8 +266,9 @@ static int follow_path(char full[PATH_MAX], const char *target) {
         return 0;
 }
 
-/* There is no parent of an fd that could be trusted, so links at the end are followed by hand. Who
- * exchanges one meanwhile makes the result land elsewhere, in the sandbox's own view. */
+/* An fd has no parent that could be trusted, so symlinks at the end are followed here. A process
+ * inside that replaces one meanwhile only changes where the result is, within the sandbox's own
+ * view. */
 int files_place(const Files *files, const char *path, bool follow, FilesPlace *ret) {
         char full[PATH_MAX], target[PATH_MAX];
         int r = files_path_full_path(files, path, full);
@@ -282,7 +287,7 @@ int files_place(const Files *files, const char *path, bool follow, FilesPlace *r
                         place = FILES_PLACE_NONE;
                         return 0;
                 }
-                /* The text of a magic link is a path of the host's. */
+                /* The text of a magic link is a path of the host. */
                 if (files_is_made_up(place.dir_fd))
                         return -ELOOP;
                 target[n] = '\0';
@@ -291,7 +296,7 @@ int files_place(const Files *files, const char *path, bool follow, FilesPlace *r
         return r < 0 ? r : -ELOOP;
 }
 
-/* Makes every directory on the way to the last part. */
+/* Makes every missing directory on the way to the last part. */
 static int make_way(const Files *files, const char *path) {
         char full[PATH_MAX];
         int r = files_path_full_path(files, path, full);
@@ -389,7 +394,8 @@ int files_stat_fd(int path_fd, FileStat *ret) {
         if (ret->type != FILE_LINK)
                 return 0;
         n = readlinkat(path_fd, "", target, sizeof(target));
-        if (n < 0) /* one of /proc, as "self", which leads nowhere for who has no process there */
+        if (n < 0) /* A symlink of /proc such as "self", which leads nowhere for a reader without a
+                      process there. */
                 return 0;
         ret->target = strndup(target, (size_t)n);
         return ret->target ? 0 : -ENOMEM;

@@ -11,25 +11,25 @@
 #include "base/time.h"
 
 enum {
-        PAUSE = 10,         /* msec, for what can't say when there is something */
-        GRACE = 5000,       /* usec that a client may end later than what it sends from */
-        PATIENCE = 2000000, /* usec for all threads to end that were told to */
+        PAUSE = 10, /* Milliseconds between tries, if the source cannot report that it has data. */
+        GRACE = 5000,       /* usec that a client may live on after the end of its source. */
+        PATIENCE = 2000000, /* usec for all threads to end once they were told to. */
         STACK_SIZE = 1 << 20,
 };
 
 typedef struct Receive {
         struct Receive *next;
         Receives *all;
-        RpcCall *call; /* NULL when its client has gone */
+        RpcCall *call; /* NULL once its client has gone. */
         ReceiveFn fn;
-        FilesUpload *upload; /* the thread's, while that runs */
+        FilesUpload *upload; /* Belongs to the thread while that runs. */
         LoopTimer *grace;
-        int source_fd; /* the upload's */
-        int stop_fd;   /* owned; readable when there is to be an end */
+        int source_fd; /* Borrowed from the upload. */
+        int stop_fd;   /* Owned eventfd; readable once the copy must end. */
         atomic_bool stop;
         Thread thread;
         bool running;
-        bool complete; /* all has come */
+        bool complete; /* All data has come. */
         int result;
         Error error;
 } Receive;
@@ -54,8 +54,8 @@ static Receive *receive_free(Receive *receive) {
 
 /* --- the thread --- */
 
-/* Until something comes, or it is to end. What says so, and has nothing then, is asked again after
- * a pause. */
+/* Waits for data or for the order to end. A source that reports data but has none is tried again
+ * after a pause. */
 static void wait_for_source(const Receive *receive, bool pause) {
         struct pollfd fds[] = { { .fd = receive->stop_fd, .events = POLLIN },
                                 { .fd = pause ? -1 : receive->source_fd, .events = POLLIN } };
@@ -63,14 +63,14 @@ static void wait_for_source(const Receive *receive, bool pause) {
         (void)poll(fds, ELEMENTSOF(fds), pause ? PAUSE : -1);
 }
 
-/* 1 at the end of what comes. */
+/* Returns 1 at the end of the data. */
 static int receive_copy(Receive *receive, Error *reterr) {
         bool waited = false;
         int r = 0;
 
         while (r == 0 || r == -EAGAIN) {
                 if (atomic_load(&receive->stop))
-                        return error_set(reterr, ERROR_SETUP, ECANCELED, "nobody waits for it");
+                        return error_set(reterr, ERROR_SETUP, ECANCELED, "the client has gone");
                 r = files_upload_step(receive->upload, reterr);
                 if (r == -EAGAIN)
                         wait_for_source(receive, waited);
@@ -100,7 +100,7 @@ static void receive_on_call_end(RpcCall *call, void *data) {
                 (void)receive_free(receive);
 }
 
-/* The call is freed by its answer, without receive_on_call_end(): it has come to its end. */
+/* The reply frees the call without receive_on_call_end(), because the call has ended normally. */
 static void receive_answer(Receive *receive, int r, const Error *error) {
         const uint64_t size = files_upload_length(receive->upload);
         const Error copied = r < 0 ? *error : (Error){ 0 };
@@ -131,8 +131,8 @@ static int start_part(Receive *receive) {
         return r;
 }
 
-/* Who is gone by now wanted no half of it; the end of the connection takes it away. Where there can
- * be no thread it is done at once: late for others, but done. */
+/* If the client has gone, its incomplete file is removed with the connection. Without a thread the
+ * file is settled here at once, which holds others up. */
 static void receive_settle(Receive *receive) {
         if (rpc_call_is_gone(receive->call))
                 return;
@@ -146,8 +146,8 @@ static void on_grace(void *data) {
         receive_settle(data);
 }
 
-/* The end of a pipe may be the end of what was to come, or of a whole pipeline by Ctrl-C, of which
- * the client is a part and may be the last. */
+/* The end of a pipe may be the end of the data. It may also be the end of a whole pipeline by
+ * Ctrl-C, to which the client belongs and in which it may end last. */
 static void receive_completed(Receive *receive) {
         receive->complete = true;
         if (files_upload_is_regular(receive->upload))
@@ -176,14 +176,14 @@ static int receive_check(const Receives *all, int fd, Error *reterr) {
         if (fd < 0) {
                 r = error_set(reterr, ERROR_USAGE, 0, "no file descriptor came with the request");
                 return error_cure(reterr, r,
-                                  "Send one open for reading with the line (SCM_RIGHTS), over the "
-                                  "session's socket.");
+                                  "Send one that is open for reading with the line (SCM_RIGHTS), "
+                                  "over the session's socket.");
         }
         if (all->count < RECEIVES_MAX)
                 return 0;
-        (void)error_set(reterr, ERROR_LIMIT, EBUSY, "%d files are being received already",
+        (void)error_set(reterr, ERROR_LIMIT, EBUSY, "the session receives %d files already",
                         RECEIVES_MAX);
-        return error_cure(reterr, -EBUSY, "Wait for one of them.");
+        return error_cure(reterr, -EBUSY, "Try again when one of them is complete.");
 }
 
 static int receive_new(Receives *all, RpcCall *call, ReceiveFn fn, Receive **ret, Error *reterr) {
@@ -207,7 +207,7 @@ static int receive_begin(Receive *receive, Error *reterr) {
         if (r < 0)
                 return r;
         r = start_part(receive);
-        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot start a thread") : 0;
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot start a thread for the file") : 0;
 }
 
 int receive_start(Receives *all, RpcCall *call, const char *path, unsigned mode, bool make_parents,
@@ -263,8 +263,8 @@ Receives *receives_free(Receives *all) {
 
         if (!all)
                 return NULL;
-        /* One may wait in a read(2) of what only says that it has something: it goes with the
-         * process, and the next keeper takes away what it has made. */
+        /* A thread may block in read(2) on a source that wrongly reports data. It ends with the
+         * process, and the next keeper removes its file. */
         for (Receive *receive = all->first; receive; receive = next) {
                 next = receive->next;
                 if (receive->running)

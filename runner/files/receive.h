@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that come by an fd with a request, of any size.
+/* Receives files of any size from an fd that comes with a request.
  *
- * Theory of operation. Each is copied by a thread of its own, which waits for what it comes from
- * and for the disk, so that the keeper's loop waits for neither; and when all has come, and its
- * client is still there, it is put at its place by another, since that waits for the disk as well.
- * A thread touches its upload and nothing else. The call is answered when the file is at its place.
- * When its connection ends first, nothing is left of it. A keeper that ends stops it where it is.
+ * Theory of operation. A thread copies each file, and waits for the source and the disk, so that
+ * the keeper's loop waits for neither. When the copy is complete and the client still exists, a
+ * second thread moves it to its place, because that waits for the disk too. A thread touches its
+ * upload and nothing else. The call is replied to when the file is in its place. If the connection
+ * ends first, nothing of the file remains. A keeper that ends stops the copy.
  *
- * They are not among the threads of work.h, where one that waits for its client would keep others
- * from theirs. */
+ * The threads are not among those of work.h: there, a thread that waits for its client would hold
+ * up other clients. */
 #pragma once
 
 #include "files/files.h"
 #include "rpc/server.h"
 
-enum { RECEIVES_MAX = 32 }; /* at the same time, of all clients: each has a thread */
+enum { RECEIVES_MAX = 32 }; /* Receives of all clients at the same time; each has a thread. */
 
 typedef struct Receives Receives;
 
-/* loop and files are borrowed until receives_free(). 0 or a negative errno. */
+/* Borrows loop and files until receives_free(). Returns 0 or a negative errno. */
 int receives_new(Loop *loop, Files *files, Receives **ret, Error *reterr);
-/* Whether there are some. */
+/* Whether any receive is open. */
 bool receives_busy(const Receives *all);
-/* When their calls have ended. NULL is legal; returns NULL. */
+/* Must come after the end of their calls. NULL is legal; returns NULL. */
 Receives *receives_free(Receives *all);
 
-/* Writes what the answer has besides size. */
+/* Writes the members of the reply beside size. */
 typedef void (*ReceiveFn)(const RpcCall *call, JsonWriter *w);
 
-/* Takes the fd of the call's and answers the call by itself; fn may be NULL. Otherwise as
- * files_upload_new(), -EBUSY with an ERROR_LIMIT at RECEIVES_MAX, and -EINVAL where no fd came. */
+/* Takes the call's fd, and replies to the call later; fn may be NULL. Returns 0, a negative errno
+ * of files_upload_new(), -EBUSY with an ERROR_LIMIT at RECEIVES_MAX, or -EINVAL if no fd came. */
 int receive_start(Receives *all, RpcCall *call, const char *path, unsigned mode, bool make_parents,
                   ReceiveFn fn, Error *reterr);

@@ -11,8 +11,8 @@ static size_t page_limit(uint64_t limit) {
         return limit == 0 || limit > FILES_LIST_MAX ? FILES_LIST_MAX : (size_t)limit;
 }
 
-/* Whether an entry is to be passed over that can't be looked at: it is gone by now, or its
- * directory gives names but no access to them. */
+/* Whether to skip an entry that cannot be examined. It may be gone by now, or its directory may
+ * allow listing names but not access. */
 static bool is_passed_over(int r, const char *name, FilesMissed *missed) {
         _cleanup_free_ char *above = strdup(name);
         char *slash = above ? strrchr(above, '/') : NULL;
@@ -24,8 +24,8 @@ static bool is_passed_over(int r, const char *name, FilesMissed *missed) {
         return r == -EACCES || r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
 }
 
-/* Only now is each looked at: a million names cost a page of stat(2). What readdir(3) gave twice is
- * passed over. */
+/* Entries are examined only now, so that a million names cost one page of stat(2). A name that
+ * readdir(3) returned twice is skipped. */
 static int page_hand_out(int dir_fd, NamePage *page, FilesEntryFn fn, void *data,
                          FilesMissed *missed, size_t *ret_count) {
         size_t count = 0;
@@ -54,7 +54,7 @@ static int page_hand_out(int dir_fd, NamePage *page, FilesEntryFn fn, void *data
 
 typedef struct Listing {
         bool recursive;
-        const char *prefix; /* only regular files that start with it; NULL for all */
+        const char *prefix; /* Only regular files that start with it; NULL for all. */
         NamePage page;
 } Listing;
 
@@ -90,8 +90,8 @@ static int list_entry(void *data, const WalkEntry *entry) {
         return is_ahead(entry->path, listing->page.after) ? WALK_DOWN : WALK_ON;
 }
 
-/* A page of which all are gone is followed by the next: its last name is all that the caller could
- * go on from. */
+/* If all entries of a page have gone, the next page is listed, because the caller needs a last name
+ * to continue from. */
 static int list_fd(int dir_fd, bool recursive, const char *prefix, const char *after,
                    uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more,
                    FilesMissed *ret_missed) {
@@ -148,7 +148,7 @@ int files_list_below(Files *files, const char *path, const char *prefix, const c
 
 typedef struct Globbing {
         const Glob *glob;
-        uint64_t states[FILES_DEPTH_MAX + 1]; /* of the directory at each depth */
+        uint64_t states[FILES_DEPTH_MAX + 1]; /* State of the directory at each depth. */
         NamePage page;
 } Globbing;
 

@@ -35,7 +35,7 @@ static void staged_drop(StagedOne **at) {
         free(staged);
 }
 
-/* Forgets those that have their place by now, or are gone. Returns how many are left. */
+/* Forgets directories that have their place, or no longer exist. Returns how many are left. */
 static size_t staged_drop_settled(Staged *all) {
         size_t left = 0;
 
@@ -57,17 +57,17 @@ static int staged_check(Staged *all, const char *path, Error *reterr) {
         int r;
 
         if (!unfinished_is_name(staged_name(path))) {
-                r = error_set(reterr, ERROR_USAGE, 0, "files.mkdir: not the name of an owned one");
-                return error_cure(reterr, r, "Its name is \".holt-\" and 16 hexadecimal digits.");
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "files.mkdir: the name of an owned directory is invalid");
+                return error_cure(reterr, r, "Use \".holt-\" and 16 hexadecimal digits.");
         }
         if (staged_drop_settled(all) < STAGED_MAX)
                 return 0;
-        (void)error_set(reterr, ERROR_LIMIT, 0, "%d owned directories are there already",
-                        STAGED_MAX);
-        return error_cure(reterr, -EBUSY, "files.move gives one its place.");
+        (void)error_set(reterr, ERROR_LIMIT, 0, "%d owned directories exist already", STAGED_MAX);
+        return error_cure(reterr, -EBUSY, "Give one its place by files.move.");
 }
 
-/* Whether nothing is at the path yet; then *ret is the note of what will be. */
+/* Returns true if nothing is at the path yet. *ret is then the note of the new directory. */
 static bool staged_begin(const Staged *all, const char *path, FilesPlace *place, Unfinished *ret) {
         bool there = true;
 
@@ -112,13 +112,13 @@ int staged_make(Staged *all, const RpcConnection *connection, const char *path, 
         return 0;
 }
 
-/* Both names have a note meanwhile, so that a killed keeper leaves neither. What cannot be removed
- * now keeps its note for the next keeper. */
+/* Both names have a note meanwhile, so that a killed keeper leaves neither. A directory that cannot
+ * be removed now keeps its note for the next keeper. */
 static int staged_run_discard(FilesWork *work, Error *error) {
         _cleanup_(files_place_clear) FilesPlace from = FILES_PLACE_NONE;
         _cleanup_(unfinished_leave) Unfinished moved = UNFINISHED_NONE;
         _cleanup_close_ int fd = FD_NONE;
-        FilesPlace to = FILES_PLACE_NONE; /* of from's directory */
+        FilesPlace to = FILES_PLACE_NONE; /* The destination in from's directory. */
         int r = files_place(work->files, work->path, false, &from);
 
         (void)error;

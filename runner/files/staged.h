@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories that a client fills before they get their place by files.move, as `holt cp -r` does:
- * files.mkdir with owned.
+/* Directories that a client fills before files.move gives them their place, for example by `holt cp
+ * -r`: files.mkdir with owned.
  *
  * Theory of operation. Such a directory is unfinished (files/unfinished.h): if the keeper is
  * killed, the next keeper removes it. If the connection of its client ends before the directory has
@@ -10,18 +10,18 @@
 
 #include "files/work.h"
 
-enum { STAGED_MAX = 256 }; /* of all connections together */
+enum { STAGED_MAX = 256 }; /* Directories of all connections together. */
 
 typedef struct Staged Staged;
 
-/* files and works are borrowed until staged_free(). 0 or -ENOMEM. */
+/* Borrows files and works until staged_free(). Returns 0 or -ENOMEM. */
 int staged_new(Files *files, Works *works, Staged **ret, Error *reterr);
 /* Leaves the directories to the next keeper. NULL is legal; returns NULL. */
 Staged *staged_free(Staged *all);
 
-/* Makes the directory at path, mode as of files_mkdir(). -EINVAL with an ERROR_USAGE for another
- * name, -EBUSY with an ERROR_LIMIT; or an error of files_mkdir(), -ENOMEM. */
+/* Makes the directory at path, with mode as for files_mkdir(). Returns -EINVAL with an ERROR_USAGE
+ * for an invalid name, -EBUSY with an ERROR_LIMIT, -ENOMEM, or an error of files_mkdir(). */
 int staged_make(Staged *all, const RpcConnection *connection, const char *path, unsigned mode,
                 Error *reterr);
-/* The connection has ended: removes its directories, in the background. */
+/* Removes the directories of a connection that has ended, in the background. */
 void staged_forget(Staged *all, const RpcConnection *connection);

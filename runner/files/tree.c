@@ -14,15 +14,16 @@
 enum { REMOVE_DEPTH_MAX = 64 };
 
 typedef struct Removal {
-        uint64_t left; /* entries */
-        int top_fd;    /* borrowed; the directory that goes */
+        uint64_t left; /* Entries that may still be visited. */
+        int top_fd;    /* Borrowed; the directory to remove. */
         unsigned depth;
 } Removal;
 
 static int remove_name(void *data, int dir_fd, const char *name, unsigned char type);
 
-/* The command may have taken our right to read or change a directory of its own; as its owner we
- * give it back. An O_PATH fd can't be asked to, its name in /proc can. */
+/* A command may have removed the permission to read or change its own directory. The keeper has the
+ * same uid, so it can restore that. An O_PATH fd does not allow fchmod(2), but its name in /proc
+ * does. */
 static void make_usable(int dir_fd) {
         char path[32];
 
@@ -32,8 +33,8 @@ static void make_usable(int dir_fd) {
         (void)chmod(path, 0700);
 }
 
-/* What is too deep to go down to comes up to the top, where the next pass finds it: a tree of any
- * depth takes 64 levels of ours. */
+/* Moves a directory that is nested too deeply up to the top, where the next pass finds it. So 64
+ * levels of recursion suffice for a tree of any depth. */
 static int bring_up(Removal *removal, int dir_fd, const char *name) {
         char above[UNFINISHED_NAME_SIZE];
 
@@ -41,7 +42,7 @@ static int bring_up(Removal *removal, int dir_fd, const char *name) {
         return renameat(dir_fd, name, removal->top_fd, above) < 0 ? -errno : 0;
 }
 
-/* Who keeps adding to the directory runs into the limit of entries. */
+/* A process that keeps adding entries runs into the limit of entries. */
 static int remove_dir(Removal *removal, int dir_fd, const char *name, int fd) {
         int r = 0;
 
@@ -58,7 +59,8 @@ static int remove_dir(Removal *removal, int dir_fd, const char *name, int fd) {
                 removal->depth++;
                 r = walk_names(fd, removal->depth, &removal->left, remove_name, removal);
                 removal->depth--;
-                /* Not empty and without an entry: it is another directory by now. */
+                /* The directory is not empty but has no entry, so another one has its name by
+                 * now. */
                 if (r == 0 && before == removal->left)
                         return -EAGAIN;
         }
@@ -112,13 +114,13 @@ int files_remove(Files *files, const char *path, bool recursive, Error *reterr) 
 /* --- copy --- */
 
 typedef struct Copy {
-        uint64_t left;     /* entries */
-        uint64_t left_out; /* neither file, directory nor link */
-        struct stat made;  /* the new directory, which may lie in what is copied */
+        uint64_t left;     /* Entries that may still be visited. */
+        uint64_t left_out; /* Files that are neither regular, directory nor symlink. */
+        struct stat made;  /* The new directory, which may be inside the source. */
         unsigned depth;
-        int to_fd;                    /* borrowed; the directory that is being filled */
-        const Unfinished *unfinished; /* borrowed; the note of the whole copy */
-        char at[PATH_MAX];            /* the entry that failed, below what is copied */
+        int to_fd;                    /* Borrowed; the directory being filled. */
+        const Unfinished *unfinished; /* Borrowed; the note of the whole copy. */
+        char at[PATH_MAX];            /* Entry that failed, below the source. */
 } Copy;
 
 #define COPY_NONE ((Copy){ .left = WALK_ENTRIES_MAX, .to_fd = FD_NONE })
@@ -152,7 +154,7 @@ static int tree_copy_file(Copy *copy, int from_fd, const struct stat *st, int to
         return r < 0 ? r : copy_stamps(fd, st);
 }
 
-/* Not inlined: its buffer would be in every frame of a recursion that is 1024 deep. */
+/* Not inlined: each frame of a recursion that is 1024 deep would contain its buffer. */
 __attribute__((noinline)) static int copy_link(int from_fd, int to_dir_fd, const char *name) {
         char target[PATH_MAX];
         ssize_t n = readlinkat(from_fd, "", target, sizeof(target) - 1);
@@ -163,7 +165,7 @@ __attribute__((noinline)) static int copy_link(int from_fd, int to_dir_fd, const
         return symlinkat(target, to_dir_fd, name) < 0 ? -errno : 0;
 }
 
-/* Puts name before what at has: called on the way up from the entry that failed. */
+/* Puts name in front of `at`: called on the way up from the entry that failed. */
 static int copy_failed(Copy *copy, const char *name, int r) {
         const size_t length = strlen(name), rest = strlen(copy->at);
 
@@ -226,7 +228,7 @@ static int copy_entry(Copy *copy, int from_fd, int to_dir_fd, const char *name) 
         return 0;
 }
 
-/* 0 where a directory is copied with all that is in it, or another kind of file. */
+/* Returns 0 for a file, or for a directory with recursive. */
 static int check_source(int from_fd, bool recursive) {
         struct stat st;
 
@@ -237,7 +239,7 @@ static int check_source(int from_fd, bool recursive) {
         return S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ? 0 : -EOPNOTSUPP;
 }
 
-/* Nothing is at the place, or it may be replaced. */
+/* Verifies that the place is free or may be replaced. */
 static int check_place(const FilesPlace *place, bool replace) {
         _cleanup_close_ int fd = files_child(place->dir_fd, place->name);
 
@@ -258,7 +260,7 @@ static void undo_copy(const FilesPlace *made, Unfinished *unfinished) {
         (void)walk_until(stop);
 }
 
-/* Under a name of its own first, so that what is at the place is all there or not at all. whole:
+/* Copies under a temporary name first, so that the copy appears as a whole or not at all. whole:
  * nothing may be left out. */
 static int copy_to(const Files *files, Copy *copy, int from_fd, const FilesPlace *to, bool replace,
                    bool whole) {
@@ -301,7 +303,8 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
                 (void)files_fail(files, r, "copy", from, reterr);
                 return r != -EISDIR ? r
                                     : error_cure(reterr, r,
-                                                 "It is a directory; to copy one takes recursive.");
+                                                 "It is a directory. To copy it with its contents, "
+                                                 "set recursive.");
         }
         r = files_place(files, to, false, &place);
         if (r == 0)
@@ -316,8 +319,8 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
 
 /* --- move --- */
 
-/* Across mounts. What can't be copied must not get lost, so that it is all or nothing; what fails
- * in the end is only the removal of what has been copied. */
+/* Moves between mounts. Files that cannot be copied must not get lost, so it is all or nothing. In
+ * the end only the removal of the copied source may fail. */
 static int move_across(const Files *files, const FilesPlace *from, int from_fd,
                        const FilesPlace *to, bool replace) {
         Copy copy = COPY_NONE;

@@ -20,7 +20,7 @@ enum {
         TRIES = 8,
         NOTES_MAX = 100000,
         LOCK_TRIES = 1000,
-        LOCK_PAUSE = 1000000, /* nsec */
+        LOCK_PAUSE = 1000000, /* In nsec. */
 };
 
 /* --- names --- */
@@ -46,7 +46,8 @@ bool unfinished_is_name(const char *name) {
 
 /* --- making --- */
 
-/* A sweep may take the note away between openat(2) and flock(2): it is empty yet, and unlocked. */
+/* A sweep may remove the note between openat(2) and flock(2), because it is still empty and
+ * unlocked. */
 static int note_make(int notes_fd, const char *note) {
         for (int i = 0; i < TRIES; i++) {
                 struct stat st;
@@ -105,7 +106,7 @@ void unfinished_leave(Unfinished *unfinished) {
 
 /* --- clearing up --- */
 
-/* Its maker had not filled it when it died. */
+/* Its maker died before filling it. */
 static int thing_remove_empty(const FilesPlace *place, int fd) {
         struct stat st;
         int r = 0;
@@ -119,7 +120,7 @@ static int thing_remove_empty(const FilesPlace *place, int fd) {
         return r < 0 && errno != ENOTEMPTY && errno != EEXIST ? -errno : 0;
 }
 
-/* 0 if the thing is gone, also if something else has its name. */
+/* Returns 0 if the thing no longer exists, even if another file has its name. */
 static int thing_remove(const FilesPlace *place, const char *identity) {
         _cleanup_close_ int fd = files_child(place->dir_fd, place->name);
         FileId noted, found;
@@ -135,7 +136,7 @@ static int thing_remove(const FilesPlace *place, const char *identity) {
         return files_remove_tree(place->dir_fd, place->name);
 }
 
-/* text: what the note says, with NULs behind it. */
+/* text: the note's content, followed by NULs. */
 static int thing_find_and_remove(const UnfinishedNotes *notes, const char *name, const char *text,
                                  UnfinishedPlaceFn place_of, void *data) {
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
@@ -151,8 +152,8 @@ static int thing_find_and_remove(const UnfinishedNotes *notes, const char *name,
         return r < 0 ? r : thing_remove(&place, text + strlen(text) + 1);
 }
 
-/* A process that is killed drops its locks one after the other, usually within microseconds. A
- * close(2) of a file on a network may hold it up. */
+/* Locks a note. A killed process drops its locks one after another, usually within microseconds,
+ * but a close(2) on a network file system may delay that. */
 static bool note_lock(int fd, bool wait) {
         for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
                 if (!wait || errno != EWOULDBLOCK || i == LOCK_TRIES || walk_stopped())

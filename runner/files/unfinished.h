@@ -14,7 +14,7 @@
  * The name of a note has the digits of the thing's name. Its content says which thing is meant:
  *
  * - Nothing: the thing lies beside the note. Only holt writes there, so the name is enough.
- * - A path: the thing lies in that directory, where others can write too. As soon as the thing
+ * - A path: the thing lies in that directory, where others can write too. Once the thing
  *   exists, its identity (base/file-id.h) follows. The sweep removes only the thing with this
  *   identity; anything else that has the name by then stays. If the maker died before it wrote the
  *   identity, it had not filled the thing yet. Then the sweep removes the thing only if it is
@@ -44,41 +44,42 @@
 #define UNFINISHED_INSIDE ".inside-"
 #define UNFINISHED_OUTSIDE ".outside-"
 
-enum { UNFINISHED_NAME_SIZE = 32 }; /* bytes of a name, with its NUL */
+enum { UNFINISHED_NAME_SIZE = 32 }; /* Bytes of a name, including its NUL. */
 
-/* A new name that nobody can guess. */
+/* Makes a new name that nobody can guess. */
 void unfinished_name(char ret[UNFINISHED_NAME_SIZE]);
 bool unfinished_is_name(const char *name);
 
 /* --- making --- */
 
 typedef struct Unfinished {
-        char name[UNFINISHED_NAME_SIZE]; /* of the thing; "" for none */
+        char name[UNFINISHED_NAME_SIZE]; /* Name of the thing; "" if there is no note. */
         char note[UNFINISHED_NAME_SIZE];
-        int notes_fd; /* borrowed from UnfinishedNotes */
-        int fd;       /* the note, locked; FD_NONE if there is no note */
+        int notes_fd; /* Borrowed from UnfinishedNotes. */
+        int fd;       /* The locked note; FD_NONE if there is no note. */
 } Unfinished;
 
 #define UNFINISHED_NONE ((Unfinished){ .notes_fd = FD_NONE, .fd = FD_NONE })
 
-/* Notes that a thing is about to be made in the directory dir_fd; FD_NONE: beside the note. name is
- * the thing's, and has passed unfinished_is_name(); NULL: a new one is chosen. notes may be NULL,
- * or have no directory: then nothing is noted. */
+/* Notes that a thing is about to be made in the directory dir_fd; FD_NONE means beside the note.
+ * name is the thing's, and must have passed unfinished_is_name(); NULL makes a new one. Without
+ * notes, or without their directory, nothing is noted. */
 void unfinished_begin(const UnfinishedNotes *notes, int dir_fd, const char *name, Unfinished *ret);
-/* The thing exists, and fd is open on it. Call it before the thing is filled. */
+/* Adds the thing's identity to its note. Call it with an open fd of the thing before the thing is
+ * filled. */
 void unfinished_made(const Unfinished *unfinished, int fd);
-/* The thing has its place, or is gone: removes the note. */
+/* Removes the note: the thing has its place, or no longer exists. */
 void unfinished_end(Unfinished *unfinished);
 /* Leaves the thing and its note to the next sweep. */
 void unfinished_leave(Unfinished *unfinished);
 
 /* --- clearing up --- */
 
-/* Opens the directory at path in ret->dir_fd, with the last part of path in ret->name. 0 or a
- * negative errno; -ENOENT and -ENOTDIR: the thing cannot exist any more. */
+/* Opens the directory at path in ret->dir_fd, with the last part of path in ret->name. Returns 0 or
+ * a negative errno; -ENOENT and -ENOTDIR mean that the thing cannot exist any more. */
 typedef int (*UnfinishedPlaceFn)(void *data, const char *path, FilesPlace *ret);
 
-/* The names of the notes. 0, -ENOMEM or another negative errno. */
+/* Lists the names of the notes. Returns 0, -ENOMEM or another negative errno. */
 int unfinished_list(const UnfinishedNotes *notes, StrList *ret);
 /* Removes everything unfinished whose maker is dead. A thing that cannot be removed keeps its note.
  * place may be NULL if everything lies beside its note.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of any size from somebody's fd, in steps. */
+/* Copies a file of any size from a client's fd, in steps. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -10,18 +10,18 @@
 #include "files/files.h"
 
 enum {
-        STEP = 4 << 20,           /* bytes copied at once */
-        BUFFER_SIZE = 128 * 1024, /* of a pipe's or socket's */
-        WINDOW = 8 << 20,         /* bytes that are on their way to the disk */
+        STEP = 4 << 20,           /* Bytes copied at once. */
+        BUFFER_SIZE = 128 * 1024, /* Bytes of one read from a pipe or socket. */
+        WINDOW = 8 << 20,         /* Bytes on their way to the disk. */
 };
 
 struct FilesUpload {
-        const Files *files; /* borrowed */
+        const Files *files; /* Borrowed. */
         NewFile file;
         FilesCopying copying;
-        int source_fd; /* owned */
+        int source_fd; /* Owned. */
         unsigned mode;
-        uint64_t flushed; /* bytes whose way to the disk has begun */
+        uint64_t flushed; /* Bytes whose flush has begun. */
         char *path;
 };
 
@@ -51,8 +51,8 @@ int files_upload_new(Files *files, const char *path, int source_fd, unsigned mod
         return 0;
 }
 
-/* Not all that is behind an fd can be told not to wait: that is asked first, and who empties it in
- * between is the client itself. */
+/* Some files cannot be read without blocking. So this asks first; only the client itself could take
+ * the data in between. */
 static ssize_t read_now(int fd, char *buffer, size_t size) {
         const struct iovec iov = { buffer, size };
         struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -66,7 +66,7 @@ static ssize_t read_now(int fd, char *buffer, size_t size) {
         return n < 0 ? -errno : n;
 }
 
-/* 1 at the end of what comes. */
+/* Returns 1 at the end of the data. */
 static int stream_step(FilesUpload *upload) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
         uint64_t left = STEP;
@@ -89,9 +89,9 @@ static int stream_step(FilesUpload *upload) {
         return r;
 }
 
-/* A gigabyte that is flushed in the end holds everybody for as long as the disk takes for it. So
- * what is copied is sent to the disk at once, and waited for one window later. That it may fail is
- * the business of the flush in the end. */
+/* Flushing a gigabyte at the end would hold everybody up for as long as the disk needs. So copied
+ * data is sent to the disk at once, and waited for one window later. Errors are left to the final
+ * flush. */
 static void flush_some(FilesUpload *upload) {
         const uint64_t length = upload->copying.length, flushed = upload->flushed;
         const int fd = upload->file.fd;

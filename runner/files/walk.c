@@ -9,12 +9,13 @@
 
 enum {
         BATCH = 1024,
-        BATCH_BELOW = 32, /* the same below BATCH_DEPTH: memory is bounded by the tree's depth */
+        BATCH_BELOW =
+                32, /* Entries below BATCH_DEPTH, so that memory stays bounded for deep trees. */
         BATCH_DEPTH = 64,
         PAGE_BYTES_MAX = 8 << 20,
 };
 
-/* --- the end from outside --- */
+/* --- cancelling --- */
 
 static _Thread_local const atomic_bool *thread_stop;
 
@@ -69,7 +70,7 @@ static unsigned char walk_type_of(int dir_fd, const char *name) {
         return (unsigned char)IFTODT(st.st_mode);
 }
 
-/* Fills the batch; it is not full at the end of the directory. */
+/* Fills the batch; a batch that is not full is the directory's last. */
 static int batch_fill(DIR *dir, Batch *batch) {
         while (batch->count < batch->size) {
                 const struct dirent *entry;
@@ -148,9 +149,9 @@ typedef struct Walk {
         void *data;
         uint64_t left;
         FilesMissed *missed;
-        bool made_up; /* it begins in /proc */
+        bool made_up; /* The walk begins in /proc. */
         unsigned depth;
-        size_t length; /* of path */
+        size_t length; /* Length of path. */
         char path[PATH_MAX];
 } Walk;
 
@@ -165,14 +166,14 @@ void walk_miss(FilesMissed *missed, int error, const char *path) {
         }
 }
 
-/* It may be gone, or a link by now. */
+/* The entry may be gone, or be a symlink by now. */
 static bool has_changed(int r) {
         return r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
 }
 
 static int walk_name(void *data, int dir_fd, const char *name, unsigned char type);
 
-/* What is in the directory, whose path is that of the walk. */
+/* Visits the entries of the directory; the walk's path is its path. */
 static int walk_into(Walk *walk, int fd) {
         const size_t length = walk->length;
         int r;
@@ -202,7 +203,7 @@ static int walk_down(Walk *walk, int dir_fd, const char *name) {
         return !walk->made_up && files_is_made_up(fd) ? 0 : walk_into(walk, fd);
 }
 
-/* The path of the directory that the name is in. */
+/* Records the directory that contains the name. */
 static void miss_long(Walk *walk) {
         const size_t length = walk->length;
 
@@ -284,7 +285,7 @@ static void heap_down(char **names, size_t count, size_t i) {
         }
 }
 
-/* The largest goes. */
+/* Drops the largest name. */
 static void page_shorten(NamePage *page) {
         page->more = true;
         page->bytes -= strlen(page->names[0]) + 1;
@@ -317,7 +318,7 @@ int name_page_offer(NamePage *page, const char *name) {
 
         if (strcmp(name, page->after) <= 0)
                 return 0;
-        /* What was left out once stays out, or there would be a gap. */
+        /* A name behind one that was left out stays out; otherwise the page would have a gap. */
         if (page->more && strcmp(name, page->names[0]) > 0)
                 return 0;
         if (full && strcmp(name, page->names[0]) >= 0) {

@@ -11,14 +11,14 @@
 #include "files/walk.h"
 
 enum {
-        MOMENT = 2000,        /* usec that the loop waits for one that has been started */
-        STACK_SIZE = 8 << 20, /* as a main thread has */
+        MOMENT = 2000,        /* usec that the loop waits for a work that it has started. */
+        STACK_SIZE = 8 << 20, /* Bytes, as for a main thread. */
 };
 
 typedef struct Job {
         struct Job *next;
         Works *works;
-        RpcCall *call; /* NULL when its client has gone */
+        RpcCall *call; /* NULL once its client has gone. */
         const FilesWorkKind *kind;
         FilesWork *work;
         Thread thread;
@@ -29,8 +29,8 @@ typedef struct Job {
 
 struct Works {
         Threads *threads;
-        Job *running, *waiting; /* the waiting in their order */
-        unsigned count;         /* of the running */
+        Job *running, *waiting; /* waiting is in the order of arrival. */
+        unsigned count;         /* Number of running jobs. */
 };
 
 /* --- one call --- */
@@ -71,7 +71,7 @@ int work_new(Files *files, const char *path, const char *to, const char *pattern
         return 0;
 }
 
-/* Whether it was in there. */
+/* Returns whether the job was in the list. */
 static bool job_unlink(Job **list, const Job *job) {
         for (; *list; list = &(*list)->next)
                 if (*list == job) {
@@ -86,7 +86,7 @@ static void job_free(Job *job) {
         free(job);
 }
 
-/* On the thread. */
+/* Runs on the thread. */
 static void do_work(void *data) {
         Job *job = data;
 
@@ -110,7 +110,7 @@ static void work_answer(const Job *job) {
 
 static void work_finish(void *data);
 
-/* Where there can be no thread it is done at once: late for others, but done. Returns whether one
+/* Without a thread the work runs here at once, which holds others up. Returns whether a thread
  * runs. */
 static bool work_launch(Job *job) {
         Works *works = job->works;
@@ -135,7 +135,7 @@ static bool has_ordered(const Job *list) {
         return list;
 }
 
-/* What changes nothing is only done for who takes the answer. */
+/* A work that changes nothing runs only while its client can take the reply. */
 static bool work_has_room(const RpcCall *call, const FilesWorkKind *kind) {
         return !call || !kind->looks || rpc_call_has_room(call);
 }
@@ -152,7 +152,7 @@ static void launch_waiting(Works *works) {
         }
 }
 
-/* Whether its turn is now, before it is in a list. */
+/* Whether the work may run now, before it is in a list. */
 static bool may_run(const Works *works, const RpcCall *call, const FilesWorkKind *kind) {
         if (works->count >= WORKERS_MAX || !work_has_room(call, kind))
                 return false;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls about files that may take long: trees that are copied, removed or looked through, and
- * contents that have to reach the disk.
+/* Runs calls about files that may take long: copying, removing or searching trees, and flushing
+ * contents to the disk.
  *
- * Theory of operation. Such a call is done on a thread of its own, WORKERS_MAX at most at a time,
- * so that the keeper's loop serves everybody else meanwhile; others wait for their turn. The loop
- * waits a moment itself, so that the short ones, which are most, are answered in the order in which
- * they came. A thread touches its FilesWork and nothing else: the answer is the loop's. The
- * keeper makes its sandbox before the first of them and no other process after that.
+ * Theory of operation. Such a call runs on a thread of its own, so that the keeper's loop serves
+ * other clients meanwhile. At most WORKERS_MAX run at a time; others wait for their turn. The loop
+ * waits a moment for each, so that short calls, which are most, are replied to in order. A thread
+ * touches its FilesWork and nothing else; the loop makes the reply. The keeper starts threads only
+ * after it has made its sandbox, and then makes no other process.
  *
- * What writes contents is done in the order in which it came, one at a time: of two that are sent
- * one after the other the second is there in the end.
+ * Calls that write contents run one at a time, in order. So of two calls sent one after the other,
+ * the second one's contents remain.
  *
- * What a client has asked for that has gone is done all the same, unless it would only have been
- * looked at. A keeper that ends stops it where it is. */
+ * If a client goes, its calls that change files are completed all the same; those that only read
+ * end. A keeper that ends stops them. */
 #pragma once
 
 #include <limits.h>
@@ -24,51 +24,53 @@ enum { WORKERS_MAX = 4 };
 
 typedef struct Works Works;
 
-/* One call. Strings are its own copies, NULL of what it does not take. */
+/* One call. It owns copies of its strings; unused ones are NULL. */
 typedef struct FilesWork {
-        Files *files; /* borrowed */
+        Files *files; /* Borrowed. */
         char *path, *to, *pattern;
-        char *content; /* owned; of length bytes */
+        char *content; /* Owned; of length bytes. */
         size_t length;
         unsigned mode;
         bool recursive, replace, ignore_case, make_parents;
         uint64_t limit;
         StrList names;
-        Unfinished unfinished; /* the note of what is at path; cleared by unfinished_leave() */
+        Unfinished unfinished; /* Note of the file at path; cleared by unfinished_leave(). */
 
-        /* what comes of it */
-        JsonWriter list;     /* an array */
-        bool full, more;     /* the answer has no room for more; there would be more */
-        char last[PATH_MAX]; /* in the list; "" of none */
+        /* results */
+        JsonWriter list; /* An array. */
+        /* full: the reply has no room for more entries. more: further entries exist. */
+        bool full, more;
+        char last[PATH_MAX]; /* Last name in the list; "" without any. */
         FilesMissed missed;
         uint64_t left_out;
-        uint64_t size; /* of the file that was written */
+        uint64_t size; /* Size of the written file. */
 } FilesWork;
 
 typedef struct FilesWorkKind {
-        /* On another thread. 0 or a negative errno with *error written. */
+        /* Runs on another thread. Returns 0, or a negative errno with *error written. */
         int (*run)(FilesWork *work, Error *error);
-        /* Writes the members of the answer, which is open. */
+        /* Writes the members of the reply, which is open. */
         void (*answer)(const RpcCall *call, const FilesWork *work, JsonWriter *w);
-        bool looks;   /* it changes nothing */
-        bool ordered; /* none of them before another that came earlier has ended */
+        bool looks;   /* It changes nothing. */
+        bool ordered; /* Such calls run one at a time, in the order of arrival. */
 } FilesWorkKind;
 
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 int works_new(Loop *loop, Works **ret, Error *reterr);
-/* Waits for those that run, which are told to end. Their calls have ended. NULL is legal; returns
- * NULL. */
+/* Tells running works to end, and waits for them. Their calls must have ended before. NULL is
+ * legal; returns NULL. */
 Works *works_free(Works *works);
-/* Goes on with what waits for its client to read: one that looks has an answer that may be large.
- */
+/* Continues works that waited for their client to read. A work that only reads may have a large
+ * reply. */
 void works_pump(Works *works);
-/* Whether there is something to be done. */
+/* Whether any work runs or waits. */
 bool works_busy(const Works *works);
 
-/* For a method's function, which hands it to work_start(). The strings are copied; to and pattern
- * may be NULL. 0 or -ENOMEM. */
+/* Makes a work for work_start(). The strings are copied; to and pattern may be NULL. Returns 0 or
+ * -ENOMEM. */
 int work_new(Files *files, const char *path, const char *to, const char *pattern, FilesWork **ret,
              Error *reterr);
-/* Answers call, now or later; NULL: nobody has asked. Takes work in any case. 0 or -ENOMEM. */
+/* Replies to call, now or later; a call of NULL gets no reply. Takes work over even on failure.
+ * Returns 0 or -ENOMEM. */
 int work_start(Works *works, RpcCall *call, const FilesWorkKind *kind, FilesWork *work,
                Error *reterr);
