@@ -29,8 +29,8 @@ enum {
         BRIDGE_CONNECTIONS_MAX = 256,
         BRIDGE_INPUT_MAX = 16 << 20,  /* Bytes of unfinished lines, all connections together. */
         BRIDGE_OUTPUT_MAX = 32 << 20, /* Bytes of unread replies, all connections together. */
-        BRIDGE_OUTPUT_SOFT = 1 << 20, /* Bytes of unread replies of one connection; no request is
-                                         read beyond that. */
+        /* Bytes of unread replies of one connection; no request is read beyond that. */
+        BRIDGE_OUTPUT_SOFT = 1 << 20,
 };
 
 #define BRIDGE_DIRECTORY PLAN_SESSION_OWN

@@ -106,8 +106,8 @@ int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const ch
         if (!request)
                 return error_oom(reterr);
         request->what = what;
-        request->timeout = all->session.plan->timeout; /* Listing values runs their own code, such
-                                                          as __repr__. */
+        /* Listing values runs their own code, such as __repr__. */
+        request->timeout = all->session.plan->timeout;
         json_write_string(&request->line, "do", what);
         json_write_string(&request->line, "path", path);
         return ask_finish(all, request, call, false, reterr);

@@ -40,15 +40,16 @@ typedef struct Interpreter {
         bool stopped;      /* A client's request is killing it. */
         bool broken;       /* It violated the protocol. */
         bool has_run;      /* It ran or loaded something, so variables may exist. */
-        const char *lost;  /* Cause by which the previous interpreter ended between runs, losing its
-                              variables; NULL once a run has reported it. */
+        /* Cause by which the previous interpreter ended between runs, losing its variables; NULL
+         * once a run has reported it. */
+        const char *lost;
         uint64_t interrupts, settled; /* Sent so far, and how many it was told of. */
         unsigned stale;               /* Answers to earlier requests in a row. */
         Usage spent; /* CPU times up to its last answer, as the interpreter reports them. */
         Request *first;
-        JsonDocument *said; /* Answer to the first request, a run; held until protected paths have
-                               been checked. */
-        bool paused;        /* The channel is not watched while an answer is held. */
+        /* Answer to the first request, a run; held until protected paths have been checked. */
+        JsonDocument *said;
+        bool paused; /* The channel is not watched while an answer is held. */
         unsigned waiting;
         LoopTimer *wake, *deadline;
 } Interpreter;

@@ -63,8 +63,8 @@ typedef struct PythonRun {
         const char *file;       /* File name that the code sees as its own, or NULL. */
         const char *name;       /* Name for interpreter_interrupt(), or NULL. */
         const StrList *env;     /* "NAME=VALUE", for this run only. */
-        struct Grant *grant;  /* Tools that the run may call; taken over even on failure, ends with
-                                 the run. */
+        /* Tools that the run may call; taken over even on failure, ends with the run. */
+        struct Grant *grant;
         uint64_t timeout;     /* usec; 0 means no limit. */
         size_t kept;          /* Bytes kept of each stream. */
         bool keep_tail, once; /* once: use a fresh interpreter, which ends with the run. */

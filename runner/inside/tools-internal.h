@@ -21,8 +21,8 @@ struct Grant {
         char exec[16];
         bool named;
         StrList names; /* If named: tools that the grant allows, whoever offers them. */
-        const RpcConnection *owner; /* Otherwise: the connection whose tools it allows; NULL once
-                                       that has closed. */
+        /* Otherwise: the connection whose tools it allows; NULL once that has closed. */
+        const RpcConnection *owner;
         unsigned refusals;
 };
 

@@ -76,24 +76,24 @@ typedef struct Keeper {
         Sweeper *sweeper;            /* See sweep.c. */
         struct Unwritten *unwritten; /* Rows of history and audit that wait for disk space. */
         Denials denials, audited;
-        uint64_t used_at;                      /* usec of time_now_usec(), at the last use. */
-        char unguarded[PROCESS_UNGUARDED_MAX]; /* Why the last check could not set aside everything,
-                                                  or "". */
+        uint64_t used_at; /* usec of time_now_usec(), at the last use. */
+        /* Why the last check could not set aside everything, or "". */
+        char unguarded[PROCESS_UNGUARDED_MAX];
         LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer,
                 *answer_timer, *quiet_timer, *listen_timer;
-        const char *replaced; /* Path whose replacement stopped the sandbox (guards/watch.h), or
-                                 NULL. */
-        StrList set_aside;    /* Paths set aside since it was told to stop. */
-        char missed[PROCESS_UNGUARDED_MAX]; /* Why an earlier keeper's last check was incomplete, or
-                                               "". */
-        bool due;                           /* See due.c. */
-        bool swept;            /* A sweep began after the last change from inside or by a client. */
-        bool quiet, renewed;   /* See watch.c. */
-        bool noting;           /* note_timer is set. */
-        bool lost;             /* Init has gone. */
-        bool stopping, ending; /* stopping: the keeper must end. ending: it ends as soon as the last
-                                  replies have left. */
-        uint64_t flush_until;  /* usec of time_now_usec() at which it ends even without that. */
+        /* Path whose replacement stopped the sandbox (guards/watch.h), or NULL. */
+        const char *replaced;
+        StrList set_aside; /* Paths set aside since it was told to stop. */
+        /* Why an earlier keeper's last check was incomplete, or "". */
+        char missed[PROCESS_UNGUARDED_MAX];
+        bool due;            /* See due.c. */
+        bool swept;          /* A sweep began after the last change from inside or by a client. */
+        bool quiet, renewed; /* See watch.c. */
+        bool noting;         /* note_timer is set. */
+        bool lost;           /* Init has gone. */
+        /* stopping: the keeper must end. ending: it ends as soon as the last replies have left. */
+        bool stopping, ending;
+        uint64_t flush_until; /* usec of time_now_usec() at which it ends even without that. */
 } Keeper;
 
 /* Gives up permanently all rights that the keeper does not need to serve. Returns 0 or a negative

@@ -23,8 +23,8 @@
 #include "keeper/keeper.h"
 
 enum {
-        FILES_PAUSE = 100000, /* usec between a call about files and a sweep, because more calls may
-                                 follow. */
+        /* usec between a call about files and a sweep, because more calls may follow. */
+        FILES_PAUSE = 100000,
 };
 
 /* Whether the sandbox's /proc shows no process except init. */

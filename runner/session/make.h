@@ -12,10 +12,10 @@
 
 /* A caller's request. It starts zeroed and ends with session_spec_clear(). */
 typedef struct SessionSpec {
-        Settings settings; /* The policy with the caller's notes, cwd, inputs, and the members set
-                              below. */
-        StrList env;       /* "NAME=VALUE" given by value; filled by session_make(). */
-        bool preset;       /* The caller has named a preset or a policy file. */
+        /* The policy with the caller's notes, cwd, inputs, and the members set below. */
+        Settings settings;
+        StrList env;               /* "NAME=VALUE" given by value; filled by session_make(). */
+        bool preset;               /* The caller has named a preset or a policy file. */
         bool idle, degraded, tier; /* The caller has set the member of this name. */
 } SessionSpec;
 
@@ -28,10 +28,10 @@ int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reter
 
 /* Options of session_make(); each member may be NULL. */
 typedef struct SessionMake {
-        Owner *ret_owner; /* Receives the owner; clearing it removes the session (session/owner.h).
-                           */
-        bool *ret_made; /* Accepts an existing session that matches the request, and is then set to
-                           false. */
+        /* Receives the owner; clearing it removes the session (session/owner.h). */
+        Owner *ret_owner;
+        /* Accepts an existing session that matches the request, and is then set to false. */
+        bool *ret_made;
         StrList *warnings; /* Gets a line for each setting that has no effect. */
 } SessionMake;
 

@@ -57,16 +57,16 @@ def test_one_that_is_there_is_found_as_it_was_made(sessions: Sessions, workspace
         for group in (*({"filesystem": {name: value}} for name, value in files.items()), {"limits": {"timeout": "60s"}}):
             assert not find(policy=policy(**group)), group
         assert not find(policy_name="strict")
-        differs("policy: strict, not standard", policy_name="standard")
-        differs("policy: strict, not standard", policy=policy(extends="standard"))
-        differs("limits.timeout: 1m, not 2m", policy=policy(limits={"timeout": "2m"}))
+        differs("policy (strict, not standard)", policy_name="standard")
+        differs("policy (strict, not standard)", policy=policy(extends="standard"))
+        differs("limits.timeout (1m, not 2m)", policy=policy(limits={"timeout": "2m"}))
         differs("filesystem.workspace.source", workspace="d")
         for more in ("/usr/lib", "/usr/bin:/mnt/b"):
             differs(f"filesystem.read_only ({more} is missing from the session's list)", policy=policy(filesystem={"read_only": ["/usr/bin", more]}))
         differs("filesystem.hide (z is missing from the session's list)", policy=policy(filesystem={"hide": ["z"]}))
         differs("value of the environment variable B", env={"B": "3"})
-        differs("idle: 5m, not none", idle="none")
-        differs("tier: medium, not large", tier="large")
+        differs("idle (5m, not none)", idle="none")
+        differs("tier (medium, not large)", tier="large")
         differs("syscalls.allow (mount is missing from the session's list)", policy=policy(syscalls={"allow": ["mount"]}))
         assert rpc.refused("session.create", name="a", find=True, owned=True).kind == "usage"
         assert rpc.refused("session.create", name="a", cwd=str(workspace), **made).kind == "exists"
