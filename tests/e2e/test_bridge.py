@@ -366,7 +366,7 @@ def test_a_token_dies_with_its_exec(keeper: Host) -> None:
     token = keeper.sh("echo $HOLT_BRIDGE_TOKEN")["stdout"].strip()
     again = "HOLT_BRIDGE_TOKEN=%s holt-tool t '{}'"
     until(lambda: all(p["state"] == "ended" for p in keeper.call("process.list")["processes"]), "it is gone")
-    assert "[permission_error] this token is none, or its exec has ended" in keeper.sh(again % token)["stderr"]
+    assert "[permission_error] the token is unknown, or its exec has ended" in keeper.sh(again % token)["stderr"]
     # A process that an exec has left running has the exec's token.
     left = keeper.call("process.spawn", shell="echo $HOLT_BRIDGE_TOKEN; sleep 1000 & disown")["id"]
     keeper.call("process.wait", id=left)

@@ -71,7 +71,7 @@ def test_tools_are_called_where_there_is_no_python_and_no_libc(sessions: Session
     script = """echo '{"a" : [1.50, "ä"]}' | holt-tool given; holt-tool --list; holt-tool none; echo $?"""
     result = session.exec("sh", "-c", script, flags=["--tool", "given=cat"]).ok()
     assert result.out == '{"a": [1.5, "ä"]}\ngiven\tRuns a command of the host: JSON in, JSON out.\n1\n'
-    assert result.err == "holt-tool: [permission_error] there is no tool 'none', or it may not be called from here\n"
+    assert result.err == "holt-tool: [permission_error] tool 'none' does not exist, or may not be called from here\n"
 
 
 def test_a_relative_path_is_the_caller_s(holt: Holt, rootfs: Path) -> None:

@@ -55,7 +55,7 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
         (("files", name, "cat", "none"), "No such file"),
         (("files", name, "rm", "d"), "not empty"),
         (("files", name, "put", "-"), "no file name"),
-        (("files", "nobody", "ls"), "no session"),
+        (("files", "nobody", "ls"), 'session "nobody" does not exist'),
         (("cp", "a"), "missing DESTINATION"),
         (("cp", "a", "b"), "in a session"),
         (("cp", f"{name}:a", f"{name}:b"), "between one session and the host"),

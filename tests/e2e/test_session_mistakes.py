@@ -43,8 +43,8 @@ LINES = (
     ("files w put - dir", "input from stdin has no file name", "Name the new file: holt files w put - PATH"),
     ("cp w:dir .", "cannot read dir", "Copy directories with holt cp -r."),
     ("cp a:b w:", "holt cp copies between one session and the host", "If you mean the file of that name, write ./a:b"),
-    ("cp a:b x", 'there is no session "a"', "If you mean the file of that name, write ./a:b"),
-    ("cp a:c x", 'there is no session "a"', "holt ls lists them."),
+    ("cp a:b x", 'session "a" does not exist', "If you mean the file of that name, write ./a:b"),
+    ("cp a:c x", 'session "a" does not exist', "holt ls lists the sessions."),
     ("cp -r mine w:none/x", "cannot make the directory none/", "holt files w mkdir --parents DIRECTORY"),
     ("cp f w:a g", "neither the first nor the last operand is in a session", "holt cp FILE... NAME:PATH"),
     # verbs and operands

@@ -494,7 +494,7 @@ def test_a_timeout_is_a_number(box: Sandbox) -> None:
     ({"env": {"A": None}}, "env.'A'. is None"),
     ({"env": ["A=c"]}, "env must be a dict"), ({"policy": ["strict"]}, "policy must be a preset's name"),
     ({"workspace": 5}, "workspace must be the path of a directory"), ({"workspace": ""}, "workspace must be the path of a directory"),
-    ({"name": ""}, "can't be the name"),
+    ({"name": ""}, "is not a valid session name"),
 ))
 def test_settings_that_are_something_else(settings: "dict[str, Any]", why: str) -> None:
     with pytest.raises(UsageError, match=why):
