@@ -242,7 +242,7 @@ static int take_line(const FramingLine *line, RpcFds *fds, RpcMessage *ret, Erro
         return 0;
 }
 
-/* Sends queued bytes until a message comes; true once there is something to read. */
+/* Waits until the socket is ready, and sends queued bytes. True if there is something to read. */
 static bool wait_queued(RpcClient *client) {
         struct pollfd p = { .fd = client->fd, .events = POLLIN | POLLOUT };
 

@@ -16,7 +16,7 @@
  *   -EAGAIN, and the caller counts the dropped ones). Its further requests are not read, and large
  *   replies to earlier ones are not made (rpc_call_has_room()).
  * - Past RPC_QUEUE_MAX, a reply larger than RPC_ANSWER_SMALL is replaced by an error. A smaller one
- *   is still sent, because it reports what was done and takes no more bytes than an error.
+ *   is still sent, because it reports completed work and is hardly larger than an error.
  * - A reply larger than RPC_ANSWER_MAX is always replaced by an error. An attacker decides how much
  *   a command prints, and must not end the connection by it.
  *
@@ -29,7 +29,7 @@
  * without a method is a reply to one. A reply that no request awaits is dropped.
  *
  * A connection never ends within rpc_reply(), rpc_fail() or rpc_notify(). It ends in the loop,
- * which then calls those who asked to be told. */
+ * which then calls on_end. */
 #pragma once
 
 #include <stdbool.h>
