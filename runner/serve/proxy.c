@@ -189,7 +189,8 @@ static int hand_request(Upstream *upstream) {
                 handed->next = upstream->handed;
                 upstream->handed = TAKE_PTR(upstream->held_request);
         } else if (r != -EAGAIN && r != -EBUSY) {
-                (void)send_back(upstream, handed->id, &(RpcAnswer){ .why = "its client has gone" });
+                (void)send_back(upstream, handed->id,
+                                &(RpcAnswer){ .why = "the client has disconnected" });
         }
         return r == -EBUSY ? -EAGAIN : r;
 }

@@ -238,11 +238,11 @@ def way(request: pytest.FixtureRequest, sessions: Sessions, session: Session) ->
 
 
 ANSWERS = {
-    "100 MB": ('"' + "x" * 100_000_000 + '"', "its answer has more than 1 MiB"),
-    "100 MB of little": ("[" + "1," * 50_000_000 + "1]", "its answer has more than 1 MiB"),
-    "10,000 deep": ("[" * 10000 + "1" + "]" * 10000, "its answer can't be read"),
-    "10,000 objects deep": ('{"a":' * 10000 + "1" + "}" * 10000, "its answer can't be read"),
-    "never closed": ("[" * 10000, "its answer can't be read"),
+    "100 MB": ('"' + "x" * 100_000_000 + '"', "the reply is larger than 1 MiB"),
+    "100 MB of little": ("[" + "1," * 50_000_000 + "1]", "the reply is larger than 1 MiB"),
+    "10,000 deep": ("[" * 10000 + "1" + "]" * 10000, "the reply cannot be parsed"),
+    "10,000 objects deep": ('{"a":' * 10000 + "1" + "}" * 10000, "the reply cannot be parsed"),
+    "never closed": ("[" * 10000, "the reply cannot be parsed"),
 }
 
 

@@ -83,7 +83,7 @@ def test_holt_serve_hears_nobody_whose_process_can_not_be_looked_at(server: Path
     hide = "import ctypes; ctypes.CDLL(None).prctl(4, 0)\n"
     asked = identity.run([sys.executable, "-c", hide + ASK, server, "session.list", "none"])
 
-    assert "cannot tell the user namespace" in asked.stdout, asked
+    assert "cannot read the user namespace" in asked.stdout, asked
 
 
 @pytest.mark.identities("user", "root")
@@ -142,7 +142,7 @@ def test_a_command_line_in_another_namespace_is_told(session: Session, identity:
     )
 
     assert asked.returncode == 125 and STRANGER in asked.stderr, asked
-    assert "ask from where the server was started" in asked.stderr
+    assert "Connect from the one in which the server was started" in asked.stderr
 
 
 # Listens at a path, and prints how many descriptors and bytes the first client sends. With the second word "hide", the
