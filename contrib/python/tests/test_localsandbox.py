@@ -495,7 +495,7 @@ class TestBridge:
         assert bad.result == {"success": False, "errorType": "validation_error"}
 
     @pytest.mark.parametrize("name, schema, words", [
-        ("my tool", {"type": "object"}, 'a tool can\'t be called "my tool"'), ("t", {"type": "objct"}, 'Did you mean "object"?'),
+        ("my tool", {"type": "object"}, 'the tool name "my tool" is invalid'), ("t", {"type": "objct"}, 'Did you mean "object"?'),
     ])
     def test_a_definition_that_makes_no_sense(
         self, name: str, schema: "dict[str, str]", words: str, local: LocalSandbox

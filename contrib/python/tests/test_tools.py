@@ -101,7 +101,7 @@ class Counter:
 
 
 async def later(text: str, color: Color = Color.RED) -> Dict[str, str]:
-    """Adds two numbers after a pause."""
+    """Waits before it returns."""
     await asyncio.sleep(0.01)
     return {"text": text, "color": color.value}
 

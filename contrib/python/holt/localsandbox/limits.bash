@@ -13,8 +13,8 @@
 # bash looks up a variable in every active function, so a step takes longer at greater depth. Beyond a depth of DEEP,
 # only commands are counted. Endless recursion then still reaches the limit of commands, and in reasonable time.
 #
-# The trap also makes symlinks: if the command names /data/NAME and only /NAME exists, or vice versa, the symlink is
-# made before the command looks for it. See names.bash.
+# The trap also makes symlinks. If the command names /data/NAME and only /NAME exists, or vice versa, the missing one is
+# made before the command runs. See names.bash.
 #
 # This stops runaway scripts. Code that wants to remove the trap can do so; the session's limits still hold.
 
