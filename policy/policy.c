@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char project_cure[] =
-        "The project's own file may only narrow your policy, because the sandbox can write to it.\n"
-        "Use a flag or a policy file of your own (--policy FILE).";
+static const char project_cure[] = "The project's own file may only narrow your policy, because a "
+                                   "command may have written it.\n"
+                                   "Use a flag or a policy file of your own (--policy FILE).";
 
 static void *policy_member(Policy *policy, const PolicyField *field) {
         return (char *)policy + field->offset;

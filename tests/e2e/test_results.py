@@ -453,7 +453,7 @@ def test_what_a_policy_file_names_need_not_be_there(holt: Holt, put: Put) -> Non
 
 
 def test_the_help_of_create_has_the_workspace_of_a_session(holt: Holt) -> None:
-    assert "(default: this one; session: its own)" in holt(["create", "--help"], report=False).ok().out
+    assert "(default: current directory; session: its own)" in holt(["create", "--help"], report=False).ok().out
 
 
 def test_help_and_version(holt: Holt) -> None:
