@@ -38,7 +38,7 @@ enum {
 #define BAD_ANSWER "[internal_error] the bridge's answer "
 
 static const char usage[] =
-        "usage: holt-tool NAME [JSON]   (JSON: an object; from stdin without it)\n"
+        "usage: holt-tool NAME [JSON]   (JSON is an object; if missing, it is read from stdin)\n"
         "       holt-tool --list\n";
 
 /* --- the payload --- */
