@@ -50,7 +50,7 @@ static const struct {
           "Its permissions refuse the sandbox's own user. If that user owns the file, a command "
           "inside can change them." },
         { EPERM, ERROR_USAGE,
-          "The file or its file system does not allow it, for commands neither." },
+          "The file or its file system does not allow it, not even for commands inside." },
         { EBUSY, ERROR_USAGE,
           "It is a mount point of the sandbox, which stays. Files below it can be changed." },
         { EAGAIN, ERROR_BUSY,
@@ -394,8 +394,8 @@ int files_stat_fd(int path_fd, FileStat *ret) {
         if (ret->type != FILE_LINK)
                 return 0;
         n = readlinkat(path_fd, "", target, sizeof(target));
-        if (n < 0) /* A symlink of /proc such as "self", which leads nowhere for a reader without a
-                      process there. */
+        /* A symlink of /proc such as "self" leads nowhere for a reader without a process there. */
+        if (n < 0)
                 return 0;
         ret->target = strndup(target, (size_t)n);
         return ret->target ? 0 : -ENOMEM;

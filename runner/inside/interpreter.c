@@ -173,7 +173,7 @@ static void end_watch(Interpreter *i) {
         process_follow_output(i->process);
 }
 
-/* Reports a timeout, unless the process itself was ended for it: that has a row already. */
+/* Audits a timeout, unless it has ended the process: that has a row already. */
 static void audit_time(const Interpreter *i) {
         if (i->first->timed_out && i->process->outcome.cause != CAUSE_TIMEOUT)
                 i->all->session.on_timeout(i->all->session.data, i->process->id);
@@ -212,7 +212,7 @@ static void on_line(Interpreter *i, const FramingLine *line) {
                 note_spent(i, root);
                 return ask_next(i);
         }
-        /* This answers an earlier run, whose answer the code has written in its place. */
+        /* Ignores a second answer to an earlier run: its code had written the first one itself. */
         if (number > 0 && number <= i->all->last_number &&
             (!i->asked || number < i->first->number) && ++i->stale <= STALE_MAX)
                 return;

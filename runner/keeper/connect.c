@@ -36,7 +36,8 @@ static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
                   high = dir_fd < ready_fd ? ready_fd : dir_fd;
         sigset_t none;
 
-        /* If the caller has as many descriptors as it may, no other one fits. */
+        /* Descriptors are closed first: a caller that has as many as it may leaves no room for
+         * more. */
         (void)close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
         (void)close_range((unsigned)low + 1, (unsigned)high - 1, 0);
         /* Both are moved above their final places first, so that neither overwrites the other. */

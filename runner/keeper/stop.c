@@ -38,7 +38,10 @@ static int stop_wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error
                 (void)nanosleep(&pause, NULL);
         }
         r = error_set(reterr, ERROR_BUSY, 0, "session \"%s\" does not stop", name);
-        return error_cure(reterr, r, "Kill its keeper: pkill -9 -f 'holt keeper %s'", name);
+        return error_cure(
+                reterr, r,
+                "Kill its keeper by kill -9; find its process id by: pgrep -f 'holt keeper %s'",
+                name);
 }
 
 int keeper_check_swept(const char *name, int dir_fd, Error *reterr) {

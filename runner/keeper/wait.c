@@ -19,8 +19,8 @@ static void drop_waiter(Waiter *waiter) {
         free(waiter);
 }
 
-/* The client has gone before the reply told it the id. Nobody could end the command, so this
- * does. */
+/* The client has gone before the reply told it the id. Nobody could end the command, so it is ended
+ * here. */
 static void waiter_on_call_end(RpcCall *call, void *data) {
         Waiter *waiter = data;
         Process *process = waiter->what == WAIT_START ? waiter->process : NULL;
@@ -151,8 +151,9 @@ static bool answer_some(Keeper *keeper) {
         return left;
 }
 
-/* Output for a client that does not read gets no more room than output that nobody has asked for.
- * The timer makes that room, because a process that must stay has just ended here. */
+/* Output of a client that does not read gets no more room than output that nobody has asked for.
+ * The timer frees such output, rather than this function, whose caller still uses a process that
+ * has ended. */
 void keeper_answer_settled(Keeper *keeper) {
         if (answer_some(keeper))
                 loop_timer_set(keeper->answer_timer, time_now_usec());

@@ -239,7 +239,7 @@ def test_a_missing_directory_is_told_how_to_be_made(rpc: Rpc) -> None:
     for method, params in (("files.write", {"content": ""}), ("files.append", {"content": ""}), ("files.mkdir", {})):
         refused = rpc.refused(method, path="no/f", **params)
         assert (refused.kind, refused.errno) == ("missing", "ENOENT")
-        assert "files.mkdir with make_parents makes it" in refused.hint
+        assert "Make it by files.mkdir with make_parents" in refused.hint
     assert "make" not in rpc.refused("files.write", path="", content="", make_parents=True).hint
     rpc("files.write", path="no/f", content="", make_parents=True)
 
