@@ -295,7 +295,7 @@ def test_the_project_s_file_is_no_link(holt: Holt, place: Path, put: Make) -> No
     for args in (["run", "--", "true"], ["policy", "show"], ["policy", "check", ".holt.json"]):
         result = holt(args)
         assert ".holt.json" in result.refusal()
-        assert "It is a link" in result.cure
+        assert "It is a symlink" in result.cure
 
 
 def test_the_project_s_file_has_its_full_name(holt: Holt, place: Path, put: Make) -> None:

@@ -111,7 +111,7 @@ def test_what_else_is_in_run_or_in_memory_is_as_asked(sessions: Sessions, put: P
 def test_a_session_whose_memory_is_too_small_for_holt_itself(sessions: Sessions) -> None:
     result = sessions.create("w", "--tmp-size", "64KiB").exec("true")
 
-    assert "No space left on device" in result.refusal() and "make the session with 1MiB of it at least" in result.err
+    assert "No space left on device" in result.refusal() and "Create the session with --tmp-size 1MiB or more" in result.err
 
 
 def test_a_workspace_that_is_gone_is_named(sessions: Sessions, place: Path, workspace: Path, put: Put) -> None:

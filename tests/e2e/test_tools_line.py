@@ -122,7 +122,7 @@ def test_a_command_ends_with_who_waits_for_it(
 def test_tools_that_are_none(session: Session) -> None:
     assert "not NAME=COMMAND, and no client of the session offers" in session.sh("true", "--tool", "name").refusal()
     assert "not NAME=COMMAND" in session("python", "-c", "1", "--tool", "name").refusal()
-    assert "can't be called" in session.sh("true", "--tool", "a b=true").refusal()
+    assert "is invalid" in session.sh("true", "--tool", "a b=true").refusal()
     assert "--detach" in session.sh("true", "--tool", "a=true", "--detach").refusal()
     assert "cannot execute no-such-command" in session.sh("true", "--tool", "a=no-such-command").refusal()
 

@@ -271,10 +271,12 @@ class Connection:
         return True
 
     def _take_own(self, request: Request) -> bool:
-        """Processes _arrived the fast way, if it holds exactly the reply to this request. Otherwise returns False."""
+        """Processes _arrived the fast way, if it holds exactly the reply to this request. Otherwise returns False.
+
+        A reply with files goes the other way: an interrupt here would leave each of its descriptors with two owners."""
         arrived = self._arrived
         data, ancillary, _, _ = arrived[-1]
-        if self._begun or data.find(b"\n") != len(data) - 1 or not data:
+        if self._begun or ancillary or data.find(b"\n") != len(data) - 1 or not data:
             return False
         if len(arrived) > 1:
             data = b"".join([each[0] for each in arrived])
@@ -282,8 +284,6 @@ class Connection:
         if message.get("id") != request.number or "method" in message:
             return False
         if "error" not in message:
-            if ancillary:
-                message["result"]["files"] = self._files_of(ancillary)
             request._value = message["result"]
             request._done = True
         self._waiting.pop(request.number, None)
@@ -345,7 +345,13 @@ class Connection:
     @staticmethod
     def _files_of(ancillary: Any) -> List[io.FileIO]:
         """Returns received descriptors as files, which close themselves when they are dropped."""
-        return [io.FileIO(fd, "r") for _, _, part in ancillary for fd in array.array("i", part[: len(part) & ~3])]
+        files = []
+        for fd in (fd for _, _, part in ancillary for fd in array.array("i", part[: len(part) & ~3])):
+            try:
+                files.append(io.FileIO(fd, "r"))
+            except OSError:  # a directory; an error here would end the reader
+                os.close(fd)
+        return files
 
     def _lines(self, data: bytes, files: List[io.FileIO]) -> "List[Tuple[bytes, List[io.FileIO]]]":
         """Returns each whole line with its files. The kernel ends a read at the message that has descriptors, so they
@@ -370,7 +376,7 @@ class Connection:
         if "method" in message:
             self._peer.on_message(self, message)
             return
-        if files and "result" in message:
+        if files and isinstance(message.get("result"), dict):
             message["result"]["files"] = files
         with self._lock:
             request = self._waiting.pop(message.get("id"), None)
@@ -381,7 +387,7 @@ class Connection:
         if not request:
             return
         if "error" not in message:
-            request.settle(message["result"])
+            request.settle(message.get("result"))
         elif not self._peer.on_error(self, request, message["error"]):
             request.settle(None, error_of(message["error"]))
 

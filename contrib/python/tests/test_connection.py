@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
 import socket
+import sys
+import tempfile
 import threading
+from types import FrameType
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
@@ -252,6 +257,71 @@ def test_an_interrupt_at_any_moment_leaves_the_connection_whole(played: Played) 
     request, got = played.ask(), []  # type: Request, List[Any]
     waits(request, got).join(60)
     assert done == 300 and got == [request.number]
+
+
+class InterruptAt:
+    """Raises KeyboardInterrupt at the given line that this thread executes of what takes a reply."""
+
+    def __init__(self, line: int) -> None:
+        self.left, self.done = line, False
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> "InterruptAt | None":
+        if frame.f_code.co_name not in ("_take_own", "_files_of", "_message_of"):
+            return self if frame.f_code.co_filename.endswith("_connection.py") else None
+        self.left -= event == "line"
+        if self.left == 0 and event == "line":
+            self.done = True
+            raise KeyboardInterrupt
+        return self
+
+
+def say_with_file(played: Played, number: int, content: bytes) -> None:
+    """A reply with a file."""
+    line = json.dumps({"id": number, "result": {}}).encode() + b"\n"
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file.fileno()]))]
+        played.socket.sendmsg([line], rights)
+
+
+def test_an_interrupt_at_any_line_leaves_the_file_of_a_reply_one_owner(played: Played) -> None:
+    """Otherwise the first owner that goes closes the file of the second, or of somebody else."""
+    points = 0
+    while True:
+        interrupt, request, got = InterruptAt(points + 1), played.ask(), []  # type: InterruptAt, Request, List[Any]
+        say_with_file(played, request.number, b"content")
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            got.append(request.result())
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        if not got:
+            waits(request, got).join(60)
+        gc.collect()
+        assert os.read(got[0]["files"][0].fileno(), 99) == b"content", points
+        if not interrupt.done:
+            break
+        points += 1
+    assert points > 2
+
+
+def test_a_reply_that_is_none_harms_nobody(played: Played, capfd: pytest.CaptureFixture[str]) -> None:
+    """A directory is no file, and a reply without a result is none either."""
+    requests, got, threads = two_that_wait(played)
+    directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    line = json.dumps({"id": requests[1].number, "result": []}).encode() + b"\n"
+    played.socket.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [directory]))])
+    os.close(directory)
+    threads[1].join(60)
+    request = played.ask("third")
+    played.say(id=request.number)
+    played.say(id=requests[0].number, result=1)
+    threads[0].join(60)
+    assert got == [[1], [[]]] and request.result() is None
 
 
 def test_an_event_loop_reads_beside_a_thread(played: Played) -> None:
