@@ -377,8 +377,8 @@ static int make_beside(const Cp *cp, const FilesPlace *place, Unfinished *ret, i
         return 0;
 }
 
-static void cp_discard(const FilesPlace *made, Unfinished *unfinished) {
-        if (files_remove_tree(made->dir_fd, made->name) == 0)
+static void cp_discard(const FilesPlace *made, int fd, Unfinished *unfinished) {
+        if (files_remove_opened(made->dir_fd, made->name, fd) == 0)
                 unfinished_end(unfinished);
 }
 
@@ -412,7 +412,7 @@ static int get_directory(Cp *cp, const char *path, const char *target, Error *re
                 unfinished_end(&unfinished);
                 return 0;
         }
-        cp_discard(&made, &unfinished);
+        cp_discard(&made, dir_fd, &unfinished);
         if (!known)
                 free(TAKE_PTR(cp->copied.repository));
         return r;

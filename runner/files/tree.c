@@ -67,24 +67,35 @@ static int remove_dir(Removal *removal, int dir_fd, const char *name, int fd) {
         return r;
 }
 
+static int remove_opened(Removal *removal, int dir_fd, const char *name, int fd) {
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return remove_dir(removal, dir_fd, name, fd);
+        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static int remove_name(void *data, int dir_fd, const char *name, unsigned char type) {
         _cleanup_close_ int fd = files_child(dir_fd, name);
-        struct stat st;
 
         (void)type;
         if (fd < 0)
                 return fd == -ENOENT ? 0 : fd;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (S_ISDIR(st.st_mode))
-                return remove_dir(data, dir_fd, name, fd);
-        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+        return remove_opened(data, dir_fd, name, fd);
 }
 
 int files_remove_tree(int dir_fd, const char *name) {
         Removal removal = { .left = WALK_ENTRIES_MAX, .top_fd = FD_NONE };
 
         return remove_name(&removal, dir_fd, name, DT_UNKNOWN);
+}
+
+int files_remove_opened(int dir_fd, const char *name, int fd) {
+        Removal removal = { .left = WALK_ENTRIES_MAX, .top_fd = FD_NONE };
+
+        return remove_opened(&removal, dir_fd, name, fd);
 }
 
 static int remove_place(const FilesPlace *place, bool recursive) {

@@ -133,7 +133,8 @@ static int thing_remove(const FilesPlace *place, const char *identity) {
         r = file_id_get(fd, &found);
         if (r < 0 || file_id_compare(&noted, &found) != FILE_ID_SAME)
                 return r;
-        return files_remove_tree(place->dir_fd, place->name);
+        /* By fd: whoever can write in the directory may give the name to something else now. */
+        return files_remove_opened(place->dir_fd, place->name, fd);
 }
 
 /* text: the note's content, followed by NULs. */

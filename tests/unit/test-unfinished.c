@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests unfinished things, whose makers died: those that the sweep removes, and those that it
  * leaves. */
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "base/sys.h"
 #include "files-fixture.h"
 #include "files/copy.h"
 #include "files/unfinished.h"
+
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2
+#endif
 
 typedef struct Case {
         Fixture *f;
@@ -113,6 +119,62 @@ static void test_another_thing_of_the_name_stays(void **state) {
         sweep(&c);
         assert_true(has(&c, name) && has(&c, "old"));
         assert_int_equal(notes_count(&c), 0);
+        case_close(&c);
+}
+
+typedef struct Swapper {
+        int place_fd;
+        const char *name;
+        atomic_bool stop;
+} Swapper;
+
+static void *swapper_run(void *data) {
+        Swapper *swapper = data;
+
+        while (!atomic_load(&swapper->stop))
+                (void)syscall(SYS_renameat2, swapper->place_fd, swapper->name, swapper->place_fd,
+                              "victim", RENAME_EXCHANGE);
+        return NULL;
+}
+
+/* Sweeps a thing while another thread exchanges it for the victim again and again. */
+static void swap_and_sweep(Case *c) {
+        Unfinished unfinished;
+        Swapper swapper = { .place_fd = c->place_fd };
+        char name[UNFINISHED_NAME_SIZE], keep[UNFINISHED_NAME_SIZE + 5];
+        pthread_t thread;
+
+        unfinished_begin(&c->notes, c->place_fd, NULL, &unfinished);
+        (void)strcpy(name, unfinished.name);
+        fill(c->place_fd, name, &unfinished);
+        unfinished_leave(&unfinished);
+        swapper.name = name;
+        assert_int_equal(pthread_create(&thread, NULL, swapper_run, &swapper), 0);
+        sweep(c);
+        sweep(c);
+        atomic_store(&swapper.stop, true);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        (void)snprintf(keep, sizeof(keep), "%s/keep", name);
+        if (has(c, keep)) {
+                assert_int_equal(files_remove_tree(c->place_fd, "victim"), 0);
+                assert_int_equal(renameat(c->place_fd, name, c->place_fd, "victim"), 0);
+        }
+        assert_true(has(c, "victim/keep"));
+        assert_int_equal(files_remove_tree(c->place_fd, name), 0);
+        sweep(c);
+        assert_int_equal(notes_count(c), 0);
+}
+
+static void test_a_thing_that_is_exchanged_meanwhile_costs_nobody_else_s(void **state) {
+        _cleanup_close_ int fd = FD_NONE;
+        Case c;
+
+        case_open(&c, state);
+        fill(c.place_fd, "victim", NULL);
+        fd = openat(c.place_fd, "victim/keep", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        for (int i = 0; i < 400; i++)
+                swap_and_sweep(&c);
         case_close(&c);
 }
 
@@ -240,6 +302,7 @@ int main(void) {
                 files_test(test_a_thing_stays_while_its_maker_lives),
                 files_test(test_what_its_maker_left_goes_with_its_note),
                 files_test(test_another_thing_of_the_name_stays),
+                files_test(test_a_thing_that_is_exchanged_meanwhile_costs_nobody_else_s),
                 files_test(test_without_an_identity_only_an_empty_thing_goes),
                 files_test(test_a_thing_beside_its_note_needs_no_identity),
                 files_test(test_the_note_of_another_maker_stays),
