@@ -42,10 +42,9 @@ static const Verb hidden[] = { { "keeper", NULL, NULL } };
 #endif
 
 static int print_help(FILE *out) {
-        (void)fputs(
-                "holt runs commands that nobody has vetted in a sandbox of Linux namespaces.\n\n"
-                "  holt VERB [OPTIONS] ...\n\nVerbs:\n",
-                out);
+        (void)fputs("holt runs untrusted commands in a sandbox made of Linux namespaces.\n\n"
+                    "  holt VERB [OPTIONS] ...\n\nVerbs:\n",
+                    out);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 (void)fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].help);
         (void)fprintf(out, "  %-12s %s\n", "help", "print the options of a verb: holt help VERB");

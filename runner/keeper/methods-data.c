@@ -192,7 +192,7 @@ static const RpcParam get_params[] = {
 static const RpcParam set_params[] = {
         { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
         { "value", RPC_STRING, false, STORE_VALUE_MAX, "text" },
-        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+        { "base64", RPC_STRING, false, 0, "the value as bytes, in base64, instead of as text" },
 };
 
 static const RpcParam keys_params[] = {

@@ -237,7 +237,7 @@ const char *const method_keeps[] = { "head", "tail", NULL };
 /* Parameters of both methods: the command, its surroundings and its limits. */
 #define COMMAND_PARAMS                                                                             \
         { "argv", RPC_STRINGS, false, 65536, "the command and its arguments" },                    \
-                { "shell", RPC_STRING, false, 0, "or a line for bash -c" },                        \
+                { "shell", RPC_STRING, false, 0, "a command line for bash -c, instead of argv" },  \
                 { "cwd", RPC_STRING, false, 4096,                                                  \
                   "directory to start in, relative to the workspace" },                            \
                 { "env", RPC_MAP, false, 1024,                                                     \

@@ -320,7 +320,7 @@ static const RpcParam read_params[] = {
 static const RpcParam write_params[] = {
         { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
         { "content", RPC_STRING, false, 0, "text" },
-        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+        { "base64", RPC_STRING, false, 0, "the content as bytes, in base64, instead of as text" },
         { "mode", RPC_UINT, false, 0777,
           "permission bits; default: those of the file, 0644 for a new one" },
         { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
@@ -329,7 +329,7 @@ static const RpcParam write_params[] = {
 static const RpcParam append_params[] = {
         { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
         { "content", RPC_STRING, false, 0, "text" },
-        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+        { "base64", RPC_STRING, false, 0, "the content as bytes, in base64, instead of as text" },
 };
 
 static const RpcParam receive_params[] = {
@@ -360,7 +360,8 @@ static const RpcParam grep_params[] = {
         { "pattern", RPC_STRING, true, 1024, "a POSIX extended regular expression" },
         { "path", RPC_PATH, false, 4096, "a directory or a file; default: the workspace" },
         { "ignore_case", RPC_BOOL, false, 0, "letters match in either case" },
-        { "glob", RPC_STRING, false, 1024, "only files with such a name: \"*.py\"" },
+        { "glob", RPC_STRING, false, 1024,
+          "search only files whose name matches, such as \"*.py\"" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of lines at most; default 1000" },
 };
 
@@ -484,7 +485,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "files.receive",
-                .help = "writes a file with all that an fd gives, which comes with the request "
+                .help = "writes a file from the descriptor that comes with the request "
                         "(SCM_RIGHTS)",
                 RPC_PARAMS(receive_params),
                 .result = &method_size,

@@ -198,17 +198,17 @@ static const RpcParam list_params[] = {
 };
 
 static const RpcParam upload_params[] = {
-        { "path", RPC_PATH, true, 4000, "below /mnt/files, with or without that before it" },
+        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" },
         { "content", RPC_STRING, false, 0, "text" },
-        { "base64", RPC_STRING, false, 0, "or bytes, in base64" },
+        { "base64", RPC_STRING, false, 0, "the content as bytes, in base64, instead of as text" },
         { "fd", RPC_BOOL, false, 0,
-          "or all that an fd gives, which comes with the request (SCM_RIGHTS)" },
+          "read the content from the descriptor that comes with the request (SCM_RIGHTS)" },
         { "mode", RPC_UINT, false, 0777,
           "permission bits; default: those of the file, 0644 for a new one" },
 };
 
 static const RpcParam download_params[] = {
-        { "path", RPC_PATH, true, 4000, "below /mnt/files, with or without that before it" },
+        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" },
         { "offset", RPC_UINT, false, 0, "the first byte; default 0" },
         { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; default 512 KiB" },
         { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
@@ -217,7 +217,7 @@ static const RpcParam download_params[] = {
 };
 
 static const RpcParam delete_params[] = {
-        { "path", RPC_PATH, true, 4000, "below /mnt/files, with or without that before it" },
+        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" },
 };
 
 static const RpcField path_fields[] = {

@@ -288,7 +288,7 @@ static const RpcParam watch_params[] = {
 static const RpcParam write_params[] = {
         { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
         { "data", RPC_STRING, false, 0, "text for its stdin" },
-        { "base64", RPC_STRING, false, 0, "or bytes for its stdin, in base64" },
+        { "base64", RPC_STRING, false, 0, "the same as bytes, in base64, instead of as text" },
 };
 
 static const RpcParam resize_params[] = {
@@ -301,7 +301,7 @@ static const RpcParam signal_params[] = {
         { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
         { "signal", RPC_STRING, true, 16, "\"TERM\", \"SIGTERM\" or \"15\"" },
         { "all", RPC_BOOL, false, 0,
-          "send it to all that the command has started; what was stopped goes on then" },
+          "send it to all processes that the command has started; stopped ones continue" },
 };
 
 static const RpcField entry_fields[] = {
