@@ -134,8 +134,8 @@ int files_remove(Files *files, const char *path, bool recursive, Error *reterr);
  * permissions and full of symlinks. A missing entry is no error. Returns 0 or a negative errno for
  * files_fail(). */
 int files_remove_tree(int dir_fd, const char *name);
-/* Does the same for the entry name that the O_PATH descriptor fd was opened by. If the name leads to
- * another directory by now, nothing in that is touched: -EAGAIN. */
+/* Does the same for the entry name that the O_PATH descriptor fd was opened by. If the name leads
+ * to another directory by now, nothing in that is touched: -EAGAIN. */
 int files_remove_opened(int dir_fd, const char *name, int fd);
 /* Renames; between mounts it copies instead, all or nothing. With replace, `to` may exist, except
  * as a directory that is not empty. */
