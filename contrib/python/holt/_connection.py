@@ -115,7 +115,8 @@ class Connection:
         with self._lock:
             if self.ended:
                 return False
-            late = len(self._waiting) >= IN_FLIGHT + len(self._delayed) and not request.urgent
+            # Also delay it behind a delayed request, so that the requests of a thread keep their order.
+            late = not request.urgent and (len(self._waiting) >= IN_FLIGHT or bool(self._delayed))
             if late:
                 self._delayed.append((line, [os.dup(fd) for fd in request.fds]))
             request.number, request.sent = number, False
@@ -392,10 +393,12 @@ class Connection:
             request.settle(None, error_of(message["error"]))
 
     def _send_delayed(self) -> None:
-        with self._lock:
-            late = self._delayed.popleft() if self._delayed else None
-        if late:
-            line, fds = late
+        """Sends as many delayed requests as there is room for: usually one, more after an interrupt."""
+        while True:
+            with self._lock:
+                if not self._delayed or len(self._waiting) - len(self._delayed) >= IN_FLIGHT:
+                    return
+                line, fds = self._delayed.popleft()
             with contextlib.suppress(BrokenPipeError):  # the reader notices the end
                 self.post(line, fds)
             for fd in fds:

@@ -109,11 +109,13 @@ class Slots:
 
 
 class _Link:
-    """The connection to the keeper of one session. Until it is made, connection is None and requests wait in queued."""
+    """The connection to the keeper of one session. Until it is made, connection is None. Until all requests in queued
+    are sent, it is not ready, and further requests wait behind them."""
 
     def __init__(self, session: str) -> None:
         self.session, self.connection = session, None  # type: str, Optional[Connection]
         self.queued: List[Request] = []
+        self.ready = False
 
 
 class Server(Peer):
@@ -239,8 +241,8 @@ class Server(Peer):
             self._start()
         request = Request(method, params, urgent, fds)
         link = self._links.get(session)
-        if not (link and link.connection and link.connection.start(request)):
-            if link and link.connection:
+        if not (link and link.ready and link.connection and link.connection.start(request)):
+            if link and link.ready:
                 self._forget_link(session, link.connection)
             line_of(0, method, params)  # raises an error now if it cannot be sent
             request.fds = [os.dup(fd) for fd in fds]
@@ -257,7 +259,8 @@ class Server(Peer):
                 # Start the thread first, so that an interrupt never leaves a link without one.
                 threading.Thread(target=self._connect, args=(link,), name="holt connect", daemon=True).start()
                 self._links[session] = link
-            if not connection:
+            if not connection or not link.ready:
+                connection = None
                 link.queued.append(request)
         if connection:
             self._send_queued(session, connection, [request])
@@ -284,7 +287,11 @@ class Server(Peer):
         elif connection:
             if connection is not self._serve and wanted:
                 connection.want(wanted)
-            self._send_queued(link.session, connection, queued)
+            while not link.ready:
+                self._send_queued(link.session, connection, queued)
+                with self._lock:
+                    queued, link.queued = link.queued, []
+                    link.ready = not queued
 
     def _connected(self, session: str) -> Connection:
         """Returns a new connection to the session's keeper, or the one to holt serve if that is impossible."""
@@ -324,7 +331,7 @@ class Server(Peer):
             fds, sent = request.fds, True
             try:
                 sent = connection.start(request)
-            except HoltError as error:
+            except Exception as error:  # otherwise the requests behind it would wait forever
                 request.settle(None, error)
             if sent:
                 for fd in fds:

@@ -20,7 +20,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 import pytest
 from conftest import until
 
-from holt._connection import Connection, Peer
+from holt._connection import IN_FLIGHT, Connection, Peer
 from holt._request import Request
 from holt.errors import ClosedError, HoltError
 
@@ -257,6 +257,24 @@ def test_an_interrupt_at_any_moment_leaves_the_connection_whole(played: Played) 
     request, got = played.ask(), []  # type: Request, List[Any]
     waits(request, got).join(60)
     assert done == 300 and got == [request.number]
+
+
+def test_a_request_does_not_overtake_those_that_are_late(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is sent when a reply has made room, and before the one that has waited for that room."""
+    sent = [played.ask() for _ in range(IN_FLIGHT + 1)]
+    send_delayed = played.connection._send_delayed
+
+    def send() -> None:
+        monkeypatch.undo()
+        sent.append(played.ask())
+        send_delayed()
+
+    monkeypatch.setattr(played.connection, "_send_delayed", send)
+    assert played.hear() == sent[0].number
+    for request in sent[:2]:
+        played.say(id=request.number, result=None)
+        request.result()
+    assert [played.hear() for _ in sent[1:]] == [each.number for each in sent[1:]]
 
 
 class InterruptAt:

@@ -588,3 +588,26 @@ def test_what_is_too_long_for_a_command_says_what_to_do(box: Sandbox) -> None:
     assert box.exec(["printf", "%s", long[1:]]).check().stdout == long[1:]
     box.files.write("name", f"# {long}\necho done")
     assert box.bash("bash name").stdout == box.bash("bash", stdin=f"# {long}\necho done").stdout == "done\n"
+
+
+def test_requests_keep_their_order_while_their_connection_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comes when the connection is there, and those before it are not sent yet."""
+    with contextlib.closing(Server()) as server:
+        server.call("session.create", name="order", owned=True)
+        sent, send_queued = [], server._send_queued  # type: List[Any], Any
+
+        def write(value: str) -> None:
+            sent.append(server.submit("kv.set", {"session": "order", "key": "key", "value": value}))
+
+        def send(*arguments: Any) -> None:
+            if len(sent) == 1:
+                write("second")
+            send_queued(*arguments)
+
+        monkeypatch.setattr(server, "_send_queued", send)
+        write("first")
+        until(lambda: len(sent) == 2, "both are sent")
+        for request in sent:
+            request.result()
+        assert sent[0].number < sent[1].number
+        assert server.call("kv.get", session="order", key="key")["value"] == "second"
