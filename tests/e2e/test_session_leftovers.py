@@ -36,7 +36,9 @@ def notes(session: Session, prefix: str = ".inside-") -> list[str]:
 
 def note(session: Session, name: str, directory: str) -> None:
     """Does what a keeper does before it makes directory/name."""
-    (session.directory / name.replace(".holt-", ".inside-")).write_bytes(directory.encode() + b"\0")
+    path = session.directory / name.replace(".holt-", ".inside-")
+    path.write_bytes(directory.encode() + b"\0")
+    session.sessions.holt.identity.own(path)
 
 
 @pytest.mark.parametrize(("to", "where"), [("/mnt/files/copy", "files"), ("/opt/deep/copy", "root/opt/deep")])

@@ -39,14 +39,19 @@ def plant(session: Session, method: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", LONG)
 def test_others_are_served_during_a_long_call(method: str, session: Session, rpc: Rpc) -> None:
-    """A later client with a short request gets its reply first."""
-    plant(session, method)
+    """A short request that came later is answered first. On a busy machine, the long call may end before the keeper reads
+    the short one, so only every time would be wrong."""
     rpc("kv.set", key="k", value="v")
-    long, short = rpc.send_together((method, LONG[method]), ("kv.get", {"key": "k"}))
-
-    assert rpc.result(short) == {"value": "v"}
-    assert not rpc.answered(long)
-    rpc.result(long)
+    for _ in range(5):
+        plant(session, method)
+        long, short = rpc.send_together((method, LONG[method]), ("kv.get", {"key": "k"}))
+        assert rpc.result(short) == {"value": "v"}
+        first = not rpc.answered(long)
+        rpc.result(long)
+        if first:
+            return
+        session.out("rm -rf copy /mnt/files/moved")
+    raise AssertionError("the long call was answered first each time")
 
 
 def test_long_calls_are_answered_as_short_ones(session: Session, rpc: Rpc) -> None:
