@@ -15,9 +15,11 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from lib.paths import PROJECT
+# No import of lib: the suite of the Python SDK loads this file by its path.
+PROJECT = Path(__file__).resolve().parents[2]
 
 Json = dict[str, Any]
 
