@@ -95,6 +95,7 @@ def test_a_cancelled_run_is_the_one_that_ends() -> None:
         second = asyncio.ensure_future(box.python("y = 1"))
         await asyncio.sleep(0)  # the request is sent
         second.cancel()
+        await asyncio.wait([second])  # before that, the cancellation is not sent
         await box.files.write("go", "")
         assert (await first).check().result == "5"
         assert (await box.python("'y' in globals()")).result == "False"
