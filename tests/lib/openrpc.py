@@ -15,11 +15,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-# No import of lib: the suite of the Python SDK loads this file by its path.
-PROJECT = Path(__file__).resolve().parents[2]
 
 Json = dict[str, Any]
 
@@ -38,18 +34,13 @@ TYPES = {
 GENERAL = ("parse-error", "invalid-request", "unknown-method", "invalid-params")
 
 
-# Verbs that are no business of a session. A client of holt serve may be told to use them on the host.
-HOST_VERBS = {"doctor", "policy", "run", "serve"}
-
-
-def _names(path: str, row: str) -> str:
-    """Returns the first groups of a pattern in a source, as alternatives of a pattern."""
-    return "|".join(sorted(set(re.findall(row, (PROJECT / path).read_text())) - HOST_VERBS))
-
-
 # Commands for people. A hint for a client of holt serve must not name one.
-VERBS = rf"holt ({_names('runner/cli/verbs.h', '(?:LIGHT|FULL)[(]([a-z]+), ')})\b"
-OPTIONS = rf"(^|[\s(])--({_names('policy/fields.c', '--([a-z-]+)')}|allow-degraded|cwd|tier)\b"
+VERBS = r"holt (audit|cp|create|exec|history|kill|logs|ls|ps|python|rebind|rm|show|stop|tier)\b"
+OPTIONS = (
+    r"(^|[\s(])--(ro|rw|tmpfs|hide|protect|tmp-size|allow-wide|allow-degraded|network|python|wheels|env|timeout|memory|"
+    r"pids|open-files|file-size|output|syscalls|allow-syscall|deny-syscall|landlock|workspace|workspace-mode|files|"
+    r"rootfs|cwd|tier)\b"
+)
 
 
 class Mismatch(AssertionError):
