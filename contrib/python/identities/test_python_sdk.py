@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -16,6 +17,9 @@ from lib.paths import PROJECT, reachable_by_all
 from lib.sandbox import Holt
 
 PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else "python3"
+
+WITHIN = 600
+"""Seconds for one file of tests."""
 
 TESTS = sorted(path.name for path in (PROJECT / "contrib/python/tests").glob("test_*.py"))
 
@@ -44,16 +48,23 @@ def test_the_sdk_s_own_tests(holt: Holt, identity: Identity, package: Path, plac
 
 def run_tests(holt: Holt, identity: Identity, package: Path, place: Path, tests: str) -> None:
     temporary = identity.own(_made(place / "t"))
-    argv = [PYTHON, "-B", "-m", "pytest", "-q", "--tb=short", "-rfEs", package / "tests" / tests]
-    result = subprocess.run(
-        identity.as_user(identity.argv(argv)), cwd=holt.cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", timeout=900,
-        env=identity.environment({
-            "HOLT": str(holt.binary), "TMPDIR": str(temporary),
-            **{name: os.environ[name] for name in ("MUST_RUN", "HANGS") if name in os.environ},
-        }),
-    )
-    assert result.returncode == 0 and re.search(r"\d+ passed", result.stdout), result.stdout
+    # -v, so that a run that hangs has named its test. Then pytest.ini makes it print the stacks of its threads.
+    argv = [PYTHON, "-B", "-m", "pytest", "-v", "--tb=short", "-rfEs", package / "tests" / tests]
+    with (place / "output").open("w+", errors="replace") as output:
+        ended: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            ended = subprocess.run(
+                identity.as_user(identity.argv(argv)), cwd=holt.cwd, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, timeout=WITHIN,
+                env=identity.environment({
+                    "HOLT": str(holt.binary), "TMPDIR": str(temporary),
+                    **{name: os.environ[name] for name in ("MUST_RUN", "HANGS") if name in os.environ},
+                }),
+            ).returncode
+        output.seek(0)
+        text = output.read()
+    assert ended is not None, f"still running after {WITHIN} s:\n{text}"
+    assert ended == 0 and re.search(r"\d+ passed", text), text
 
 
 def _made(path: Path) -> Path:
