@@ -24,6 +24,8 @@ static const struct {
         [ERROR_NOT_EXECUTABLE] = { "not-executable", 126 },
         [ERROR_NOT_FOUND] = { "not-found", 127 },
         [ERROR_MISSING] = { "missing", 125 },
+        [ERROR_NO_KEY] = { "no-key", 125 },
+        [ERROR_NO_PROCESS] = { "no-process", 125 },
         [ERROR_EXISTS] = { "exists", 125 },
         [ERROR_BUSY] = { "busy", 125 },
         [ERROR_LIMIT] = { "limit", 125 },

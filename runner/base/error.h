@@ -23,7 +23,9 @@ typedef enum ErrorKind {
         ERROR_LAYER,  /* 125: a layer of the sandbox that this host refuses; see Error.layer */
         ERROR_NOT_EXECUTABLE, /* 126 */
         ERROR_NOT_FOUND,      /* 127 */
-        ERROR_MISSING,        /* 125: no such session, process, key or file */
+        ERROR_MISSING,        /* 125: no such session, file, tool or mount */
+        ERROR_NO_KEY,         /* 125: the session has no such key */
+        ERROR_NO_PROCESS,     /* 125: the session has no such process */
         ERROR_EXISTS,         /* 125: the thing to create already exists */
         ERROR_BUSY,           /* 125: another process uses it, or it still runs */
         ERROR_LIMIT,          /* 125: a limit of holt or of the disk is reached */

@@ -80,7 +80,7 @@ static int kv_get(const KvCall *call, Error *reterr) {
         json_write_string(&w, "key", call->key);
         json_write_bool(&w, "base64", !call->json);
         r = ask_look(call->name, "kv.get", &w, get_at_rest, call, &answer, reterr);
-        if (r < 0 && reterr->kind == ERROR_MISSING && reterr->cure[0] == '\0')
+        if (r < 0 && reterr->kind == ERROR_NO_KEY)
                 return error_cure(reterr, r, "To list the keys: holt kv %s keys", call->name);
         if (r < 0)
                 return r;

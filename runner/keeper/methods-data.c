@@ -370,7 +370,7 @@ static const RpcMethod methods[] = {
                 .help = "reads the value of a key",
                 RPC_PARAMS(get_params),
                 .result = &value_shape,
-                .errors = RPC_ERROR(MISSING) | RPC_ERROR(USAGE) | RPC_ERROR(DATA),
+                .errors = RPC_ERROR(NO_KEY) | RPC_ERROR(USAGE) | RPC_ERROR(DATA),
                 .example = { "{\"key\": \"plan\"}", "{\"value\": \"step 2\"}" },
                 .function = method_kv_get,
         },

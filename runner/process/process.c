@@ -101,7 +101,7 @@ int process_find(Processes *all, const char *id, Process **ret, Error *reterr) {
                         *ret = p;
                         return 0;
                 }
-        r = error_set(reterr, ERROR_MISSING, 0, "process \"%.32s\" does not exist", id);
+        r = error_set(reterr, ERROR_NO_PROCESS, 0, "process \"%.32s\" does not exist", id);
         (void)error_cure(reterr, r,
                          "holt ps NAME lists the processes. It keeps the last %d that have ended.",
                          PROCESSES_ENDED_MAX);

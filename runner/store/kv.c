@@ -121,7 +121,7 @@ int store_kv_set(Store *store, const char *key, const void *value, size_t length
 static int no_key(const char *key, Error *reterr) {
         char quoted[256];
 
-        (void)error_set(reterr, ERROR_MISSING, 0, "the session has no key \"%s\"",
+        (void)error_set(reterr, ERROR_NO_KEY, 0, "the session has no key \"%s\"",
                         str_quote(key, quoted, sizeof(quoted)));
         return -ENOENT;
 }

@@ -39,7 +39,7 @@ static void test_what_is_not_there_is_missing(void **state) {
 
         (void)state;
         assert_int_equal(store_kv_get(store, "no\n", &value, &length, &error), -ENOENT);
-        assert_int_equal(error.kind, ERROR_MISSING);
+        assert_int_equal(error.kind, ERROR_NO_KEY);
         assert_non_null(strstr(error.text, "\"no\\x0a\""));
         assert_null(value);
         OK(store_kv_delete(store, "no", &deleted, &error));

@@ -24,6 +24,8 @@ from .errors import (
     LayerError,
     LimitError,
     MissingError,
+    NoKeyError,
+    NoProcessError,
     NotExecutableError,
     PolicyError,
     ProtocolError,
@@ -44,8 +46,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncProcess", "AsyncSandbox", "AuditRow", "BusyError", "Chunk", "ClosedError", "CommandFailed",
     "CommandNotFoundError", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
-    "HoltNotFoundError", "LayerError", "LimitError", "Listing", "Match", "MissingError", "NotExecutableError",
-    "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "RemoteFile",
+    "HoltNotFoundError", "LayerError", "LimitError", "Listing", "Match", "MissingError", "NoKeyError",
+    "NoProcessError", "NotExecutableError", "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "RemoteFile",
     "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Usage",
     "UsageError", "find_holt",
 ]

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import json.encoder
 import math
 import os
 import re
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from .errors import LimitError, UsageError
 
@@ -32,7 +34,20 @@ def _path(value: Any) -> str:
     raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_path).encode
+def _encoder() -> "Callable[[Any], str]":
+    """Returns a function that encodes a value as JSON.
+
+    json.JSONEncoder.encode() makes a new encoder in C for each call, which takes longer than a short message. If this
+    Python's json has that encoder, the function keeps one."""
+    with contextlib.suppress(Exception):
+        module: Any = json.encoder
+        chunks = module.c_make_encoder(None, _path, module.encode_basestring, None, ":", ",", False, False, True)
+        if "".join(chunks({"a": ["\n", 1, None]}, 0)) == '{"a":["\\n",1,null]}':
+            return lambda value: "".join(chunks(value, 0))
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_path).encode
+
+
+_encode = _encoder()
 
 
 _PLAIN = (str, bool, type(None))

@@ -86,6 +86,18 @@ class MissingError(HoltError):
     kind = "missing"
 
 
+class NoKeyError(MissingError):
+    """The session has no such key."""
+
+    kind = "no-key"
+
+
+class NoProcessError(MissingError):
+    """The session has no such process."""
+
+    kind = "no-process"
+
+
 class ExistsError(HoltError):
     """The file, key or session exists already, or a session exists with other settings."""
 
@@ -155,6 +167,7 @@ _CLASSES = {
     each.kind: each
     for each in (
         SetupError, UsageError, PolicyError, LayerError, NotExecutableError, CommandNotFoundError, MissingError,
+        NoKeyError, NoProcessError,
         ExistsError, BusyError, LimitError, DataError, ProtocolError,
     )
 }

@@ -8,7 +8,7 @@ from typing import List, Optional
 
 from ._face import Content, Part, as_bytes, encoded
 from ._operations import AsyncFace, Steps, SyncFace, operation
-from .errors import MissingError
+from .errors import NoKeyError
 
 
 class KvApi(Part):
@@ -17,22 +17,20 @@ class KvApi(Part):
     @operation
     def get(self, key: str, default: Optional[str] = None) -> "Steps[Optional[str]]":
         """Returns a value as text, or default if the key is missing. Raises UnicodeDecodeError if it is not UTF-8."""
-        value = yield from self._value(key)
-        return default if value is None else value.decode()
+        try:
+            answer = yield self._server.ask(self._session, "kv.get", {"key": key, "base64": True})
+        except NoKeyError:
+            return default
+        return binascii.a2b_base64(answer["value"]).decode()
 
     @operation
     def get_bytes(self, key: str, default: Optional[bytes] = None) -> "Steps[Optional[bytes]]":
         """Returns a value as bytes, or default if the key is missing."""
-        value = yield from self._value(key)
-        return default if value is None else value
-
-    def _value(self, key: str) -> "Steps[Optional[bytes]]":
         try:
-            return binascii.a2b_base64((yield self._ask("kv.get", {"key": key, "base64": True}))["value"])
-        except MissingError as error:
-            if "no key" not in error.message:  # for example, the session is missing
-                raise
-            return None
+            answer = yield self._server.ask(self._session, "kv.get", {"key": key, "base64": True})
+        except NoKeyError:
+            return default
+        return binascii.a2b_base64(answer["value"])
 
     @operation
     def set(self, key: str, value: Content) -> "Steps[None]":

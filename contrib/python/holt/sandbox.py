@@ -19,7 +19,7 @@ from ._lease import Lease, pause, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
 from ._server import ANY, Server
 from ._settings import Policy, Settings, Size, Time
-from .errors import HoltError, MissingError, SetupError, UsageError
+from .errors import HoltError, NoProcessError, SetupError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
@@ -52,11 +52,6 @@ def _milliseconds(seconds: Optional[float]) -> Optional[int]:
     seconds = seconds_of(seconds)
     return None if seconds is None else max(1, round(seconds * 1000))
 
-
-
-def _is_missing(error: HoltError, process: str) -> bool:
-    """Whether the error says that a new keeper does not know the process."""
-    return isinstance(error, MissingError) and f'"{process}"' in error.message
 
 
 def _unknown(face: str, name: str) -> str:
@@ -202,7 +197,7 @@ class SandboxApi(Part):
             asked = self._ask("process.wait", {"id": process.id, "output": True, "base64": True}, urgent=True)
             answer = yield asked
         except BaseException as error:
-            if isinstance(error, HoltError) and (error.data.get("gone") or _is_missing(error, process.id)):
+            if isinstance(error, HoltError) and (error.data.get("gone") or isinstance(error, NoProcessError)):
                 raise SetupError(
                     f"the session was stopped, and with it {process.id}", hint="history() shows how it ended."
                 ) from None
@@ -282,7 +277,7 @@ class SandboxApi(Part):
                 process = self._process(self._server, self._session, each.id, each.pid)
                 yield from process._watch()
                 return process
-        raise MissingError(f"process {id!r} does not exist", hint="processes() lists those that do.")
+        raise NoProcessError(f"process {id!r} does not exist", hint="processes() lists those that do.")
 
     # --- the interpreter ---
 
