@@ -111,8 +111,8 @@ def test_errors_have_codes_and_names_of_their_own(document: Document) -> None:
     assert {name: e["code"] for name, e in errors.items()} == {
         "setup": -32000, "usage": -32001, "policy": -32002, "layer": -32003, "not-executable": -32004,
         "not-found": -32005, "missing": -32006, "exists": -32007, "busy": -32008, "limit": -32009, "data": -32010,
-        "protocol": -32011, "parse-error": -32700, "invalid-request": -32600, "unknown-method": -32601,
-        "invalid-params": -32602,
+        "protocol": -32011, "no-key": -32012, "no-process": -32013, "parse-error": -32700,
+        "invalid-request": -32600, "unknown-method": -32601, "invalid-params": -32602,
     }
 
 

@@ -173,7 +173,7 @@ def test_stdin_of_what_has_none_or_has_ended(rpc: Bound) -> None:
     rpc.call("process.kill", id=process)
     rpc.call("process.wait", id=process)
     assert rpc.refused("process.write", id=process, data="x").kind == "usage"
-    assert rpc.refused("process.write", id="p99", data="x").kind == "missing"
+    assert rpc.refused("process.write", id="p99", data="x").kind == "no-process"
 
 
 def test_stdin_of_any_bytes(rpc: Bound) -> None:

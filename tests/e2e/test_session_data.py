@@ -215,7 +215,7 @@ def test_values_by_rpc(rpc: Bound) -> None:
     assert rpc.call("kv.keys", after="k19")["keys"] == [f"k{i:02}" for i in range(20, 25)]
     assert rpc.call("kv.get", key="k03")["value"] == "v3"
     assert rpc.call("kv.delete", key="k03")["deleted"] and not rpc.call("kv.delete", key="k03")["deleted"]
-    assert rpc.refused("kv.get", key="k03").kind == "missing"
+    assert rpc.refused("kv.get", key="k03").kind == "no-key"
     big = "ä" * 400_000
     rpc.call("kv.set", key="big", value=big)
     assert rpc.call("kv.get", key="big")["value"] == big

@@ -87,7 +87,7 @@ def _next_data(source: int, at: int) -> Optional[int]:
 
 def _copy_sparse(source: int, target: int, size: int) -> None:
     at: Optional[int] = 0
-    while at is not None and (at := _next_data(source, at)) is not None and at < size:
+    while at is not None and (at := _next_data(source, at or 0)) is not None and at < size:
         end = min(os.lseek(source, at, os.SEEK_HOLE), size)
         if not _copy_range(source, target, at, end):
             break

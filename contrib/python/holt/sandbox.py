@@ -526,13 +526,13 @@ class AsyncSandbox(SandboxApi, AsyncFace):
     """
 
     _process = AsyncProcess
-    _opened = False
+    _is_open = False
 
     async def open(self: S) -> S:
         """Makes the session, or finds an existing one by its name."""
-        if not self._opened:  # type: ignore[attr-defined]
+        if not self._is_open:  # type: ignore[attr-defined]
             await drive_async(self._open(asyncio.get_running_loop()))
-            self._opened = True  # type: ignore[attr-defined]
+            self._is_open = True  # type: ignore[attr-defined]
         return self
 
     def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> Request:

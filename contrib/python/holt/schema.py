@@ -337,7 +337,8 @@ def _key_from_json(name: str, hint: Any) -> Any:
     hint = _bare(hint)
     if hint in (int, float):
         return hint(name)
-    for each in hint if isinstance(hint, type) and issubclass(hint, enum.Enum) else ():
+    members: Any = hint if isinstance(hint, type) and issubclass(hint, enum.Enum) else ()
+    for each in members:
         if _key_to_json(each) == name:
             return each
     return from_json(name, hint)
