@@ -36,7 +36,16 @@ static const Verb verbs[] = { VERBS(LIGHT, FULL) };
 /* Verbs that only holt itself calls. The help does not list them. */
 #ifdef HOLT_FULL
 #include "keeper/connect.h"
-static const Verb hidden[] = { { "keeper", keeper_main, NULL } };
+#include "methods/methods.h"
+
+static int run_keeper(int argc, char **argv) {
+        size_t count;
+        const RpcMethod *methods = session_methods(&count);
+
+        return keeper_main(argc, argv, methods, count);
+}
+
+static const Verb hidden[] = { { "keeper", run_keeper, NULL } };
 #else
 static const Verb hidden[] = { { "keeper", NULL, NULL } };
 #endif

@@ -6,7 +6,7 @@
 #include "cli/ask.h"
 #include "cli/exec-result.h"
 #include "cli/verbs.h"
-#include "keeper/methods.h"
+#include "methods/methods.h"
 
 /* --- ps --- */
 

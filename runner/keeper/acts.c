@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "keeper/methods.h"
 #include "store/unwritten.h"
 
 typedef struct Act {
@@ -24,24 +23,6 @@ static Act **act_find(Act **list, const RpcConnection *connection) {
         while (*list && (*list)->connection != connection)
                 list = &(*list)->next;
         return list;
-}
-
-static int act_check_name(const char *name, Error *reterr) {
-        bool taken = name[0] == '\0' || streq(name, "tool.call");
-        const RpcMethod *methods;
-        char quoted[160];
-        size_t count;
-        int r;
-
-        methods = session_methods(&count);
-        for (size_t i = 0; i < count; i++)
-                taken |= streq(name, methods[i].name);
-        if (!taken)
-                return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a valid name for an act",
-                      str_quote(name, quoted, sizeof(quoted)));
-        return error_cure(reterr, r,
-                          "Choose a name that is neither empty nor the name of a method.");
 }
 
 int acts_new(Store *store, Unwritten *unwritten, Acts **ret, Error *reterr) {
@@ -68,10 +49,10 @@ Acts *acts_free(Acts *all) {
 int act_begin(Acts *all, RpcConnection *connection, const char *name, const char *params,
               Error *reterr) {
         _cleanup_free_ Act *act = calloc(1, sizeof(*act));
-        int r = act ? act_check_name(name, reterr) : error_oom(reterr);
+        int r;
 
-        if (r < 0)
-                return r;
+        if (!act)
+                return error_oom(reterr);
         if (act_goes_on(all, connection)) {
                 (void)error_set(reterr, ERROR_BUSY, 0, "this connection has an open act already");
                 return error_cure(reterr, -EBUSY, "End it first: history.end.");

@@ -14,8 +14,7 @@ int acts_new(Store *store, Unwritten *unwritten, Acts **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 Acts *acts_free(Acts *all);
 
-/* Begins an act. name must not be a method's name, so that no row looks like a call. All arguments
- * are borrowed. Returns -EINVAL with an ERROR_USAGE, -EBUSY with an ERROR_BUSY if an act is open
+/* Begins an act. All arguments are borrowed. Returns -EBUSY with an ERROR_BUSY if an act is open
  * already, -ENOMEM, or an error of the store. */
 int act_begin(Acts *all, RpcConnection *connection, const char *name, const char *params,
               Error *reterr);

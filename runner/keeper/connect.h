@@ -3,9 +3,12 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
 #include "base/wait.h"
+
+struct RpcMethod;
 
 enum {
         KEEPER_READY_FD = 3,     /* Pipe for one byte when the keeper is ready, or for an Error. */
@@ -15,9 +18,9 @@ enum {
 /* In usec. A keeper that is not ready, or has not ended, by then is killed (end.c). */
 enum { KEEPER_START_TIME = HOLT_WAIT(20000000), KEEPER_END_TIME = HOLT_WAIT(10000000) };
 
-/* Runs the keeper. argv[1] is the session's name, and the fds are those above. Returns an exit
- * code. */
-int keeper_main(int argc, char **argv);
+/* Runs the keeper, which serves these methods; the data of their functions is the Keeper. argv[1]
+ * is the session's name, and the fds are those above. Returns an exit code. */
+int keeper_main(int argc, char **argv, const struct RpcMethod *methods, size_t methods_count);
 
 /* Connects to the keeper of session name, and starts one if none is live. Returns 0, or a negative
  * errno; if the keeper could not start, the error is the keeper's own. */

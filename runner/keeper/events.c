@@ -19,7 +19,6 @@
 #include "files/staged.h"
 #include "inside/interpreter.h"
 #include "keeper/acts.h"
-#include "keeper/methods.h"
 
 enum {
         FLUSH_TIME = 200000, /* Longest time for the last replies to leave, in usec. */
@@ -306,7 +305,7 @@ static const char *keeper_on_run_note(void *data, const char *params, const char
 }
 
 static void keeper_on_write_denials(void *data, const Process *process, JsonWriter *w) {
-        method_write_denials(data, process, w);
+        keeper_write_denials(data, process, w);
 }
 
 /* --- parts that report events --- */
@@ -416,15 +415,14 @@ int keeper_make_interpreters(Keeper *keeper, Error *reterr) {
 }
 
 int keeper_make_server(Keeper *keeper, Error *reterr) {
-        size_t count;
-        const RpcMethod *methods = session_methods(&count);
-        int fd, r = rpc_server_new(keeper->loop, methods, count, keeper, &keeper->server, reterr);
+        int fd, r = rpc_server_new(keeper->loop, keeper->methods, keeper->methods_count, keeper,
+                                   &keeper->server, reterr);
 
         if (r < 0)
                 return r;
         rpc_server_on_end(keeper->server, keeper_on_connection_end);
         rpc_server_on_room(keeper->server, keeper_on_room);
-        rpc_server_on_answer(keeper->server, method_note);
+        rpc_server_on_answer(keeper->server, keeper_note_answer);
         rpc_server_tell_commands(keeper->server);
         r = session_listen(keeper->plan.state.fd, &fd, reterr);
         return r < 0 ? r : rpc_server_listen(keeper->server, fd, getuid(), RPC_PEERS_PROVE, reterr);

@@ -161,7 +161,7 @@ static void keeper_detach(void) {
         (void)fcntl(KEEPER_DIRECTORY_FD, F_SETFD, FD_CLOEXEC);
 }
 
-int keeper_main(int argc, char **argv) {
+int keeper_main(int argc, char **argv, const RpcMethod *methods, size_t methods_count) {
         static Keeper keeper = { .lock_fd = FD_NONE,
                                  .signal_fd = FD_NONE,
                                  .owner_fd = FD_NONE,
@@ -177,6 +177,8 @@ int keeper_main(int argc, char **argv) {
                 return error_exit_code(&error);
         }
         (void)strcpy(keeper.name, argv[1]);
+        keeper.methods = methods;
+        keeper.methods_count = methods_count;
         keeper_detach();
         keeper_end_within(KEEPER_START_TIME);
         keeper.started_ms = time_epoch_ms();

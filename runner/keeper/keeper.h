@@ -5,7 +5,8 @@
  * there, the client starts a keeper (keeper_connect()), a process outside the client's login
  * session and environment. The keeper takes the session's lock, so that no second keeper can exist.
  * It makes the sandbox, confines itself, and serves JSON-RPC (rpc/server.h) by the table of
- * methods.c, from one loop. Only long work on files uses threads (files/work.h, receive.h).
+ * methods that it is given, from one loop. Only long work on files uses threads (files/work.h,
+ * receive.h).
  *
  * The keeper ends on request, after the session's idle time without use, when the session's
  * directory is removed, or with its sandbox. The sandbox always ends with its keeper
@@ -63,6 +64,8 @@ typedef struct Keeper {
         Files *files;
         Works *works; /* Long calls about files. */
         Loop *loop;
+        const RpcMethod *methods;
+        size_t methods_count;
         RpcServer *server;
         Processes *processes;
         struct Interpreters *interpreters;
@@ -146,6 +149,13 @@ void keeper_fail_waiters(Keeper *keeper, const Error *error);
 void keeper_take_last_answers(Keeper *keeper);
 void keeper_send_last_answers(Keeper *keeper);
 
+/* --- the end of a command or a run, in replies (outcome.c) --- */
+
+/* Writes the denials in the session while the process ran, or since denied_before was set. */
+void keeper_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w);
+/* Writes the members of a process that has settled. */
+void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);
+
 /* --- history and audit (notes.c) --- */
 
 /* Handler of the note timer: adds commands that still run to the history. */
@@ -155,6 +165,9 @@ void keeper_note_end(Keeper *keeper, Process *process);
 /* Adds a call that has ended. Returns NULL, or the reason why it is not in the history yet. */
 const char *keeper_note_call(Keeper *keeper, const char *method, const char *params,
                              const char *result, uint64_t started_ms);
+/* Adds a finished call about files or mounts to the history, unless it is part of an act. data is
+ * the Keeper. Meant for rpc_server_on_answer(). */
+void keeper_note_answer(RpcCall *call, const Error *error, void *data);
 /* Audits the calls refused since the last time. settled is the process whose command has just
  * ended, or NULL. */
 void keeper_audit_denials(Keeper *keeper, const Process *settled);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/time.h"
+#include "keeper/acts.h"
 #include "keeper/keeper.h"
 #include "sandbox/result.h"
 #include "store/unwritten.h"
@@ -45,6 +46,39 @@ const char *keeper_note_call(Keeper *keeper, const char *method, const char *par
                                    .ended_ms = time_epoch_ms() };
 
         return unwritten_record(keeper->unwritten, &row);
+}
+
+static void note_write_answer(JsonWriter *w, const Error *error) {
+        json_write_object(w, NULL);
+        json_write_bool(w, "success", !error);
+        if (error) {
+                json_write_string(w, "kind", error_kind_name(error->kind));
+                json_write_string(w, "errno",
+                                  error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
+                json_write_string(w, "error", error->text);
+        }
+        json_write_end(w);
+}
+
+void keeper_note_answer(RpcCall *call, const Error *error, void *data) {
+        static const char *const areas[] = { "files.", "mount." };
+        const char *name = rpc_call_method(call)->name;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_free_ char *params = NULL;
+        Keeper *keeper = data;
+
+        if (!str_starts(name, areas[0]) && !str_starts(name, areas[1]))
+                return keeper_touched(keeper, false);
+        keeper_touched(keeper, true);
+        keeper->used_at = time_now_usec();
+        if (act_goes_on(keeper->acts, rpc_call_connection(call)))
+                return;
+        params = rpc_params_text(call);
+        note_write_answer(&w, error);
+        if (!params || json_write_finish(&w) < 0)
+                return;
+        w.data[w.length - 1] = '\0'; /* Removes the newline. */
+        (void)keeper_note_call(keeper, name, params, w.data, rpc_call_started_ms(call));
 }
 
 static void end_history(Keeper *keeper, Process *process) {

@@ -12,7 +12,7 @@
 
 #include "base/time.h"
 #include "base/list.h"
-#include "keeper/methods.h"
+#include "keeper/keeper.h"
 
 static void drop_waiter(Waiter *waiter) {
         (void)list_remove(&waiter->keeper->waiters, waiter);
@@ -48,7 +48,7 @@ static void answer_end(const Waiter *waiter) {
                 rpc_fail(waiter->call, &waiter->process->error);
                 return;
         }
-        method_write_result(waiter->keeper, waiter->process, waiter->what,
+        keeper_write_result(waiter->keeper, waiter->process, waiter->what,
                             rpc_result(waiter->call));
         rpc_reply(waiter->call);
 }
@@ -69,7 +69,7 @@ static void answer_start(const Waiter *waiter, int master_fd) {
                 json_write_null(w, "timeout_us");
         if (waiter->process->settled) {
                 json_write_object(w, "ended");
-                method_write_result(waiter->keeper, waiter->process, WAIT_END, w);
+                keeper_write_result(waiter->keeper, waiter->process, WAIT_END, w);
                 json_write_end(w);
         }
         rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);

@@ -7,7 +7,7 @@
 
 #include "base/list.h"
 #include "keeper/connect.h"
-#include "keeper/methods.h"
+#include "methods/methods.h"
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
 

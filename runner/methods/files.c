@@ -7,7 +7,7 @@
 #include "base/path-text.h"
 #include "files/receive.h"
 #include "files/staged.h"
-#include "keeper/methods.h"
+#include "methods/area.h"
 
 enum { LIMIT_DEFAULT = 1000 };
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of methods, by area. The data of every function is the Keeper. */
+/* For the files of methods: their tables, and the shapes and functions that several of them use. */
 #pragma once
 
 #include "keeper/keeper.h"
-
-/* Returns all rows. */
-const RpcMethod *session_methods(size_t *ret_count);
+#include "methods/methods.h"
 
 typedef struct MethodArea {
         const RpcMethod *methods;
@@ -22,7 +20,7 @@ extern const char *const method_causes[]; /* Names of causes, up to NULL. */
 extern const char *const method_keeps[];
 
 /* End of a command or a run, from the members that all have to a command's whole result.
- * method_write_result() writes them. */
+ * keeper_write_result() writes them. */
 extern const RpcShape method_usage, method_outcome, method_ended, method_result;
 
 /* Part of a file, written by method_answer_content(), and an fd of it, by method_answer_fd(). */
@@ -84,12 +82,6 @@ enum {
  * - A method that starts code takes the parameter tools: method_take_grant().
  * - If it only reads the database, it uses store/rows.h, as verbs do for a session at rest. */
 
-/* --- the history --- */
-
-/* Adds a finished call of the areas files and mount to the history, unless it is part of an act.
- * Meant for rpc_server_on_answer(). */
-void method_note(RpcCall *call, const Error *error, void *data);
-
 /* --- shared by files and mount --- */
 
 /* Bytes that a reply lists at most, so that it fits into one line. */
@@ -111,9 +103,6 @@ int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Erro
  * not list some directory. */
 void method_write_next(JsonWriter *w, const char *key, const FilesWork *work);
 
-/* Returns the i-th name that process.signal accepts, without SIG, or NULL past the last. */
-const char *method_signal_name(size_t i);
-
 /* Reads the parameters timeout_ms, output_max and keep, limited by the policy. */
 void method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
                         size_t *ret_kept, bool *ret_keep_tail);
@@ -123,7 +112,3 @@ WaitFor method_wait_for_end(const RpcCall *call, bool output);
 /* Makes a grant of the tools that the parameter tools allows. The caller ends it with
  * grant_end(). */
 int method_take_grant(const Keeper *keeper, const RpcCall *call, struct Grant **ret, Error *error);
-/* Writes the denials in the session while the process ran, or since denied_before was set. */
-void method_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w);
-/* Writes the members of a process that has settled. */
-void method_write_result(Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);

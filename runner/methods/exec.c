@@ -6,7 +6,7 @@
 #include "base/paths.h"
 #include "inside/bridge.h"
 #include "inside/tools.h"
-#include "keeper/methods.h"
+#include "methods/area.h"
 #include "sandbox/stdio-files.h"
 #include "streams/stdio.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one table of methods, used by the command line, `holt serve`, the SDKs and adapters. Its rows
  * are beside their functions, one file for each area. */
-#include "keeper/methods.h"
+#include "methods/area.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "base/paths.h"
 #include "inside/interpreter.h"
 #include "inside/tools.h"
-#include "keeper/methods.h"
+#include "methods/area.h"
 
 /* The file is in the session's root, so it survives a stop. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "keeper/acts.h"
-#include "keeper/methods.h"
+#include "methods/area.h"
 #include "sandbox/result.h"
 #include "session/tier.h"
 #include "store/rows.h"
@@ -30,41 +30,6 @@ static int method_session_stop(RpcCall *call, void *data, Error *error) {
         if (r == 0)
                 keeper_stop(data);
         return r;
-}
-
-/* --- automatic rows of the history --- */
-
-static void write_noted(JsonWriter *w, const Error *error) {
-        json_write_object(w, NULL);
-        json_write_bool(w, "success", !error);
-        if (error) {
-                json_write_string(w, "kind", error_kind_name(error->kind));
-                json_write_string(w, "errno",
-                                  error->errnum > 0 ? error_errno_name(error->errnum) : NULL);
-                json_write_string(w, "error", error->text);
-        }
-        json_write_end(w);
-}
-
-void method_note(RpcCall *call, const Error *error, void *data) {
-        static const char *const areas[] = { "files.", "mount." };
-        const char *name = rpc_call_method(call)->name;
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        _cleanup_free_ char *params = NULL;
-        Keeper *keeper = data;
-
-        if (!str_starts(name, areas[0]) && !str_starts(name, areas[1]))
-                return keeper_touched(keeper, false);
-        keeper_touched(keeper, true);
-        keeper->used_at = time_now_usec();
-        if (act_goes_on(keeper->acts, rpc_call_connection(call)))
-                return;
-        params = rpc_params_text(call);
-        write_noted(&w, error);
-        if (!params || json_write_finish(&w) < 0)
-                return;
-        w.data[w.length - 1] = '\0'; /* Removes the newline. */
-        (void)keeper_note_call(keeper, name, params, w.data, rpc_call_started_ms(call));
 }
 
 /* --- kv, history, audit --- */
@@ -136,13 +101,32 @@ static int method_history_list(RpcCall *call, void *data, Error *error) {
         return data_method_reply(call, r, error);
 }
 
+/* An act must not have the name of a method, or its row would look like a call. */
+static int act_check_name(const char *name, Error *reterr) {
+        bool taken = name[0] == '\0' || streq(name, "tool.call");
+        size_t count;
+        const RpcMethod *methods = session_methods(&count);
+        char quoted[160];
+        int r;
+
+        for (size_t i = 0; i < count; i++)
+                taken |= streq(name, methods[i].name);
+        if (!taken)
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a valid name for an act",
+                      str_quote(name, quoted, sizeof(quoted)));
+        return error_cure(reterr, r,
+                          "Choose a name that is neither empty nor the name of a method.");
+}
+
 static int method_history_begin(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *params = rpc_params_text(call);
+        const char *name = rpc_string(call, "name");
         const Keeper *keeper = data;
-        int r = params ? act_begin(keeper->acts, rpc_call_connection(call),
-                                   rpc_string(call, "name"), params, error)
-                       : error_oom(error);
+        int r = params ? act_check_name(name, error) : error_oom(error);
 
+        if (r == 0)
+                r = act_begin(keeper->acts, rpc_call_connection(call), name, params, error);
         return r < 0 ? r : reply_nothing(call);
 }
 

@@ -9,7 +9,7 @@
 #include "base/path-text.h"
 #include "files/mime.h"
 #include "files/receive.h"
-#include "keeper/methods.h"
+#include "methods/area.h"
 
 #define MOUNT "/mnt/files"
 

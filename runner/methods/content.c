@@ -7,7 +7,7 @@
 #include "base/path-text.h"
 #include "base/utf8.h"
 #include "files/path.h"
-#include "keeper/methods.h"
+#include "methods/area.h"
 
 /* --- requests --- */
 

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "keeper/methods.h"
+#include "methods/area.h"
 #include "sandbox/result.h"
 
 /* --- reading --- */

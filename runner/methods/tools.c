@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods by which clients offer tools to code inside. */
 #include "inside/tools.h"
-#include "keeper/methods.h"
+#include "methods/area.h"
 
 static int method_tools_register(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the end of a command or a run into replies, in the shapes of methods/outcome.c. */
+#include <signal.h>
+
+#include "keeper/keeper.h"
+#include "process/report.h"
+#include "sandbox/result.h"
+#include "store/unwritten.h"
+
+void keeper_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w) {
+        const Denials *before = &process->denied_before;
+
+        json_write_array(w, "denials");
+        for (unsigned i = 0; i < keeper->denials.count; i++) {
+                const Denial *denial = &keeper->denials.items[i];
+                uint64_t count = denial->count - (i < before->count ? before->items[i].count : 0);
+                const char *why_not;
+
+                if (count == 0)
+                        continue;
+                why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers, denial);
+                json_write_object(w, NULL);
+                result_write_denial(w, denial, count, why_not);
+                json_write_end(w);
+        }
+        if (process->outcome.signal == SIGSYS)
+                result_write_foreign(w);
+        json_write_end(w);
+}
+
+void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what,
+                         JsonWriter *w) {
+        const Outcome *out = &process->outcome;
+
+        json_write_string(w, "id", process->id);
+        json_write_string(w, "cause", cause_name(out->cause));
+        json_write_int(w, "exit_code", out->exit_code);
+        if (out->signal)
+                json_write_int(w, "signal", out->signal);
+        else
+                json_write_null(w, "signal");
+        result_write_usage(w, &out->usage, NULL);
+        if (process->timeout)
+                json_write_uint(w, "timeout_us", process->timeout);
+        else
+                json_write_null(w, "timeout_us");
+        json_write_uint(w, "stdout_bytes", process->output.streams[0].bytes);
+        json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
+        json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
+        json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
+        keeper_write_denials(keeper, process, w);
+        process_write_set_aside(process, w);
+        if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
+                json_write_string(w, "unrecorded", process->unrecorded);
+        if (what < WAIT_END_TEXT)
+                return;
+        process_write_output(process, 0, "stdout", what == WAIT_END_BASE64, w);
+        process_write_output(process, 1, "stderr", what == WAIT_END_BASE64, w);
+}
