@@ -535,14 +535,20 @@ class Connection:
             self._leave(request)
 
     def _on_readable(self, loop: asyncio.AbstractEventLoop) -> None:
+        only = None
         with self._lock:
             if self._reader is None:
                 self._reader = loop
+            if len(self._waiting) == 1 and not self._arrived:
+                (only,) = self._waiting.values()
         if self._reader is not loop:
             return  # the current reader takes it
         try:
             if self._arrived or self._receive(_NO_WAIT):
-                self._work_off()
+                if only and self._take_own(only):
+                    only.wake()  # a thread may wait for it
+                else:
+                    self._work_off()
         finally:
             self._leave(loop)
             if self.ended:

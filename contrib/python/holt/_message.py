@@ -56,13 +56,13 @@ _PLAIN = (str, bool, type(None))
 def _check(value: Any, what: str, depth: int) -> None:
     """Raises UsageError for a value that json.dumps() accepts and strict JSON does not. The server could not parse it,
     and its error could not name the request."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{what}: JSON has no number {value}")
-    if isinstance(value, int) and abs(value) > INTEGER_MAX:
-        raise UsageError(
-            f"{what}: an integer is past 2^53 - 1, where numbers of JSON lose digits", hint="Pass it as text."
-        )
     if not isinstance(value, (dict, list, tuple)):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"{what}: JSON has no number {value}")
+        if isinstance(value, int) and abs(value) > INTEGER_MAX:
+            raise UsageError(
+                f"{what}: an integer is past 2^53 - 1, where numbers of JSON lose digits", hint="Pass it as text."
+            )
         return
     if depth > DEPTH_MAX:
         raise UsageError(f"{what}: objects and lists are nested more than {DEPTH_MAX} deep")

@@ -99,11 +99,13 @@ class Request:
 
     def copy_to(self, future: Any) -> None:
         """Gives a future the outcome of this request, unless the future has one."""
-        with contextlib.suppress(InvalidStateError, asyncio.InvalidStateError):
+        try:
             if self._error is not None:
                 future.set_exception(self._error)
             else:
                 future.set_result(self._value)
+        except (InvalidStateError, asyncio.InvalidStateError):
+            pass
 
     def in_loop(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Any]":
         """Returns a future of the running event loop for the same reply. The loop itself reads the reply."""
@@ -138,5 +140,8 @@ class Request:
 
     def _call_back(self) -> None:
         while self._callbacks:
-            with contextlib.suppress(IndexError):  # another thread has taken it
-                self._callbacks.pop()(self)
+            try:
+                callback = self._callbacks.pop()
+            except IndexError:  # another thread has taken it
+                return
+            callback(self)

@@ -121,3 +121,9 @@ def test_a_schema_with_an_unknown_type_is_noticed() -> None:
     assert fits(Optional[str], {"type": ["string", "null"]}, False)
     assert not fits(int, {"type": "string"}, False)
     assert not fits(Tuple[str, ...], {"type": "array", "items": {"type": "integer"}}, False)
+
+
+@pytest.mark.parametrize("method, made", [("exec", result_of), ("python.run", python_result_of)])
+def test_a_result_is_made_with_all_fields_of_its_class(method: str, made: Any, document: Dict[str, Any]) -> None:
+    result = made(example_of(document, method))
+    assert list(vars(result)) == [each.name for each in dataclasses.fields(result)]
