@@ -195,12 +195,10 @@ int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *r
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         char path[PATH_MAX];
         Store *store = NULL;
-        int r = path_of_fd(dir_fd, path);
+        int r = session_path(dir_fd, path, reterr);
 
-        if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r,
-                                 "cannot find the path of the session's directory");
-        r = settings_open_store(dir_fd, STORE_READ, &store, reterr);
+        if (r == 0)
+                r = settings_open_store(dir_fd, STORE_READ, &store, reterr);
         json_write_object(&w, NULL);
         if (r == 0)
                 r = fn(store, path, data, &w, reterr);

@@ -9,7 +9,6 @@
 #include "cli/show.h"
 #include "cli/verbs.h"
 #include "session/directory.h"
-#include "session/settings.h"
 #include "session/sources.h"
 
 typedef struct LsOptions {
@@ -32,21 +31,17 @@ static int write_session(Store *store, const char *path, const void *data, JsonW
                          Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
         const ShownSession *session = data;
-        LaunchPlan plan;
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
         int r = settings_read(store, &settings, reterr);
 
         if (r == 0)
-                r = settings_plan(&settings, path, &plan, reterr);
+                r = sources_plan(&settings, store, path, &plan, reterr);
         if (r < 0)
                 return r;
-        r = sources_read(store, path, &plan, reterr);
-        if (r == 0) {
-                json_write_string(w, "name", session->name);
-                json_write_string(w, "state", session->state);
-                settings_write_facts(&settings, &plan, w);
-        }
-        plan_clear(&plan);
-        return r;
+        json_write_string(w, "name", session->name);
+        json_write_string(w, "state", session->state);
+        settings_write_facts(&settings, &plan, w);
+        return 0;
 }
 
 /* --- show --- */

@@ -16,7 +16,6 @@
 #include "reach/reach.h"
 #include "sandbox/prepare.h"
 #include "session/directory.h"
-#include "session/settings.h"
 #include "session/sources.h"
 
 /* The caller's variables that a tool gets, besides PATH. */
@@ -178,17 +177,10 @@ static int tool_command_read_plan(const char *session, LaunchPlan *ret, Error *r
         _cleanup_(settings_clear) Settings settings = { 0 };
         _cleanup_close_ int dir_fd = FD_NONE;
         char path[PATH_MAX];
-        Store *store = NULL;
         int r = session_open(session, &dir_fd, path, reterr);
 
-        if (r < 0)
-                return r;
-        r = settings_open(dir_fd, STORE_READ, &store, &settings, reterr);
         if (r == 0)
-                r = settings_plan(&settings, path, ret, reterr);
-        if (r == 0)
-                r = sources_read(store, path, ret, reterr);
-        store_free(store);
+                r = sources_open(dir_fd, path, STORE_READ, &settings, ret, reterr);
         /* A live session has the files that were at these paths when it started. */
         return r < 0 ? r : prepare_try_mounts(ret, reterr);
 }

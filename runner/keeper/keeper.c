@@ -29,19 +29,13 @@
 
 static int keeper_make_plan(Keeper *keeper, Error *reterr) {
         char path[PATH_MAX];
-        Store *store = NULL;
-        int r = path_of_fd(KEEPER_DIRECTORY_FD, path);
+        int r = session_path(KEEPER_DIRECTORY_FD, path, reterr);
 
-        if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r,
-                                 "cannot find the path of the session's directory");
-        r = settings_open(KEEPER_DIRECTORY_FD, STORE_WRITE, &store, &keeper->settings, reterr);
         if (r == 0)
-                r = settings_plan(&keeper->settings, path, &keeper->plan, reterr);
+                r = sources_open(KEEPER_DIRECTORY_FD, path, STORE_WRITE, &keeper->settings,
+                                 &keeper->plan, reterr);
         if (r == 0)
-                r = sources_read(store, path, &keeper->plan, reterr);
-        store_free(store);
-        sources_pin_own(path, &keeper->plan);
+                sources_pin_own(path, &keeper->plan);
         return r;
 }
 

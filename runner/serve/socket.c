@@ -15,8 +15,7 @@
 #include "policy/plan.h"
 #include "reach/reach.h"
 #include "session/directory.h"
-#include "session/settings.h"
-#include "store/store.h"
+#include "session/sources.h"
 
 /* --- listening --- */
 
@@ -161,15 +160,9 @@ typedef struct Writers {
 static int serve_socket_read_plan(int dir_fd, LaunchPlan *ret, Error *reterr) {
         _cleanup_(settings_clear) Settings settings = { 0 };
         char path[PATH_MAX];
-        Store *store = NULL;
-        int r = path_of_fd(dir_fd, path);
+        int r = session_path(dir_fd, path, reterr);
 
-        if (r < 0)
-                return error_set(reterr, ERROR_SETUP, -r,
-                                 "cannot find the path of the session's directory");
-        r = settings_open(dir_fd, STORE_READ, &store, &settings, reterr);
-        store_free(store);
-        return r < 0 ? r : settings_plan(&settings, path, ret, reterr);
+        return r < 0 ? r : sources_open(dir_fd, path, STORE_READ, &settings, ret, reterr);
 }
 
 static int refuse_writer(const Writers *writers, const char *name, const Reached *reached) {

@@ -236,6 +236,14 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
         return 0;
 }
 
+int session_path(int dir_fd, char ret[PATH_MAX], Error *reterr) {
+        const int r = path_of_fd(dir_fd, ret);
+
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r,
+                                 "cannot find the path of the session's directory")
+                     : 0;
+}
+
 static int directory_refuse_existing(const char *name, Error *reterr) {
         (void)error_set(reterr, ERROR_EXISTS, 0, "session \"%s\" already exists", name);
         return error_cure(reterr, -EEXIST, "Use it, choose another name, or remove it: holt rm %s",

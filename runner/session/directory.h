@@ -39,6 +39,8 @@ extern const char session_none_cure[];
  * "holt/sessions" above it must pass private_check(). ret_path may be NULL. Returns -ENOENT with an
  * ERROR_MISSING that names the most similar session. */
 int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *reterr);
+/* Finds the kernel's own path of a session's directory. Returns 0 or a negative errno. */
+int session_path(int dir_fd, char ret[PATH_MAX], Error *reterr);
 
 /* Creates a session. Its directory has another name first, so that nobody sees half a session;
  * session_publish() renames it. Errors are -EEXIST with an ERROR_EXISTS, and -ENOSPC with an

@@ -247,36 +247,28 @@ static int add_sources(const LaunchPlan *plan, StrList *list) {
         return r;
 }
 
-/* A source's path in the policy may differ from its path in the record. */
-static int list_sources(const Settings *settings, Store *store, const char *path,
-                        StrList *ret_given, StrList *ret_recorded, Error *reterr) {
+/* Lists the sources with their paths in the policy, which may differ from the recorded ones. */
+static int list_given(const Settings *settings, const char *path, StrList *ret, Error *reterr) {
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
         int r = settings_plan(settings, path, &plan, reterr);
 
-        if (r < 0)
-                return r;
-        if (add_sources(&plan, ret_given) < 0)
-                return error_oom(reterr);
-        r = sources_read(store, path, &plan, reterr);
-        if (r < 0)
-                return r;
-        return add_sources(&plan, ret_recorded) < 0 ? error_oom(reterr) : 0;
+        return r == 0 && add_sources(&plan, ret) < 0 ? error_oom(reterr) : r;
 }
 
 int session_compare(const char *name, const SessionSpec *spec, Error *reterr) {
         _cleanup_(settings_clear) Settings there = { 0 };
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
         _cleanup_(strlist_clear) StrList given = { 0 }, recorded = { 0 };
         const Comparison c = { name, &spec->settings, &there, &given, &recorded, reterr };
         _cleanup_close_ int dir_fd = FD_NONE;
         char path[PATH_MAX];
-        Store *store = NULL;
         int r = session_open(name, &dir_fd, path, reterr);
 
+        if (r == 0)
+                r = sources_open(dir_fd, path, STORE_READ, &there, &plan, reterr);
+        if (r == 0)
+                r = list_given(&there, path, &given, reterr);
         if (r < 0)
                 return r;
-        r = settings_open(dir_fd, STORE_READ, &store, &there, reterr);
-        if (r == 0)
-                r = list_sources(&there, store, path, &given, &recorded, reterr);
-        store_free(store);
-        return r < 0 ? r : compare_compare(&c, spec);
+        return add_sources(&plan, &recorded) < 0 ? error_oom(reterr) : compare_compare(&c, spec);
 }

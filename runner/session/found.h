@@ -8,5 +8,5 @@
  * widen the policy (read_write, syscalls.allow) must not have more items than spec has.
  *
  * Returns 0; -EEXIST with an ERROR_EXISTS that names the difference; or a negative errno of
- * session_open(), store_open() or settings_read(). */
+ * session_open() or sources_open(). */
 int session_compare(const char *name, const SessionSpec *spec, Error *reterr);

@@ -120,12 +120,9 @@ static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *rete
  * rather than at the first use. */
 static int make_try_plan(Settings *settings, const char *path, Store *store, StrList *warnings,
                          Error *reterr) {
-        LaunchPlan plan;
-        int r = settings_plan(settings, path, &plan, reterr);
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+        int r = sources_plan(settings, store, path, &plan, reterr);
 
-        if (r < 0)
-                return r;
-        r = sources_read(store, path, &plan, reterr);
         if (r == 0)
                 r = prepare_try_mounts(&plan, reterr);
         if (r == 0)
@@ -136,7 +133,6 @@ static int make_try_plan(Settings *settings, const char *path, Store *store, Str
                         r = make_protect_inputs(settings, &plan, reterr);
                 prepare_close_mounts(&plan);
         }
-        plan_clear(&plan);
         return r;
 }
 

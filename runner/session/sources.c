@@ -11,7 +11,6 @@
 #include "base/time.h"
 #include "sandbox/prepare.h"
 #include "session/directory.h"
-#include "session/settings.h"
 
 /* Prefix of keys in the store's meta table; the target follows it. The value is IDENTITY PARENT
  * PATH. PARENT identifies the directory that has a file, or is "-". */
@@ -69,7 +68,7 @@ static int read_one(Store *store, PlanMount *mount, Error *reterr) {
         return r == 0 && text ? sources_parse(text, mount, reterr) : r;
 }
 
-int sources_read(Store *store, const char *path, LaunchPlan *plan, Error *reterr) {
+static int sources_read(Store *store, const char *path, LaunchPlan *plan, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
@@ -77,6 +76,31 @@ int sources_read(Store *store, const char *path, LaunchPlan *plan, Error *reterr
                         r = read_one(store, &plan->mounts[i], reterr);
         return r == 0 && needs_record(&plan->rootfs, path) ? read_one(store, &plan->rootfs, reterr)
                                                            : r;
+}
+
+int sources_plan(const Settings *settings, Store *store, const char *path, LaunchPlan *ret,
+                 Error *reterr) {
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+        int r = settings_plan(settings, path, &plan, reterr);
+
+        if (r == 0)
+                r = sources_read(store, path, &plan, reterr);
+        if (r < 0)
+                return r;
+        *ret = plan;
+        plan = (LaunchPlan){ 0 };
+        return 0;
+}
+
+int sources_open(int dir_fd, const char *path, StoreMode mode, Settings *ret_settings,
+                 LaunchPlan *ret, Error *reterr) {
+        Store *store = NULL;
+        int r = settings_open(dir_fd, mode, &store, ret_settings, reterr);
+
+        if (r == 0)
+                r = sources_plan(ret_settings, store, path, ret, reterr);
+        store_free(store);
+        return r;
 }
 
 void sources_pin_own(const char *path, LaunchPlan *plan) {
@@ -152,12 +176,9 @@ static int sources_tell(Store *store, const LaunchPlan *plan, JsonWriter *w, Err
         return r;
 }
 
-static int sources_rebind_plan(Store *store, const char *path, LaunchPlan *plan, JsonWriter *w,
-                               Error *reterr) {
-        int r = sources_read(store, path, plan, reterr);
+static int sources_rebind_plan(Store *store, LaunchPlan *plan, JsonWriter *w, Error *reterr) {
+        int r;
 
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < plan->mounts_count; i++)
                 sources_forget(&plan->mounts[i]);
         sources_forget(&plan->rootfs);
@@ -185,9 +206,9 @@ int sources_rebind(const char *session, JsonWriter *w, Error *reterr) {
                 return r;
         r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
         if (r == 0)
-                r = settings_plan(&settings, path, &plan, reterr);
+                r = sources_plan(&settings, store, path, &plan, reterr);
         if (r == 0)
-                r = sources_rebind_plan(store, path, &plan, w, reterr);
+                r = sources_rebind_plan(store, &plan, w, reterr);
         store_free(store);
         return r;
 }

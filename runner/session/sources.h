@@ -4,16 +4,20 @@
 #pragma once
 
 #include "base/json-write.h"
-#include "policy/plan.h"
-#include "store/store.h"
+#include "session/settings.h"
 
-/* Adds the records to plan, which settings_plan() made for the session whose directory is path.
- * Each recorded path replaces the one in the policy. A source without a record is new or from an
- * older holt; it gets one when it is opened. Sources in the session's own directory need none.
- * Returns 0, a negative errno of store_meta_get(), or -EINVAL with an ERROR_DATA for a record that
- * holt has not written. */
-int sources_read(Store *store, const char *path, LaunchPlan *plan, Error *reterr);
-/* Stores the records that have changed since sources_read(). The sources must be open. Returns 0 or
+/* Makes the plan of the session whose directory is path, with these records. Each recorded path
+ * replaces the one in the policy. A source without a record is new or from an older holt; it gets
+ * one when it is opened. Sources in the session's own directory need none. The caller clears *ret.
+ * Returns 0; a negative errno of settings_plan() or store_meta_get(); or -EINVAL with an ERROR_DATA
+ * for a record that holt has not written. */
+int sources_plan(const Settings *settings, Store *store, const char *path, LaunchPlan *ret,
+                 Error *reterr);
+/* Does the same for the session whose directory, path, is open as dir_fd. Reads the settings into
+ * ret_settings (zeroed), which the caller clears even on failure. */
+int sources_open(int dir_fd, const char *path, StoreMode mode, Settings *ret_settings,
+                 LaunchPlan *ret, Error *reterr);
+/* Stores the records that have changed since sources_plan(). The sources must be open. Returns 0 or
  * a negative errno of store_meta_set(). */
 int sources_write(Store *store, const LaunchPlan *plan, Error *reterr);
 

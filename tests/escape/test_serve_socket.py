@@ -117,6 +117,20 @@ def test_a_server_where_a_live_session_writes(option: str, serve: Serve, session
 
 
 @USER_AND_ROOT
+def test_a_server_where_a_symlink_of_a_live_session_led(sessions: Sessions, workspace: Path, place: Path) -> None:
+    """The session keeps the directory that it has recorded, wherever the symlink leads now."""
+    link = place / "link"
+    link.symlink_to(workspace)
+    session = sessions.create("dev", "--workspace", "none", "--rw", f"{link}:/x")
+    session.exec("true").ok()
+    (place / "other").mkdir()
+    link.unlink()
+    link.symlink_to(place / "other")
+    refused = sessions(["serve", "--socket", "s.sock"], cwd=workspace)
+    assert '--socket s.sock: session "dev" is live, and its commands could replace the socket' in refused.refusal()
+
+
+@USER_AND_ROOT
 def test_a_server_where_a_live_session_only_reads(serve: Serve, sessions: Sessions, workspace: Path) -> None:
     session = sessions.create("dev", "--workspace", str(workspace), "--workspace-mode", "ro")
     session.exec("true").ok()
