@@ -60,22 +60,31 @@ int answer_kv_keys(Store *store, const char *prefix, const char *after, uint64_t
 
 /* --- history and audit --- */
 
-static void write_next(JsonWriter *w, const Listing *listing, uint64_t limit) {
-        json_write_end(w);
+static Listing rows_begin(JsonWriter *w) {
+        json_write_array(w, "rows");
+        return (Listing){ .writer = w };
+}
+
+static void rows_end(const Listing *listing, uint64_t limit) {
+        json_write_end(listing->writer);
         if (listing->count == limit && limit > 0)
-                json_write_uint(w, "next", listing->last);
+                json_write_uint(listing->writer, "next", listing->last);
         else
-                json_write_null(w, "next");
+                json_write_null(listing->writer, "next");
+}
+
+/* Begins the object of a row, which the caller ends. */
+static JsonWriter *rows_add(Listing *listing, uint64_t id) {
+        listing->count++;
+        listing->last = id;
+        json_write_object(listing->writer, NULL);
+        json_write_uint(listing->writer, "id", id);
+        return listing->writer;
 }
 
 static int add_history(void *data, const StoreHistory *row) {
-        Listing *listing = data;
-        JsonWriter *w = listing->writer;
+        JsonWriter *w = rows_add(data, row->id);
 
-        listing->count++;
-        listing->last = row->id;
-        json_write_object(w, NULL);
-        json_write_uint(w, "id", row->id);
         json_write_string(w, "name", row->name);
         json_write_uint(w, "started_ms", row->started_ms);
         if (row->ended_ms)
@@ -90,23 +99,16 @@ static int add_history(void *data, const StoreHistory *row) {
 
 int answer_history(Store *store, uint64_t before, const char *name, uint64_t limit, JsonWriter *w,
                    Error *reterr) {
-        Listing listing = { .writer = w };
-        int r;
+        Listing listing = rows_begin(w);
+        int r = store_history_list(store, before, name, limit, add_history, &listing, reterr);
 
-        json_write_array(w, "rows");
-        r = store_history_list(store, before, name, limit, add_history, &listing, reterr);
-        write_next(w, &listing, limit);
+        rows_end(&listing, limit);
         return r;
 }
 
 static int add_audit(void *data, const StoreAudit *row) {
-        Listing *listing = data;
-        JsonWriter *w = listing->writer;
+        JsonWriter *w = rows_add(data, row->id);
 
-        listing->count++;
-        listing->last = row->id;
-        json_write_object(w, NULL);
-        json_write_uint(w, "id", row->id);
         json_write_uint(w, "at_ms", row->at_ms);
         json_write_string(w, "kind", row->kind);
         json_write_string(w, "detail", row->detail);
@@ -116,11 +118,9 @@ static int add_audit(void *data, const StoreAudit *row) {
 
 int answer_audit(Store *store, uint64_t before, const char *kind, uint64_t limit, JsonWriter *w,
                  Error *reterr) {
-        Listing listing = { .writer = w };
-        int r;
+        Listing listing = rows_begin(w);
+        int r = store_audit_list(store, before, kind, limit, add_audit, &listing, reterr);
 
-        json_write_array(w, "rows");
-        r = store_audit_list(store, before, kind, limit, add_audit, &listing, reterr);
-        write_next(w, &listing, limit);
+        rows_end(&listing, limit);
         return r;
 }
