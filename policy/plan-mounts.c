@@ -146,7 +146,9 @@ static int add_wheels(LaunchPlan *plan, const Policy *policy, const PlanContext 
                        : 0;
 }
 
-static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+static int add_private(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                       Error *reterr) {
+        (void)context;
         for (size_t i = 0; i < policy->tmpfs.count; i++) {
                 const char *target = policy->tmpfs.items[i];
                 int r = plan_add_mount(plan, PLAN_PRIVATE, 0, NULL, path_join("/", target),
@@ -159,7 +161,9 @@ static int add_private(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         return 0;
 }
 
-static int add_hidden(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+static int add_hidden(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                      Error *reterr) {
+        (void)context;
         for (size_t i = 0; i < policy->hide.count; i++) {
                 const char *path = policy->hide.items[i];
                 int r = plan_add_mount(
@@ -307,7 +311,10 @@ static bool below_private(const LaunchPlan *plan, const char *path) {
 
 /* Sorts parents before children, and decides for each target whether and where it must be created.
  */
-static int order_mounts(LaunchPlan *plan, Error *reterr) {
+static int order_mounts(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                        Error *reterr) {
+        (void)policy;
+        (void)context;
         qsort(plan->mounts, plan->mounts_count, sizeof(*plan->mounts), compare_targets);
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 PlanMount *mount = &plan->mounts[i];
@@ -371,9 +378,11 @@ static int add_other(LaunchPlan *plan, const Policy *policy, const PlanMount *mo
 }
 
 /* Skips a session's own directories, which nobody on the host uses. */
-static int add_others(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+static int add_others(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                      Error *reterr) {
         int r = 0;
 
+        (void)context;
         if (policy->protect.count == 0)
                 return 0;
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
@@ -390,11 +399,13 @@ static int add_others(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         return r;
 }
 
-static int add_guards(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+static int add_guards(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                      Error *reterr) {
         /* Nobody on the host uses a session's own workspace, so git's new files in it may stay. */
         const bool own = plan->root.source && !policy->workspace_source;
         int r = 0;
 
+        (void)context;
         if (!plan->workspace || own || policy->workspace_mode == WORKSPACE_READ_ONLY)
                 return 0;
         plan->guards = calloc(policy->protect.count + 1, sizeof(*plan->guards));
@@ -432,12 +443,14 @@ bool plan_protects_git(const LaunchPlan *plan) {
         return false;
 }
 
-static int plan_add_session(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
+static int plan_add_session(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                            Error *reterr) {
         const struct {
                 PlanMount *mount;
                 const char *source;
         } parts[] = { { &plan->root, "root" }, { &plan->state, "." } };
 
+        (void)policy;
         for (size_t i = 0; context->session && i < ELEMENTSOF(parts); i++) {
                 *parts[i].mount = (PlanMount){
                         .kind = PLAN_BIND,
@@ -472,37 +485,23 @@ static int add_rootfs(LaunchPlan *plan, const Policy *policy, const PlanContext 
         return plan->rootfs.source && plan->rootfs.origin ? 0 : error_oom(reterr);
 }
 
+/* The mounts are complete before they are ordered, and guards lie in mounts. */
+static int (*const tree_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                                 Error *reterr) = {
+        add_rootfs,     plan_add_session, add_workspace, add_files,    add_wheels, add_read_only,
+        add_read_write, add_private,      add_hidden,    order_mounts, add_guards, add_others,
+};
+
 int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context, Error *reterr) {
         size_t most = policy->read_only.count + policy->read_write.count + policy->tmpfs.count +
                       policy->hide.count + 3;
-        int r;
+        int r = 0;
 
         plan->mounts = calloc(most < PLAN_MOUNTS_MAX ? most : PLAN_MOUNTS_MAX,
                               sizeof(*plan->mounts));
         if (!plan->mounts)
                 return error_oom(reterr);
-        r = add_rootfs(plan, policy, context, reterr);
-        if (r == 0)
-                r = plan_add_session(plan, context, reterr);
-        if (r == 0)
-                r = add_workspace(plan, policy, context, reterr);
-        if (r == 0)
-                r = add_files(plan, policy, context, reterr);
-        if (r == 0)
-                r = add_wheels(plan, policy, context, reterr);
-        if (r == 0)
-                r = add_read_only(plan, policy, context, reterr);
-        if (r == 0)
-                r = add_read_write(plan, policy, context, reterr);
-        if (r == 0)
-                r = add_private(plan, policy, reterr);
-        if (r == 0)
-                r = add_hidden(plan, policy, reterr);
-        if (r == 0)
-                r = order_mounts(plan, reterr);
-        if (r == 0)
-                r = add_guards(plan, policy, reterr);
-        if (r == 0)
-                r = add_others(plan, policy, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(tree_steps); i++)
+                r = tree_steps[i](plan, policy, context, reterr);
         return r;
 }

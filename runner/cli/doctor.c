@@ -97,35 +97,47 @@ static int choose_workspace(Policy *policy, bool shown, Error *reterr) {
         return r;
 }
 
-/* Launches "true" with the default preset of holt run. */
-static int launch_true(Outcome *out, Error *reterr) {
+/* Makes the plan of "true" with the default preset of holt run. */
+static int plan_true(LaunchPlan *ret, Error *reterr) {
         char cwd[PATH_MAX] = "/";
         const bool shown = geteuid() == 0 && getcwd(cwd, sizeof(cwd)) && cwd[0] == '/' &&
                            cwd[1] != '\0';
         const char *const argv[] = { "true", NULL }, *const env[] = { NULL };
         const PlanContext context = { .cwd = shown ? cwd : "/", .argv = argv, .env = env };
         Policy policy = { 0 };
-        LaunchPlan plan = { 0 };
-        Launch launch = LAUNCH_NONE;
-        Sandbox sandbox = SANDBOX_NONE;
         int r = policy_preset(&policy, POLICY_PRESET_DEFAULT, "doctor", reterr);
 
         if (r == 0)
                 r = choose_workspace(&policy, shown, reterr);
         if (r == 0)
-                r = plan_make(&policy, &context, &plan, reterr);
-        if (r == 0)
-                r = stdio_open(reterr);
-        if (r == 0)
-                r = launch_prepare(&plan, &launch, reterr);
+                r = plan_make(&policy, &context, ret, reterr);
+        policy_clear(&policy);
+        return r;
+}
+
+static int launch_plan(LaunchPlan *plan, Outcome *out, Error *reterr) {
+        Launch launch = LAUNCH_NONE;
+        Sandbox sandbox = SANDBOX_NONE;
+        int r = launch_prepare(plan, &launch, reterr);
+
         if (r == 0)
                 r = launch_start(&launch, &sandbox, reterr);
         if (r == 0)
                 r = supervise(&launch, &sandbox, out, reterr);
         sandbox_clear(&sandbox);
         launch_clear(&launch);
+        return r;
+}
+
+static int launch_true(Outcome *out, Error *reterr) {
+        LaunchPlan plan = { 0 };
+        int r = plan_true(&plan, reterr);
+
+        if (r == 0)
+                r = stdio_open(reterr);
+        if (r == 0)
+                r = launch_plan(&plan, out, reterr);
         plan_clear(&plan);
-        policy_clear(&policy);
         return r;
 }
 

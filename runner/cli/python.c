@@ -62,8 +62,10 @@ static const Option python_options[] = {
 /* --- a run --- */
 
 typedef struct Run {
+        const char *name, *code; /* borrowed: the session, and the code to run */
         const PythonOptions *options;
         const char *file; /* borrowed: path of the code's file, or NULL */
+        JsonWriter request;
         RpcClient *client;
         ToolHost *tools;
         int signal_fd;
@@ -230,8 +232,9 @@ static void let_signals(const Run *run) {
         (void)sigprocmask(SIG_UNBLOCK, &run->blocked, NULL);
 }
 
-static int python_write_run(Run *run, const char *code, JsonWriter *w, Error *reterr) {
+static int run_write(Run *run, Error *reterr) {
         const PythonOptions *options = run->options;
+        JsonWriter *w = &run->request;
         uint64_t output = 0;
         int r = ask_timeout(options->timeout, &run->timeout, reterr);
 
@@ -240,7 +243,7 @@ static int python_write_run(Run *run, const char *code, JsonWriter *w, Error *re
         if (r < 0)
                 return r;
         json_write_object(w, NULL);
-        json_write_string(w, "code", code);
+        json_write_string(w, "code", run->code);
         if (run->file)
                 json_write_string(w, "file", run->file);
         if (options->cwd)
@@ -320,27 +323,40 @@ static int print_end(Run *run, Error *reterr) {
         return r < 0 ? r : (int)exit_code;
 }
 
+/* --- all steps --- */
+
+static int run_connect(Run *run, Error *reterr) {
+        int fd, r = keeper_connect(run->name, &fd, reterr);
+
+        return r == 0 ? rpc_client_new(fd, &run->client, reterr) : r;
+}
+
+static int run_lend_tools(Run *run, Error *reterr) {
+        return tool_host_new(run->name, run->client, &run->options->tools, &run->tools, reterr);
+}
+
+static int run_send(Run *run, Error *reterr) {
+        return rpc_client_send(run->client, "python.run", &run->request, NULL, 0, &run->id, reterr);
+}
+
+static int (*const run_steps[])(Run *run, Error *reterr) = {
+        run_write, run_connect, run_lend_tools, run_send, python_wait_for_end,
+};
+
 /* path: file of the code, or NULL. */
 static int python_run(const char *name, const PythonOptions *options, const char *path,
                       const char *code, Error *reterr) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const bool has_name = path && !streq(path, "-") && utf8_valid(path);
-        Run run = { .options = options,
+        Run run = { .name = name,
+                    .code = code,
+                    .options = options,
                     .file = has_name ? path : NULL,
                     .signal_fd = FD_NONE,
                     .answer = ANSWER_NONE };
-        int fd = FD_NONE, r = python_write_run(&run, code, &w, reterr);
+        int r = 0;
 
-        if (r == 0)
-                r = keeper_connect(name, &fd, reterr);
-        if (r == 0)
-                r = rpc_client_new(fd, &run.client, reterr);
-        if (r == 0)
-                r = tool_host_new(name, run.client, &options->tools, &run.tools, reterr);
-        if (r == 0)
-                r = rpc_client_send(run.client, "python.run", &w, NULL, 0, &run.id, reterr);
-        if (r == 0)
-                r = python_wait_for_end(&run, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(run_steps); i++)
+                r = run_steps[i](&run, reterr);
         if (r == 0 && !run.ends_by)
                 r = print_end(&run, reterr);
         if (run.ends_by) {
@@ -349,6 +365,7 @@ static int python_run(const char *name, const PythonOptions *options, const char
                 r = 128 + run.ends_by;
         }
         answer_clear(&run.answer);
+        json_write_clear(&run.request);
         fd_close(run.signal_fd);
         run.tools = tool_host_free(run.tools);
         run.client = rpc_client_free(run.client);
