@@ -111,22 +111,6 @@ int files_write(Files *files, const char *path, const void *data, size_t length,
         return r < 0 ? files_fail_made(files, r, "write", path, make_parents, reterr) : 0;
 }
 
-int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,
-                   uint64_t *ret_length, Error *reterr) {
-        _cleanup_(new_file_clear) NewFile file = NEW_FILE_NONE;
-        uint64_t length = 0;
-        int r = new_file_begin(files, path, &mode, make_parents, &file);
-
-        if (r == 0)
-                r = files_copy_contents(source_fd, file.fd, &length);
-        if (r == 0)
-                r = new_file_settle(&file, mode, true);
-        if (r < 0)
-                return files_fail_made(files, r, "write", path, make_parents, reterr);
-        *ret_length = length;
-        return 0;
-}
-
 int files_append(Files *files, const char *path, const void *data, size_t length,
                  uint64_t *ret_size, Error *reterr) {
         _cleanup_close_ int path_fd = files_open(files, path, O_PATH), fd = FD_NONE;

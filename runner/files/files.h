@@ -98,14 +98,10 @@ int files_write(Files *files, const char *path, const void *data, size_t length,
  * be NULL. */
 int files_append(Files *files, const char *path, const void *data, size_t length,
                  uint64_t *ret_size, Error *reterr);
-/* Does the same as files_write() with the data from the current offset of source_fd to its end.
- * *ret_length is the number of bytes copied, holes included. It waits for a source that is not a
- * regular file. */
-int files_write_fd(Files *files, const char *path, int source_fd, unsigned mode, bool make_parents,
-                   uint64_t *ret_length, Error *reterr);
 
-/* Does the same in steps, so that the caller can serve others in between. source_fd is taken over
- * even on failure. The caller owns *ret. */
+/* Does the same as files_write() with the data from the current offset of source_fd to its end, in
+ * steps, so that the caller can serve others in between. source_fd is taken over even on failure.
+ * The caller owns *ret. */
 typedef struct FilesUpload FilesUpload;
 int files_upload_new(Files *files, const char *path, int source_fd, unsigned mode,
                      bool make_parents, FilesUpload **ret, Error *reterr);

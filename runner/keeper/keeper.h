@@ -189,8 +189,6 @@ void keeper_sweeper_free(Keeper *keeper);
 /* Sets aside files that commands made at protected paths, as at the end of `holt run`, and tells
  * the commands that await it. Returns when that is done: for a keeper that ends. */
 void keeper_sweep(Keeper *keeper);
-/* Does the same beside the loop, from its next turn on. */
-void keeper_sweep_soon(Keeper *keeper);
 /* Handler of the sweep timer. */
 void keeper_sweep_start(void *data);
 /* Starts a check after a run whose process goes on; interpreter_swept() follows. Without protected

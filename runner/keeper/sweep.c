@@ -29,6 +29,12 @@ struct Sweeper {
         char failure[PROCESS_UNGUARDED_MAX];
 };
 
+/* Starts a check from the next turn of the loop on. */
+static void keeper_sweep_soon(Keeper *keeper) {
+        if (plan_has_guards(&keeper->plan))
+                loop_timer_set(keeper->sweep_timer, time_now_usec());
+}
+
 /* Runs on the thread, or on the loop if no thread can be made. */
 static void sweeper_look(void *data) {
         Sweeper *sweeper = data;
@@ -171,11 +177,6 @@ void keeper_sweep_start(void *data) {
                 sweeper_look(sweeper);
                 sweeper_finish(sweeper);
         }
-}
-
-void keeper_sweep_soon(Keeper *keeper) {
-        if (plan_has_guards(&keeper->plan))
-                loop_timer_set(keeper->sweep_timer, time_now_usec());
 }
 
 void keeper_sweep_behind(Keeper *keeper, Process *process) {

@@ -146,16 +146,6 @@ static void stop_job(pid_t pid, const Waker *waker) {
         (void)sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-void terminal_stop(Terminal *t, pid_t pid, bool for_keys, const Waker *waker) {
-        terminal_flush(t);
-        terminal_leave(t);
-        /* This question comes last, because flushing may take a second. */
-        if (!for_keys || !terminal_in_foreground(t))
-                stop_job(pid, waker);
-        if (!t->plan.background)
-                terminal_enter(t);
-}
-
 void terminal_resize(Terminal *t) {
         struct winsize size;
 
@@ -262,7 +252,19 @@ void terminal_drain(Terminal *t) {
         relay_discard(&t->out, t->budget);
 }
 
-void terminal_flush(Terminal *t) {
+/* Writes the output so far before holt stops. It is bounded, because a process inside may still be
+ * printing. */
+static void terminal_flush(Terminal *t) {
         for (int i = 0; i < FLUSH_CHUNKS && move_output(t); i++)
                 ;
+}
+
+void terminal_stop(Terminal *t, pid_t pid, bool for_keys, const Waker *waker) {
+        terminal_flush(t);
+        terminal_leave(t);
+        /* This question comes last, because flushing may take a second. */
+        if (!for_keys || !terminal_in_foreground(t))
+                stop_job(pid, waker);
+        if (!t->plan.background)
+                terminal_enter(t);
 }

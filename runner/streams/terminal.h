@@ -63,6 +63,3 @@ void terminal_pump(Terminal *terminal, const struct pollfd *fds, size_t count);
  * a time for a stalled reader. Processes that a command in a session left behind may print forever,
  * so this ends after as many bytes as a terminal can buffer. */
 void terminal_drain(Terminal *terminal);
-/* Writes the output so far before holt stops. It is bounded, because a process inside may still be
- * printing. */
-void terminal_flush(Terminal *terminal);
