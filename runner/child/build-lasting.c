@@ -116,11 +116,6 @@ static int attach_root(Error *error) {
 int build_lasting(Launch *launch, Error *error) {
         int r;
 
-        if (!launch_gives_root(launch))
-                return 0;
-        child_state.mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-        if (child_state.mounts_fd < 0)
-                return step_fail(error, LAYER_MOUNT, errno, "cannot open", "/proc/self/ns/mnt");
         if (!launch->plan->root.source)
                 return 0;
         r = attach_root(error);

@@ -187,7 +187,7 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
         return 0;
 }
 
-/* Clones all sources. It runs before the scratch covers "/", so that even "/" can be a source. */
+/* Clones all sources. It runs before the scratch covers the host's /proc, which may be one. */
 int build_sources(Launch *launch, Error *error) {
         const PlanMount *root = &launch->plan->root;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's first half: it turns a copy of the host's mounts into the sandbox's own tree.
  *
- * Theory of operation. One tmpfs, the scratch, is mounted over "/". Only its fd leads to it: paths
- * of the host still resolve below it. Its directory "root" becomes the new root. Its directories
- * "tmp", "home" and so on are bound to their places, so that one size bounds all private memory.
+ * Theory of operation. One tmpfs, the scratch, is mounted over the host's /proc, which no later
+ * step needs. Its directory "root" becomes the new root. Its directories "tmp", "home" and so on
+ * are bound to their places, so that one size bounds all private memory.
  *
  * First, all mount points in the root are made and the system is attached. Then one recursive
  * mount_setattr(2) makes all of that read-only. Then come the writable places, the devices and the
- * caller's own mounts. Finally the child calls pivot_root(2) and unmounts the host's tree.
+ * caller's own mounts. Finally the child calls pivot_root(2) and unmounts the host's tree. The
+ * scratch lies in that tree, so both go at once: each unmounting waits for the other processors.
  *
  * The memory is the launcher's (clone.h), so nothing here allocates, logs, or calls a library. */
 #include <errno.h>
@@ -132,6 +133,16 @@ const char *build_decimal(uint64_t value, char buf[24]) {
         return buf + at;
 }
 
+/* Keeps the mount namespace for the launcher. */
+static int note_namespace(const Launch *launch, Error *error) {
+        if (!launch_gives_root(launch))
+                return 0;
+        child_state.mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+        if (child_state.mounts_fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot open", "/proc/self/ns/mnt");
+        return 0;
+}
+
 static int build_scratch(Launch *launch, Error *error) {
         ChildState *state = &child_state;
         char size[24], number[24];
@@ -145,12 +156,14 @@ static int build_scratch(Launch *launch, Error *error) {
                 NULL
         };
         const char *const unlimited[] = { "mode", "0755", NULL };
-        int r = make_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
-                                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
-                                LAYER_MOUNT, error);
+        int r = note_namespace(launch, error);
 
         if (r == 0)
-                r = build_attach(state->scratch_fd, AT_FDCWD, "/", error);
+                r = make_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
+                                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
+                                    LAYER_MOUNT, error);
+        if (r == 0)
+                r = build_attach(state->scratch_fd, AT_FDCWD, "/proc", error);
         if (r == 0)
                 r = build_directory(state->scratch_fd, "root", 0755, error);
         if (r == 0)
@@ -416,11 +429,10 @@ static int build_devices(Launch *launch, Error *error) {
 /* --- entering the tree --- */
 
 /* Unmounts the host's tree. With both arguments ".", pivot_root(2) stacks the old root on the new
- * one. The scratch was mounted over the old root and lies on top. So two mounts come off. The third
- * call must fail with EINVAL: only the new root is left, and it cannot be unmounted. */
+ * one. MNT_DETACH takes it off, with all mounts below it. The second call must fail with EINVAL:
+ * only the new root is left, and it cannot be unmounted. */
 static int let_the_host_go(void) {
-        if (syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 ||
-            syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0)
+        if (syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0)
                 return -errno;
         return syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 && errno == EINVAL ? 0 : -EBUSY;
 }
