@@ -437,11 +437,17 @@ static int let_the_host_go(void) {
         return syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 && errno == EINVAL ? 0 : -EBUSY;
 }
 
+/* Magic links are not followed: /proc/self/fd/N would lead through the launcher's own descriptors
+ * to a directory of the host (CVE-2024-21626). */
 static int build_cwd(const LaunchPlan *plan, Error *error) {
+        int fd = sys_openat2(AT_FDCWD, plan->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+                             RESOLVE_NO_MAGICLINKS);
         int r;
 
-        if (chdir(plan->cwd) == 0)
+        if (fd >= 0 && fchdir(fd) == 0) {
+                fd_close(fd);
                 return 0;
+        }
         r = step_fail(error, LAYER_NONE, errno,
                       plan->cwd_asked   ? "--cwd: cannot start in the sandbox's directory"
                       : plan->workspace ? "the workspace: cannot start in the sandbox's directory"
