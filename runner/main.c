@@ -123,8 +123,10 @@ static int main_start(int argc, char **argv) {
                 return 0;
         }
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
-                if (streq(verbs[i].name, argv[1]))
+                if (streq(verbs[i].name, argv[1])) {
+                        error_name_verb(verbs[i].name);
                         return verbs[i].run ? verbs[i].run(argc - 1, argv + 1) : full_execute(argv);
+                }
         for (size_t i = 0; i < ELEMENTSOF(hidden); i++)
                 if (streq(hidden[i].name, argv[1]) && hidden[i].run)
                         return hidden[i].run(argc - 1, argv + 1);

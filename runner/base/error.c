@@ -157,11 +157,19 @@ const char *error_line(const char *line, size_t length, char buf[ERROR_SENTENCE_
         return str_visible(one, buf, ERROR_SENTENCE_MAX);
 }
 
+static const char *error_verb; /* static storage; NULL outside a verb */
+
+void error_name_verb(const char *verb) {
+        error_verb = verb;
+}
+
 void error_print(const Error *error, FILE *out) {
+        const char *verb = error->kind == ERROR_USAGE ? error_verb : NULL;
         const char *line = error->cure;
         char sentence[ERROR_SENTENCE_MAX];
 
-        (void)fprintf(out, "holt: %s\n", error_sentence(error, sentence));
+        (void)fprintf(out, "holt%s%s: %s\n", verb ? " " : "", verb ? verb : "",
+                      error_sentence(error, sentence));
         while (*line) {
                 size_t length = strcspn(line, "\n");
 

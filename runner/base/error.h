@@ -91,5 +91,10 @@ const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]);
 /* Makes one line of a cure, or a text, safe for a terminal. Returns buf. */
 const char *error_line(const char *line, size_t length, char buf[ERROR_SENTENCE_MAX]);
 
-/* Prints "holt: TEXT: No such file or directory (ENOENT).\n CURE\n". Only cli/ calls it. */
+/* Names the verb of this command line, which error_print() shows in usage errors. verb must stay
+ * valid until the process ends. */
+void error_name_verb(const char *verb);
+
+/* Prints "holt: TEXT: No such file or directory (ENOENT).\n CURE\n". A usage error begins with
+ * "holt VERB: " instead, so texts of errors contain neither prefix. Only cli/ calls it. */
 void error_print(const Error *error, FILE *out);

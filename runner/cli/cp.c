@@ -489,9 +489,8 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
         int r = 0;
 
         if (words->operands_count < 2)
-                return refuse_words(words->operands_count
-                                            ? "holt cp: missing DESTINATION"
-                                            : "holt cp: missing SOURCE and DESTINATION",
+                return refuse_words(words->operands_count ? "missing DESTINATION"
+                                                          : "missing SOURCE and DESTINATION",
                                     reterr);
         *ret_put = cp_split(words->operands[last], name, &path);
         if (!*ret_put && !cp_split(words->operands[0], name, &path))
@@ -501,7 +500,9 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
                 bool there = cp_split(words->operands[i], other, &path);
 
                 if (there == *ret_put || (there && !streq(name, other)))
-                        r = refuse_words("holt cp copies between one session and the host", reterr);
+                        r = refuse_words("copy either from the host to one session, or from one "
+                                         "session to the host",
+                                         reterr);
         }
         return r;
 }

@@ -288,7 +288,8 @@ int cmd_doctor(int argc, char **argv) {
         if (r == 0 && words.help)
                 options_help(&doctor_syntax, stdout);
         else if (r == 0 && words.operands_count > 0)
-                r = error_set(&error, ERROR_USAGE, 0, "holt doctor takes no operands");
+                r = error_set(&error, ERROR_USAGE, 0, "unexpected operand \"%s\"",
+                              words.operands[0]);
         if (r < 0)
                 r = fail_print(&error, fail_wants_json(argc, argv));
         else

@@ -96,7 +96,7 @@ static int take_shell(ExecLine *line, Error *reterr) {
         if (!line->options.shell)
                 return 0;
         if (line->command[0]) {
-                r = error_set(reterr, ERROR_USAGE, 0, "holt exec takes either COMMAND or --shell");
+                r = error_set(reterr, ERROR_USAGE, 0, "COMMAND and --shell exclude each other");
                 return error_cure(reterr, r,
                                   "Put the whole line into --shell: --shell 'make && ./a'");
         }
@@ -120,7 +120,7 @@ int exec_line_parse(ExecLine *line, int argc, char **argv, Error *reterr) {
         else if (!line->command[0])
                 lacking = "COMMAND";
         if (lacking) {
-                r = error_set(reterr, ERROR_USAGE, 0, "holt exec: missing %s", lacking);
+                r = error_set(reterr, ERROR_USAGE, 0, "missing %s", lacking);
                 return error_cure(reterr, r, "holt exec NAME [OPTIONS] -- COMMAND [ARG...]");
         }
         return parse_values(line, reterr);

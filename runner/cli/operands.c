@@ -26,11 +26,10 @@ int operands_check(const char *verb, const char *usage, const char *const *opera
                 return 0;
         if (count < least) {
                 usage_word(usage, count, word);
-                r = error_set(reterr, ERROR_USAGE, 0, "holt %s: missing %s", verb, word);
+                r = error_set(reterr, ERROR_USAGE, 0, "missing %s", word);
         } else {
                 (void)str_quote(operands[most], quoted, sizeof(quoted));
-                r = error_set(reterr, ERROR_USAGE, 0, "holt %s: unexpected operand \"%s\"", verb,
-                              quoted);
+                r = error_set(reterr, ERROR_USAGE, 0, "unexpected operand \"%s\"", quoted);
         }
         return error_cure(reterr, r, "holt %s %s", verb, usage);
 }
@@ -67,7 +66,7 @@ static int refuse_subverb(const char *verb, const Subverb *table, size_t table_c
         for (size_t i = 0; i < table_count; i++)
                 nearest_try(&nearest, table[i].name);
         list_names(table, table_count, names);
-        r = error_set(reterr, ERROR_USAGE, 0, "holt %s: unknown verb \"%s\"%s%s%s", verb, quoted,
+        r = error_set(reterr, ERROR_USAGE, 0, "unknown verb \"%s\"%s%s%s", quoted,
                       nearest.best ? "; did you mean \"" : "", nearest.best ? nearest.best : "",
                       nearest.best ? "\"?" : "");
         return error_cure(reterr, r, "holt %s NAME %s", verb, names);
@@ -83,8 +82,7 @@ int operands_subverb(const char *verb, const Subverb *table, size_t table_count,
                 const bool named = count == 1 && !operands_find(table, table_count, operands[0]);
 
                 list_names(table, table_count, names);
-                r = error_set(reterr, ERROR_USAGE, 0, "holt %s: missing %s", verb,
-                              named ? "VERB" : "NAME");
+                r = error_set(reterr, ERROR_USAGE, 0, "missing %s", named ? "VERB" : "NAME");
                 return error_cure(reterr, r, "holt %s NAME %s ...", verb, names);
         }
         if (!subverb)
@@ -123,12 +121,9 @@ static void name_session(const char *name, char *text, size_t size) {
 }
 
 void operands_name_session(const char *name, Error *error) {
-        static const char lacks[] = ": missing NAME";
-        const size_t length = strlen(error->text), tail = sizeof(lacks) - 1;
-
         if (!name || session_name_check(name, NULL) < 0 || streq(name, "NAME"))
                 return;
-        if (length >= tail && streq(error->text + length - tail, lacks))
+        if (streq(error->text, "missing NAME"))
                 return;
         name_session(name, error->text, sizeof(error->text));
         name_session(name, error->cure, sizeof(error->cure));

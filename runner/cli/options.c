@@ -137,10 +137,9 @@ static int unknown_option(const Parser *parser, const char *argument) {
 
         (void)str_quote(name, quoted, sizeof(quoted));
         if (!syntax->policy && is_policy_option(name)) {
-                r = error_set(
-                        parser->reterr, ERROR_USAGE, 0,
-                        "holt %s does not take %s. Only holt create and holt run settle a policy",
-                        syntax->verb, quoted);
+                r = error_set(parser->reterr, ERROR_USAGE, 0,
+                              "only holt create and holt run take %s, because they set the policy",
+                              quoted);
                 return usage_cure(parser, r);
         }
         if (nearest.best)
@@ -310,8 +309,8 @@ static int take_operand(Parser *parser) {
                 result->operands[result->operands_count++] = operand;
                 return 0;
         }
-        r = error_set(parser->reterr, ERROR_USAGE, 0, "holt %s: unexpected operand \"%s\"",
-                      parser->syntax->verb, str_quote(operand, quoted, sizeof(quoted)));
+        r = error_set(parser->reterr, ERROR_USAGE, 0, "unexpected operand \"%s\"",
+                      str_quote(operand, quoted, sizeof(quoted)));
         return usage_cure(parser, r);
 }
 

@@ -171,7 +171,7 @@ static int policy_check(const PolicyArgs *args, const OptionResult *result, Erro
         int r;
 
         if (result->operands_count == 0) {
-                r = error_set(reterr, ERROR_USAGE, 0, "holt policy check: missing FILE");
+                r = error_set(reterr, ERROR_USAGE, 0, "missing FILE");
                 return error_cure(reterr, r, "holt policy check FILE...");
         }
         json_write_array(&w, NULL);

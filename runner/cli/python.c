@@ -494,7 +494,7 @@ static int python_python(const OptionResult *words, const void *data, Error *ret
 
         if (!!options->code + !!path + count_actions(options) != 1) {
                 r = error_set(reterr, ERROR_USAGE, 0,
-                              "holt python needs exactly one of -c CODE, FILE, --variables, "
+                              "give exactly one of -c CODE, FILE, --variables, "
                               "--interrupt, --restart, --save and --load");
                 return error_cure(reterr, r, "For example: holt python %s -c '1 + 1'", name);
         }

@@ -42,7 +42,7 @@ LINES = (
     ("files w put -", "input from stdin has no file name", "Name the new file: holt files w put - PATH"),
     ("files w put - dir", "input from stdin has no file name", "Name the new file: holt files w put - PATH"),
     ("cp w:dir .", "cannot read dir", "Copy directories with holt cp -r."),
-    ("cp a:b w:", "holt cp copies between one session and the host", "If you mean the file of that name, write ./a:b"),
+    ("cp a:b w:", "holt cp: copy either from the host to one session, or from one session to the host", "If you mean the file of that name, write ./a:b"),
     ("cp a:b x", 'session "a" does not exist', "If you mean the file of that name, write ./a:b"),
     ("cp a:c x", 'session "a" does not exist', "holt ls lists the sessions."),
     ("cp -r mine w:none/x", "cannot make the directory none/", "holt files w mkdir --parents DIRECTORY"),
@@ -51,15 +51,15 @@ LINES = (
     ("kv", "holt kv: missing NAME", "holt kv NAME get | set | delete | keys ..."),
     ("kv w", "holt kv: missing VERB", "holt kv w get | set | delete | keys ..."),
     ("kv w gte k", 'holt kv: unknown verb "gte"; did you mean "get"?', "holt kv w get | set | delete | keys"),
-    ("kv w get", "holt kv w get: missing KEY", "holt kv w get KEY [--raw] [--json]"),
-    ("kv w set k", "holt kv w set: missing VALUE", "holt kv w set KEY VALUE"),
+    ("kv w get", "holt kv: missing KEY", "holt kv w get KEY [--raw] [--json]"),
+    ("kv w set k", "holt kv: missing VALUE", "holt kv w set KEY VALUE"),
     ("kv w set k -5", 'unknown option "-5"', 'If this is not an option, write "--" before it to end the options.'),
-    ("kv w keys a b", 'holt kv w keys: unexpected operand "b"', "holt kv w keys [PREFIX]"),
+    ("kv w keys a b", 'holt kv: unexpected operand "b"', "holt kv w keys [PREFIX]"),
     ("files ls", "holt files: missing NAME", "holt files NAME ls | cat"),
     ("files w lss", 'holt files: unknown verb "lss"; did you mean "ls"?', "holt files w ls | cat"),
     ("files ls w", 'write the session\'s name before "ls"', "holt files w ls"),
-    ("files w mv f", "holt files w mv: missing TO", "holt files w mv FROM TO [--replace]"),
-    ("files w ls a b", 'holt files w ls: unexpected operand "b"', "holt files w ls [PATH]"),
+    ("files w mv f", "holt files: missing TO", "holt files w mv FROM TO [--replace]"),
+    ("files w ls a b", 'holt files: unexpected operand "b"', "holt files w ls [PATH]"),
     # files that do not exist
     ("files w cat none", "cannot read none", LISTED),
     ("files w get none", "cannot read none", LISTED),
@@ -90,19 +90,19 @@ LINES = (
     ("history w -n 5", 'unknown option "-n"; did you mean --limit?', "holt history --help"),
     ("files w ls -l", 'unknown option "-l"', 'write "--" before it to end the options'),
     ("exec w --allow-syscall unshare -- true",
-     "holt exec does not take --allow-syscall. Only holt create and holt run settle a policy",
+     "holt exec: only holt create and holt run take --allow-syscall, because they set the policy",
      '"holt exec --help" lists the options.'),
     ("exec w --policy strict -- true",
-     "holt exec does not take --policy. Only holt create and holt run settle a policy",
+     "holt exec: only holt create and holt run take --policy, because they set the policy",
      '"holt exec --help" lists the options.'),
     ("exec w --timeout 0 -- true", '--timeout: "0" is not a valid time', '"none", for only the policy\'s limit'),
     ("exec w --timeout 100us -- true", '--timeout: "100us" is not a valid time', "from 1ms to 1000d"),
     ("python w --timeout 0 -c 1", '--timeout: "0" is not a valid time', '"none", for only the policy\'s limit'),
-    ("exec w --shell x -- true", "holt exec takes either COMMAND or --shell", "Put the whole line into --shell"),
+    ("exec w --shell x -- true", "holt exec: COMMAND and --shell exclude each other", "Put the whole line into --shell"),
     ("exec w --cwd none/x -- true", 'cannot start in the directory "none/x"', "Name a directory that exists inside"),
     ("exec w --cwd file -- true", 'cannot start in the directory "file"', "Name a directory that exists inside"),
     ("audit w --kind grnt", '--kind: "grnt" must be one of denial|grant|guard|kill|limit|tool', "holt audit --help"),
-    ("python w --save --load", "needs exactly one of -c CODE, FILE, --variables, --interrupt, --restart, --save and --load", "-c '1 + 1'"),
+    ("python w --save --load", "holt python: give exactly one of -c CODE, FILE, --variables, --interrupt, --restart, --save and --load", "-c '1 + 1'"),
     ("python w --timeout x -c 1", '--timeout: "x" is not a valid time', "Use a number with a unit from 1ms to 1000d, for example 250ms, 30s or 10m"),
 )
 
@@ -116,7 +116,8 @@ def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put)
 
     def shown(line: str) -> tuple[str, str]:
         result: Result = sessions(line.split())
-        return result.refusal(), result.err
+        result.refusal()
+        return result.err.splitlines()[0], result.err
 
     assert "did you mean" not in shown("files w ls -l")[0]
     wrong = {line: shown(line) for line, said, cure in LINES if said not in shown(line)[0] or cure not in shown(line)[1]}

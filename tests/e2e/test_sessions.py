@@ -124,7 +124,7 @@ def test_a_session_that_works_is_not_idle(sessions: Sessions) -> None:
 def test_a_name_that_can_not_be(name: str, sessions: Sessions) -> None:
     for verb in ("create", "exec", "stop", "rm", "show"):
         result = sessions([verb, name, *(["--", "true"] if verb == "exec" else [])])
-        assert result.code == 125 and result.err.startswith("holt: ") and result.out == "", result
+        assert result.code == 125 and result.err.startswith(("holt: ", f"holt {verb}: ")) and result.out == "", result
     assert not sessions.directory.is_dir() or list(sessions.directory.iterdir()) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -70,9 +71,9 @@ class Result:
         assert self.code == code, str(self)
         assert self.out == "", str(self)
         first, *cure = self.err.splitlines()
-        assert first.startswith("holt: "), str(self)
+        assert re.match(r"holt( [a-z]+)?: ", first), str(self)  # mistakes in a command line name the verb
         assert all(line.startswith("  ") for line in cure), str(self)
-        return first.removeprefix("holt: ")
+        return first.split(": ", 1)[1]
 
     @property
     def cure(self) -> str:

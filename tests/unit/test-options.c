@@ -159,12 +159,10 @@ static void test_refused(void **state) {
                 { &run_syntax, "--color=blue",
                   "--color: \"blue\" must be one of auto|always|never" },
                 { &check_syntax, "--timeout=3",
-                  "holt check does not take --timeout. Only holt create and holt run settle a "
-                  "policy" },
+                  "only holt create and holt run take --timeout, because they set the policy" },
                 { &check_syntax, "--policy=ci",
-                  "holt check does not take --policy. Only holt create and holt run settle a "
-                  "policy" },
-                { &bare_syntax, "x", "holt bare: unexpected operand \"x\"" },
+                  "only holt create and holt run take --policy, because they set the policy" },
+                { &bare_syntax, "x", "unexpected operand \"x\"" },
         };
 
         (void)state;
