@@ -113,7 +113,8 @@ static int connect_refuse_start(const char *name, bool late, int ask_fd, Error *
                                 "the keeper of session \"%s\" ended with exit status %d before it "
                                 "was ready",
                                 name, WEXITSTATUS(status));
-        return error_cure(reterr, -EPIPE, "Try again: the next use starts it anew.");
+        return error_cure(reterr, -EPIPE,
+                          "Repeat the request; holt then starts the session again.");
 }
 
 /* Returns 0, CONNECT_AGAIN, or a negative errno. */

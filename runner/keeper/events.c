@@ -217,7 +217,7 @@ static void keeper_on_sandbox_end(void *data, uint32_t events) {
                                 keeper->replaced);
         else
                 (void)error_set(&error, ERROR_SETUP, 0, "the session's sandbox has ended");
-        (void)error_cure(&error, 0, "Try again: the next use starts it anew.");
+        (void)error_cure(&error, 0, "Repeat the request; holt then starts the session again.");
         keeper_fail_waiters(keeper, &error);
         keeper->sandbox.pidfd = fd_close(keeper->sandbox.pidfd);
         stop_soon(keeper);

@@ -34,7 +34,8 @@ static int outbox_refuse_start(int r, Error *reterr) {
         if (r != -EPIPE && r != -ECONNREFUSED && r != -ECONNRESET)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot ask the session's init");
         (void)error_set(reterr, ERROR_SETUP, ESHUTDOWN, "the sandbox of the session has ended");
-        return error_cure(reterr, -ESHUTDOWN, "Try again: the next use starts it anew.");
+        return error_cure(reterr, -ESHUTDOWN,
+                          "Repeat the request; holt then starts the session again.");
 }
 
 void outbox_not_read(Processes *all) {

@@ -64,7 +64,7 @@ static void upstream_free(Upstream *upstream, const Error *error) {
 static void set_gone(const Upstream *upstream, Error *error) {
         (void)error_set(error, ERROR_SETUP, 0, "the keeper of session \"%s\" has ended",
                         upstream->session);
-        (void)error_cure(error, 0, "Try again: the next use starts it anew.");
+        (void)error_cure(error, 0, "Repeat the request; holt then starts the session again.");
 }
 
 void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
