@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collects the displays of a run: mime bundles of values, figures of matplotlib, and display() for libraries. holt_interpreter
-loads this module at its start. Anything that a value returns here may come from hostile code."""
+loads this module at its start. Methods of values may be hostile code."""
 
 import io
 import json
@@ -62,7 +62,7 @@ def texts_of(bundle):
 
 
 def whole_bundle(whole):
-    """Calls the method with IPython's arguments, which some implementations do not accept although IPython demands it."""
+    """Calls the method with IPython's arguments. IPython requires that it accepts them, but some implementations do not."""
     try:
         return whole(include=None, exclude=None)
     except TypeError:
@@ -107,7 +107,7 @@ def shorten(text):
 
 
 def display(*values):
-    """Shows values richly: the host gets a mime bundle of each."""
+    """Shows values. The host gets a mime bundle of each, for example with text and an image."""
     for value in values:
         bundle = bundle_of(value)
         bundle.setdefault("text/plain", shorten(repr(value)))
@@ -115,8 +115,8 @@ def display(*values):
 
 
 class IPythonDisplay:
-    """Replaces IPython's display() with holt's when code imports it. Without a shell of IPython's own, the original would only
-    print."""
+    """Replaces IPython's display() with holt's when code imports it. Outside of an IPython shell, the original
+    only prints."""
 
     PLACES = ("IPython.core.display_functions", "IPython.core.display")  # before IPython 7.23 only the second exists
 

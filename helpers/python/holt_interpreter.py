@@ -11,8 +11,9 @@ The answer: {"id", "result", "displays", "error", "exit_code", "usage"}  or  {"i
 Each answer has "spent", the interpreter's total usage so far. If a run kills the interpreter, the keeper computes the run's
 usage from it.
 
-Code runs in the main thread as the module __main__. The keeper interrupts it with SIGINT. That becomes a KeyboardInterrupt
-while code runs, or at its start if it was requested before. Otherwise it has no effect.
+Code runs in the main thread as the module __main__. The keeper interrupts it with SIGINT. While code runs, that becomes a
+KeyboardInterrupt. If it arrives between a request and the start of its code, the code is interrupted at its start. At other
+times, it has no effect.
 """
 
 import _signal  # the core of signal; importing signal itself with its enums would dominate a short run
@@ -40,7 +41,7 @@ saved = [(fd, os.dup(fd)) for fd in (1, 2)]  # not inheritable
 own_streams = sys.stdout, sys.stderr
 owner = os.getpid()
 running = waiting = broken_off = False
-in_hand = early = False  # a request was read, but its code has not begun; an interrupt arrived during that time
+in_hand = early = False  # in_hand: a request was read, but its code has not begun; early: an interrupt came in that time
 interrupts = 0  # number of interrupts received; the keeper counts those that it sends
 cells, files = 0, set()  # the number of cells, and the file names of code that has one
 
@@ -365,9 +366,9 @@ def run(request):
         namespace["__file__"] = name = request["file"]
         files.add(name)
     main.__spec__ = None if name in files and is_inside(name, source) else elsewhere
-    if source.startswith("\ufeff"):  # some systems begin files this way, and python3 accepts it
+    if source.startswith("\ufeff"):  # a byte order mark, which python3 accepts, too
         source = source[1:]
-    lines = io.StringIO(source, newline=None).readlines()  # text follows the line end
+    lines = io.StringIO(source, newline=None).readlines()  # converts all line ends to "\n"
     linecache.cache[name] = (len(source), None, lines, name)
     displays.begin()
     Installer.forget()
@@ -429,14 +430,14 @@ def answer(request):
 def send(message):
     try:
         line = json.dumps(message)
-    except (TypeError, ValueError) as error:  # a _repr_*_ of the code's returned data that is not JSON
+    except (TypeError, ValueError) as error:  # a _repr_*_ method of the code returned data that is not JSON
         line = json.dumps({**message, "displays": [], "error": message.get("error") or describe(error)})
     channel.sendall(line.encode() + b"\n")
 
 
 def wait():
-    """Waits for input, while tasks of earlier runs go on. Returns an error if only an interrupt, meant for the requested run,
-    could stop these tasks."""
+    """Waits for a request, while tasks of earlier runs go on. If such a task never yields, an interrupt for the requested run
+    stops the task instead. Returns an error for that run then."""
     global waiting, broken_off
     waiting, broken_off = True, False
     stopped = sys.modules["holt_loop"].wait(channel.fileno())
@@ -458,8 +459,8 @@ def settle_interrupts(sent):
 
 
 def requests():
-    """Yields each request, with the error that answers it or None. in_hand is set before the request is
-    read, so that no interrupt gets lost in between."""
+    """Yields each request, and an error if the request must fail without running. in_hand is set before the request is read,
+    so that no interrupt gets lost in between."""
     global in_hand
     left, error = b"", None
     while True:
@@ -477,7 +478,7 @@ def requests():
             error = wait() or error
         channel.recv(1, socket.MSG_PEEK)
         in_hand = True
-        data = channel.recv(1 << 20 if left else 1 << 16)  # the larger buffer is mapped anew each time
+        data = channel.recv(1 << 20 if left else 1 << 16)  # malloc() maps and unmaps a large buffer for each read
         if not data:
             return
         left += data
@@ -496,7 +497,7 @@ def add_paths():
     usercustomize)."""
     import site
 
-    own = sys.prefix == sys.base_prefix  # a venv has no other place than itself
+    own = sys.prefix == sys.base_prefix  # a venv does not use the user's site-packages
     users = site.getusersitepackages() if own else ""
     if users and os.path.isdir(users) and users not in sys.path:
         system = (n for n, path in enumerate(sys.path) if path.endswith(("/site-packages", "/dist-packages")))
@@ -509,7 +510,7 @@ named_paths = [os.path.abspath(path) for path in filter(None, os.environ.get("PY
 
 
 def customize():
-    """Imports the sitecustomize of PYTHONPATH, which -E omits, as a part of the first run and its time."""
+    """Imports sitecustomize from PYTHONPATH, which -E omits. It counts as a part of the first run, with its time limit."""
     global customized
     if customized:
         return

@@ -72,7 +72,7 @@ def install(package):
     import site
     import subprocess
 
-    own = sys.prefix == sys.base_prefix  # a venv has no other place than itself
+    own = sys.prefix == sys.base_prefix  # in a venv, pip refuses --user
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", package],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",

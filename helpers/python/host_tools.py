@@ -149,7 +149,7 @@ class _Connection:
 
     def _read_until(self, slot):
         while slot.answer is None:
-            data = self.socket.recv(1 << 20 if self.buffer else 1 << 16)  # the larger buffer is mapped anew each time
+            data = self.socket.recv(1 << 20 if self.buffer else 1 << 16)  # malloc() maps and unmaps a large buffer for each read
             if not data:
                 raise ConnectionError("connection closed")
             self.buffer += data

@@ -225,7 +225,7 @@ class Part:
         return given
 
     def _get(self, method: str, whole: str, path: Path, max_bytes: Optional[int] = READ_MAX) -> "Steps[bytes]":
-        """Reads a whole file. A small one comes in the reply of method, a large one as a descriptor from the method whole.
+        """Reads a whole file. A small file comes in the reply of method, and a large one as a descriptor from the method whole.
         Raises LimitError."""
         check_max(max_bytes)
         part = yield self._ask(method, {"path": path, "length": PIECE, "base64": True})

@@ -53,7 +53,7 @@ def _is_in_proc(directory: int) -> bool:
 
 
 def _refuse_foreign(directory: int, name: str) -> None:
-    """Refuses another user's symlink in a directory like /tmp, like a kernel with fs.protected_symlinks (proc(5))."""
+    """Refuses another user's symlink in a shared directory such as /tmp, as fs.protected_symlinks does (proc(5))."""
     link, above = os.stat(name, dir_fd=directory, follow_symlinks=False), os.stat(f"/proc/self/fd/{directory}")
     shared = stat.S_ISVTX | stat.S_IWOTH
     if above.st_mode & shared == shared and link.st_uid not in (os.geteuid(), above.st_uid):

@@ -2,8 +2,8 @@
 """Cleans up after sandboxes that were not closed: removes throwaway sessions, and ends `holt serve`.
 
 Theory of operation. The garbage collector can finalize an object in any thread, such as the reader's, or one that holds
-a lock of the server. So the finalizer only starts a thread. The end of the program waits for no daemon thread, so the
-main thread then does the remaining work.
+a lock of the server. So the finalizer only starts a daemon thread. Python does not wait for such threads at its
+end, so the main thread then does the remaining work.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from ._request import Request
 from .errors import ClosedError, HoltError, HoltNotFoundError, SetupError, UsageError
 
 COMMANDS_MAX = 160
-"""Maximum number of commands that are awaited at once; more start as these end. A session remembers the last 256 ended
-commands, so each is still known when its wait arrives."""
+"""Maximum number of commands that are awaited at once; others start as these end. A session remembers the last 256 ended
+commands. With this limit, it still knows a command when the request to wait for it arrives."""
 
 TRANSFERS_MAX = 12
 """Maximum number of files that are transferred by descriptor at once. A session allows 32 for all its clients."""
@@ -109,8 +109,8 @@ class Slots:
 
 
 class _Link:
-    """The connection to the keeper of one session. Until it is made, connection is None. Until all requests in queued
-    are sent, it is not ready, and further requests wait behind them."""
+    """The connection to the keeper of one session. connection is None until it is made. ready is False until all requests
+    in queued have been sent; until then, further requests are queued, too."""
 
     def __init__(self, session: str) -> None:
         self.session, self.connection = session, None  # type: str, Optional[Connection]
@@ -383,7 +383,7 @@ class Server(Peer):
     def begin_watched_run(self, session: str) -> "Future[None]":
         """Returns a future that is done when a run with on_output may start. It needs an end_watched_run().
 
-        Such runs take turns: their output carries the id of an interpreter, which only the reply tells.
+        Such runs take turns: their output names only the interpreter, whose id is unknown until the reply.
         """
         turn: Future[None] = Future()
         with self._lock:
@@ -552,7 +552,7 @@ class Server(Peer):
 
 def _gone(session: str) -> SetupError:
     return SetupError(
-        f'the keeper of session "{session}" has ended', hint="Try again: the next use starts a new one.", data={"gone": True}
+        f'the keeper of session "{session}" has ended', hint="Repeat the request; holt then starts the session again.", data={"gone": True}
     )
 
 

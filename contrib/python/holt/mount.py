@@ -155,7 +155,7 @@ class MountApi(Part):
         Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
 
         remote_path  path below /mnt/files; by default the source's own name
-        mimetype     adds a suffix to a default name without one; otherwise only for compatibility with other services
+        mimetype     if the default name has no suffix, adds the one of this type; otherwise it has no effect
         """
         _check_mount(mount_id)
         if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) and not hasattr(source, "read"):

@@ -22,7 +22,7 @@ BUFFER_MAX = 16 << 20
 """Maximum bytes of unread output. Beyond it, the oldest output is dropped, and counted in `dropped`."""
 
 CHUNK_COST = 256
-"""Bytes that a chunk counts in addition to its data, since a command can print many small chunks."""
+"""Bytes that each chunk counts in addition to its data. Otherwise, many small chunks could take too much memory."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class ProcessApi(Part):
         yield self._ask("process.wait", {"id": self.id})
 
     def _forget(self) -> None:
-        """Drops the output from now on, up to its end."""
+        """Drops all further output, until the command has ended."""
 
         def drop(_: Mapping[str, Any]) -> None: ...
 

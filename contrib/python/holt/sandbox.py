@@ -48,7 +48,7 @@ def _sessions(holt: Optional[str], server: Optional[Server]) -> "Steps[List[Sess
 
 
 def _milliseconds(seconds: Optional[float]) -> Optional[int]:
-    """Returns a timeout in milliseconds, at least 1. A timeout of 0 or less ends at once."""
+    """Returns a timeout in milliseconds. 0 or less becomes 1 ms, so that the command ends at once."""
     seconds = seconds_of(seconds)
     return None if seconds is None else max(1, round(seconds * 1000))
 
@@ -104,7 +104,7 @@ class SandboxApi(Part):
     # --- its life ---
 
     def _made(self) -> None:
-        """Ends the constructor in a subclass, so that only one constructor has the parameters."""
+        """Called at the end of the constructor. A subclass overrides it, so that it needs no constructor of its own."""
 
     def _open(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> "Steps[None]":
         self._lease = Lease(self, self._server, self.name if self.throwaway else None, self._own_server)
@@ -114,8 +114,8 @@ class SandboxApi(Part):
             params = {**self._settings.params(), "name": self.name, "owned" if self.throwaway else "find": True}
             yield self._server.submit("session.create", params)
             if self.throwaway:
-                # This starts the session. It stays in use while our connection is open. A process would keep it in use,
-                # too, but holt can attribute changes at protected paths to the host only while no process runs.
+                # This starts the session, and the open connection keeps it in use. A running process would do so, too.
+                # But while a process runs, holt cannot tell whether it or the host has changed a protected path.
                 yield self._ask("session.show", {})
             for tool in self._tools:
                 yield from Tools.of(self._server).register(self.name, tool, loop)
@@ -229,7 +229,7 @@ class SandboxApi(Part):
         timeout     seconds, limited by the policy; 0 or less ends the command at once
         output_max  bytes to keep of each stream; default 1 MiB, at most 8 MiB
         keep        the end of the output to keep: "head" or "tail"
-        tools       names of the tools that it may call, from any client of the session; default: this sandbox's tools
+        tools       names of tools that the command may call, also of other clients; default: the tools of this sandbox
         """
         return (yield from self._exec({"shell": line_of(command)}, cwd, env, stdin, timeout, output_max, keep, tools))
 
@@ -291,7 +291,7 @@ class SandboxApi(Part):
 
         fresh      runs the code in a new interpreter, which ends with it
         on_output  is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
-                   the code is interrupted. Runs with on_output, even fresh ones, wait for each other.
+                   the code is interrupted. Only one run with on_output, fresh or not, executes at a time.
         timeout    seconds from the start of the code, without the time that it waits for another run
 
         Other parameters are as for bash().
@@ -336,7 +336,7 @@ class SandboxApi(Part):
 
     @operation
     def restart_python(self) -> "Steps[bool]":
-        """Kills the interpreter, so that the next run starts a new one. Returns whether one existed."""
+        """Kills the interpreter, so that the next run starts a new one. Returns whether an interpreter existed."""
         return bool((yield self._ask("python.restart", {}))["killed"])
 
     @operation

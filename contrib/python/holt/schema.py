@@ -119,9 +119,9 @@ def _values_schema(values: "List[Any]") -> JsonSchema:
 
 
 class Definitions:
-    """Recursive types. A schema refers to them by $ref, because it cannot contain them in place.
+    """The schemas of recursive types. Other schemas refer to them by $ref, because a recursive type has no finite form.
 
-    given  the schema is for results of a tool, so that it includes fields that the constructor does not take
+    given  the schemas are for results of tools, so they include fields that the constructor does not take
     """
 
     def __init__(self, given: bool = False) -> None:

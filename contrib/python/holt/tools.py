@@ -42,7 +42,7 @@ SCHEMA_MAX = 64 * 1024
 """Maximum bytes of a schema that holt accepts."""
 
 Handler = Callable[[Any], Any]
-"""A function of the payload that returns a JSON value, or a coroutine of one."""
+"""A function that takes the payload and returns a JSON value. It may be a coroutine function."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Tool:
         functools.partial() has fixed.
 
         The docstring becomes the description. Its sections about parameters (in the style of Google, NumPy or Sphinx)
-        become their descriptions in the schema. Annotated[T, "text"] and pydantic's Field take precedence. Texts that
+        go into the schema instead. Annotated[T, "text"] and pydantic's Field take precedence. Texts that
         are too long are cut.
         """
         hints = hints_of(function)
@@ -247,7 +247,7 @@ class _Call:
 
 
 class _Put(NamedTuple):
-    """A tool with the way to call it."""
+    """A registered tool, the event loop for its coroutines, and whether to cancel these."""
 
     tool: Tool
     loop: Optional[asyncio.AbstractEventLoop]

@@ -43,7 +43,7 @@ SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
 
 _STATE, _FILES = "state.json", "files.tar"
 
-# tar cannot read entries that the program has closed (chmod 000). They are opened while it runs, and are open in the
+# tar cannot read entries without permissions (chmod 000). They get permissions while tar runs, and keep them in the
 # snapshot.
 PACK = r"""
 shopt -s dotglob nullglob; cd /; all=(); target=$1; shift

@@ -3,8 +3,8 @@
 
 Theory of operation. names.bash runs before and after a call. During a call, Python tells an audit hook about each use
 of a path in advance. Just before a file is made at one place, the hook makes the symlink at the other. Just before a
-file is removed or renamed through its symlink, the hook moves the file to the symlink's place. If the file was not
-made after all, names.bash removes the dangling symlink.
+file is removed or renamed through its symlink, the hook moves the file to the symlink's place. If a file was not made
+in the end, names.bash removes the dangling symlink.
 """
 
 from __future__ import annotations

@@ -332,7 +332,7 @@ class LocalSandbox:
         self, code: str, cwd: Optional[str], preload_packages: Optional[Sequence[str]], toolset: Optional[Toolset],
         loop: Optional[asyncio.AbstractEventLoop],
     ) -> "Steps[PythonResult]":
-        """Runs code. Runs wait for each other, because each may change the tools or replace the interpreter."""
+        """Runs code. Only one run executes at a time, because each may change the tools or replace the interpreter."""
         _check_text("code", code)
         tools = toolset_of(toolset)
         yield from self._ready()
@@ -344,7 +344,7 @@ class LocalSandbox:
                 yield before
             return (yield from _ours(self._python_alone(code, cwd, preload_packages, tools, loop)))
         finally:
-            if before and not before.done():  # this caller has given up while another run goes on
+            if before and not before.done():  # this caller has given up, and the run before it still executes
                 before.add_done_callback(lambda _: mine.set_result(None))
             else:
                 mine.set_result(None)
