@@ -28,7 +28,7 @@ typedef enum Layer {
 
 typedef struct LayerInfo {
         const char *name;
-        bool degradable;  /* --allow-degraded may name it; the other layers carry the rest */
+        bool degradable;  /* --allow-degraded may name it; no sandbox works without the others */
         const char *what; /* the protection it gives, for people */
 } LayerInfo;
 
@@ -39,6 +39,6 @@ extern const LayerInfo layer_table[LAYER_MAX];
 /* The layer with that name, or LAYER_NONE. */
 Layer layer_from_name(const char *name);
 
-/* Adds the LAYER_BITs of the names in layers to *ret. Returns 0, or -EINVAL if a name is no layer
- * that may be left out. */
+/* Adds the LAYER_BITs of the names in layers to *ret. Returns 0, or -EINVAL if a name is not
+ * that of a degradable layer. */
 int layers_degraded(const StrList *layers, unsigned *ret, Error *reterr);

@@ -60,13 +60,13 @@ extern const size_t tree_devices_count;
 typedef struct TreePrivate {
         const char *name, *target;
         mode_t mode;
-        bool lasting; /* in a session, a directory of the root that lasts */
+        bool lasting; /* in a session, it lies in the lasting root instead */
 } TreePrivate;
 extern const TreePrivate tree_private[];
 extern const size_t tree_private_count;
 
-/* Top directories that are new in each sandbox, even if the root lasts. tree_system[] has more of
- * them. */
+/* Top directories that are new in each sandbox, even if the root lasts. Those of tree_system[] are
+ * new, too, and are not repeated here. */
 extern const char *const tree_covered[];
 extern const size_t tree_covered_count;
 
@@ -81,8 +81,8 @@ extern const size_t tree_proc_count;
 
 /* --- the caller's requests --- */
 
-/* Whoever compares with PLAN_BIND means files of the host. If another way to show them is needed,
- * it is a flag, so that all these checks hold for it. */
+/* Code that compares a kind with PLAN_BIND asks whether the files are the host's. So another way to
+ * show files of the host must be a flag, and not a kind. */
 typedef enum PlanMountKind {
         PLAN_BIND,    /* source on the host */
         PLAN_PRIVATE, /* an empty directory of the private tmpfs */
@@ -95,10 +95,10 @@ enum {
         PLAN_MAKE_TARGET = 1 << 1, /* the target lies in memory: create it and its parents */
         PLAN_IN_ROOT = 1 << 2, /* the target lies in the root itself, which becomes read-only before
                                   the attach */
-        PLAN_WIDE_CHECK = 1 << 3,    /* refuse too-wide sources */
-        PLAN_SHOWN = 1 << 4,         /* visible with the rights of a stranger */
-        PLAN_NO_LINKS = 1 << 5,      /* do not follow a symlink on the way to the source */
-        PLAN_MAY_GO = 1 << 6,        /* hidden while it exists: the host may remove it */
+        PLAN_WIDE_CHECK = 1 << 3, /* refuse too-wide sources */
+        PLAN_SHOWN = 1 << 4,    /* from --ro: if root runs holt, only files that anybody may read */
+        PLAN_NO_LINKS = 1 << 5, /* do not follow a symlink on the way to the source */
+        PLAN_MAY_GO = 1 << 6,   /* hidden while it exists: the host may remove it */
         PLAN_HIDE_ABSOLUTE = 1 << 7, /* requested as an absolute path, which may mean the host's */
         PLAN_HIDE_SHOWN = 1 << 8,    /* prepared: a mount of the plan shows that host path */
 };
@@ -149,7 +149,7 @@ typedef struct PlanGuard {
 /* Names in the workspace's git directory that git does not create there (guards/strays.h). */
 typedef struct PlanStrays {
         StrList paths;   /* relative to the workspace */
-        StrList targets; /* the target of each, with data that tells it from others of that name */
+        StrList targets; /* the target of each, and data that identifies this entry */
         size_t work;     /* the number of steps that the search took */
 } PlanStrays;
 
@@ -212,7 +212,7 @@ typedef struct LaunchPlan {
         unsigned long cpu_set[PLAN_CPUS_MAX /
                               (8 * sizeof(unsigned long))]; /* prepared: the chosen processors, if
                                                                cpus is not 0 */
-        char *pids_origin; /* policy_limit_text(), if pids is 1, which is too few */
+        char *pids_origin; /* policy_limit_text() for an error, if pids is 1, which is too few */
 
         /* confinement */
         LandlockMode landlock;
@@ -242,7 +242,7 @@ void plan_clear(LaunchPlan *plan);
  * absolute, such as two mounts on one target or a target below a file. It is also for an argument
  * or variable that is too long for execve(2). */
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr);
-/* The value of a limit, in the unit of its field; 0 is none. field->plan is set. */
+/* The value of a limit, in the unit of its field. 0 means no limit. field->plan must be set. */
 uint64_t plan_limit(const LaunchPlan *plan, const PolicyField *field);
 
 /* Returns -E2BIG if a word of the list is longer than execve(2) accepts (MAX_ARG_STRLEN), which is

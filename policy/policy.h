@@ -104,7 +104,7 @@ enum {
 
 void policy_clear(Policy *policy);
 
-/* Sets the field at path, for example "limits.timeout", from text; a list gets an item more. An
+/* Sets the field at path, for example "limits.timeout", from text. For a list, adds one item. An
  * item that the list already has is ignored; in env.set a later value replaces an earlier one.
  *
  * where  the place that a person must correct: "--timeout", "ci.json: $.limits.timeout". Printed
@@ -143,7 +143,8 @@ int policy_preset(Policy *policy, const char *name, const char *where, Error *re
 int policy_target_check(const char *target, const char **ret_why);
 
 /* Splits "PATH[:TARGET]" at the last ":/"; "PATH:/TARGET" therefore works for a path that contains
- * a colon. Returns the target (inside text) or NULL, and the length of PATH. */
+ * a colon. Returns the target, a pointer into text, or NULL. *ret_path_length is the length of
+ * PATH. */
 const char *policy_bind_split(const char *text, size_t *ret_path_length);
 
 /* --- the table of fields, for the JSON loader, the schema, the flags and the help --- */

@@ -8,11 +8,11 @@
  * are killed.
  *
  * The program is a binary search over runs of numbers with the same action, with under 300
- * instructions. It reads no argument of a hot call, so the kernel's bitmap cache (5.11) answers it
- * without running the program. The exceptions are open and openat, because their mode may have
- * set-id bits. They are tested first, which costs some 15 ns a call. The presets' programs are
- * compiled at build time; a program with --allow-syscall or --deny-syscall is compiled at start by
- * the same code.
+ * instructions. For most calls it reads no argument, so the kernel's bitmap cache (5.11)
+ * answers them without running the program. Two frequent calls are exceptions: open and openat,
+ * because their mode may have set-id bits. They are tested first, which costs some 15 ns a call.
+ * The presets' programs are compiled at build time; a program with --allow-syscall or
+ * --deny-syscall is compiled at start by the same code.
  *
  * Sources: syscalls-groups.c has the groups and actions, syscalls-checks.c the argument checks, and
  * syscalls.c compiles. gen-syscalls.c gets the target's numbers from libseccomp, which holt itself
@@ -42,11 +42,11 @@ SyscallProgram syscalls_builtin(unsigned preset, bool notify);
 /* Compiles preset + allow - deny (names of calls or "@group") into out[max]. deny has the last
  * word. Either list may be NULL.
  *
- * A call that is allowed by its own name loses its argument check too; allowed by its group, it
- * keeps the default preset's. A denied call is refused and reported, unless it was refused already.
+ * A call that is allowed by its own name has no argument check any more. A call that is allowed by
+ * its group keeps the check of the default preset. A denied call is refused and reported, unless it
+ * was refused already.
  * @basic cannot be denied, since the launcher's child and init make those calls under the filter.
- * "@namespace" allows new namespaces by clone3 and unshare; "clone" allows the flags of the old
- * call.
+ * "@namespace" allows new namespaces by clone3 and unshare; "clone" allows them by the older clone.
  *
  * Returns 0, -EINVAL (unknown name, or a denial of @basic: the error says which) or -E2BIG.
  * *ret_len is written only on success, out always. */
@@ -54,9 +54,9 @@ int syscalls_compile(unsigned preset, bool notify, const StrList *allow, const S
                      struct sock_filter *out, size_t max, unsigned short *ret_len, Error *reterr);
 
 /* Checks a name in syscalls.allow or .deny when the policy is parsed. Returns 0, or -EINVAL with
- * the reason, which follows the name in a sentence. *ret_why is static until the next call, since
- * it may contain a suggestion. Calls of either architecture are known on both, so that one policy
- * serves both; a call that is missing here has no effect. */
+ * the reason in *ret_why: text that follows the name in a sentence, valid until the next call.
+ * Calls of either architecture are known on both, so that one policy serves both; a call that is
+ * missing here has no effect. */
 int syscalls_name_check(const char *name, const char **ret_why);
 
 /* The same for a name in syscalls.deny, which must not be @basic or one of its calls. */
@@ -72,8 +72,8 @@ int syscall_refusal(unsigned nr);
 /* Whether a reported call would work if the policy allowed its name. It would not if the kernel
  * asks for a capability, which a command has only in a user namespace of its own.
  *
- * allow  the policy's syscalls.allow, which may permit such namespaces; NULL if another layer stops
- *        everything done in them. */
+ * allow  the policy's syscalls.allow, which may permit such namespaces. NULL if Landlock is in
+ *        force, because it refuses mounts in them anyway. */
 bool syscall_grantable(unsigned nr, const StrList *allow);
 
 /* For a name, of a call or "@group": the number of its calls on this architecture, and how many of

@@ -35,8 +35,8 @@ LoopWatch *loop_unwatch(LoopWatch *watch);
 
 /* Makes a timer that is not set. Returns 0 or -ENOMEM. */
 int loop_timer_new(Loop *loop, LoopTimerFn fn, void *data, LoopTimer **ret, Error *reterr);
-/* Calls fn once, at time `at` in usec of time_now_usec() or up to 1 ms later. A past time means the
- * loop's next turn, after its fds. 0 unsets the timer. */
+/* Calls fn once, at time `at` in usec of time_now_usec() or up to 1 ms later. If that time has
+ * passed, it calls fn in the next turn of the loop, after the events of fds. 0 unsets the timer. */
 void loop_timer_set(LoopTimer *timer, uint64_t at);
 /* Accepts NULL. Returns NULL. */
 LoopTimer *loop_timer_free(LoopTimer *timer);

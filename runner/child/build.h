@@ -15,7 +15,7 @@
 /* Attaches a detached mount at target, relative to dir_fd. */
 int build_attach(int mount_fd, int dir_fd, const char *target, Error *error);
 
-/* mkdirat(2); an existing directory is fine. */
+/* Calls mkdirat(2). An existing directory is no error. */
 int build_directory(int dir_fd, const char *path, mode_t mode, Error *error);
 
 /* Makes path below the new root, with its parents. path is relative and in normal form; its last

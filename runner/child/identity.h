@@ -3,7 +3,7 @@
  *
  * An ordinary user keeps their uid. So does root of a user namespace (a rootless container, unshare
  * -r): on the host, that uid is an ordinary user's. If the workspace belongs to another id of the
- * namespace, such a root changes to that id.
+ * namespace, holt changes to that id.
  *
  * The host's root gives root up for good before it starts any process, and takes a uid that no
  * other user has. The directories of the policy are id-mapped (Linux 5.12). Inside, agent owns

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock repeats the rules of the file tree by path, and keeps signals and abstract sockets
- * inside. */
+/* Landlock enforces the rules of the file tree a second time, by path. It also keeps signals and
+ * abstract sockets inside. */
 #pragma once
 
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * Theory of operation. The keeper holds an O_PATH fd of the sandbox's own root, in the sandbox's
  * own mount namespace. Every path is resolved below it by openat2(2) with RESOLVE_IN_ROOT |
  * RESOLVE_NO_MAGICLINKS. So the kernel follows the same mounts and symlinks as for a command, and
- * cannot leave that root; "/" and ".." at the top lead to it. Therefore both sides have the same
- * view: a file that is read-only, hidden or protected inside is so here too. No process inside
+ * cannot leave that root; "/" and ".." at the top lead to it. Therefore a file that is read-only,
+ * hidden or protected inside is so here too. No process inside
  * takes part. A mount point itself is never replaced, renamed or removed.
  *
  * The files are an attacker's all the same. Only regular files are read or written; a fifo, a
@@ -130,8 +130,8 @@ int files_remove(Files *files, const char *path, bool recursive, Error *reterr);
  * permissions and full of symlinks. A missing entry is no error. Returns 0 or a negative errno for
  * files_fail(). */
 int files_remove_tree(int dir_fd, const char *name);
-/* Does the same for the entry name that the O_PATH descriptor fd was opened by. If the name leads
- * to another directory by now, nothing in that is touched: -EAGAIN. */
+/* Does the same for the entry `name`, from which the O_PATH descriptor fd was opened. Returns
+ * -EAGAIN if the name leads to another directory by now, and leaves that untouched. */
 int files_remove_opened(int dir_fd, const char *name, int fd);
 /* Renames; between mounts it copies instead, all or nothing. With replace, `to` may exist, except
  * as a directory that is not empty. */
@@ -146,8 +146,8 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
 typedef int (*FilesEntryFn)(void *data, const char *name, const FileStat *stat);
 /* Lists names in byte order: those behind after ("" for all), at most limit. A limit of 0 is
  * FILES_LIST_MAX. *ret_more is true if further names exist. recursive lists subdirectories too;
- * symlinks are not followed. *ret_missed names a directory whose entries are not all listed, but a
- * page may omit directories that lie before "after". /proc and /sys below path are skipped. */
+ * symlinks are not followed. *ret_missed names a directory whose entries are not all listed. It
+ * may omit a directory that lies before "after". /proc and /sys below path are skipped. */
 int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
                FilesEntryFn fn, void *data, bool *ret_more, FilesMissed *ret_missed, Error *reterr);
 /* Lists regular files at any depth below path whose names start with prefix, in the same way. */

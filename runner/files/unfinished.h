@@ -18,9 +18,10 @@
  *   exists, its identity (base/file-id.h) follows. The sweep removes only the thing with this
  *   identity; anything else that has the name by then stays. If the maker died before it wrote the
  *   identity, it had not filled the thing yet. Then the sweep removes the thing only if it is
- * empty.
+ *   empty.
  *
- * The sweep looks the path up again, and whatever leads there may have changed. Each user says how:
+ * The sweep looks the path up again, although directories and symlinks on the way may have changed.
+ * Each user of this module chooses how it looks the path up:
  *
  *   prefix               thing                                  path        swept by
  *   UNFINISHED_SESSION   a session that is made or removed      beside      create, rm, ls

@@ -3,8 +3,8 @@
  * contents to the disk.
  *
  * Theory of operation. Such a call runs on a thread of its own, so that the keeper's loop serves
- * other clients meanwhile. At most WORKERS_MAX run at a time; others wait for their turn. The loop
- * waits a moment for each, so that short calls, which are most, are replied to in order. A thread
+ * other clients meanwhile. At most WORKERS_MAX run at a time; others wait for their turn. Most
+ * calls are short, so the loop waits a moment for each. Then the replies keep their order. A thread
  * touches its FilesWork and nothing else; the loop makes the reply. The keeper starts threads only
  * after it has made its sandbox, and then makes no other process.
  *

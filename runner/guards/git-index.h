@@ -36,8 +36,8 @@ typedef struct GitIndex {
 
 /* Parses an index.
  *
- * hash: the repository's hash, from a source that only its owner can write. Read with the other
- * hash, an index could be made to say something else.
+ * hash: the repository's hash, from a source that only its owner can write. An attacker could make
+ * an index that has other entries if it is read with the other hash.
  *
  * every: take all entries and not only gitlinks; used for the shared part if `nameless` is set.
  *

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The submodules whose git directories lie in a repository (gitsubmodules(7)). The command cannot
- * change this list, unlike the index. It could take a gitlink out of the index for a while. A run
- * that starts meanwhile would miss the submodule, and a `git reset` on the host would bring it
- * back. */
+ * change this list, whereas it could remove a gitlink from the index for a while. A run that starts
+ * meanwhile would miss the submodule, and a `git reset` on the host would bring it back. */
 #pragma once
 
 #include "base/strings.h"

@@ -12,8 +12,9 @@
  * - The state of a rebase, `git am` or `git cherry-pick` in progress. When the caller continues it,
  *   git would run the commands, or write the files, that the state names. The caller may have
  *   started the operation before the run.
- * - objects/info/alternates. git takes objects from any repository named there, whoever owns it, to
- *   where the next run reads them. `git fetch` starts a git in each of them, with its config. */
+ * - objects/info/alternates. git copies objects from any repository named there, whoever owns it,
+ * to places that the next run can read. `git fetch` starts a git in each of them, with its config.
+ */
 #pragma once
 
 #include <limits.h>

@@ -23,7 +23,7 @@ const char *guard_aside_end(const char *dir);
  * workspace. */
 bool guard_holds(const LaunchPlan *plan, const char *path);
 
-/* Restores the owner's right to use a directory after the command has removed it. dir_fd may be
+/* Restores the owner's permissions on a directory, if the command has removed them. dir_fd may be
  * O_PATH. Returns 0 or a negative errno. */
 int guard_make_usable(int dir_fd);
 

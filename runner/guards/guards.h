@@ -23,7 +23,7 @@ int guards_refuse_shared(const PlanMount *workspace, const char *path, Error *re
 int guards_repository_closed(const PlanMount *workspace, int r, Error *reterr);
 
 /* Counts the files that the search for git's configs has looked at, for all repositories together.
- * End with strlist_clear() of the directories. */
+ * The caller frees directories by strlist_clear(). */
 typedef struct GuardsLooks {
         StrList directories; /* Directories of hooks. */
         size_t entries;      /* Entries in these directories. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The git repository of a workspace, the repositories above it, and those below that git enters by
- * itself. For example, many shell prompts run `git status` at the top. It looks at every gitlink of
- * the index that has a .git, and follows its config. */
+ * itself. For example, many shell prompts run `git status`. That enters every gitlink of the index
+ * that has a .git, and obeys its config. */
 #pragma once
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* Strays: unexpected entries in git's directories.
  *
  * One kind is neither a file nor a directory. git never makes such an entry there, but writes
- * through it: through a symlink called COMMIT_EDITMSG, git writes the next message into a file of
- * the caller's; one in logs/ makes git write a file with the name of a branch. The other kind is a
- * file whose content leads git astray (git-state.h). */
+ * through it. If COMMIT_EDITMSG is a symlink, git writes the next message into its target, a file
+ * of the caller's. If a directory in logs/ is one, git writes a file with the name of a branch
+ * there. The other kind is a file whose content leads git astray (git-state.h). */
 #pragma once
 
 #include "policy/plan.h"
@@ -14,8 +14,8 @@
  * out.
  *
  * known  strays from before the run, or NULL before it. If set, directories that the command has
- *        closed are made readable again. The search is then bounded by its work before the run,
- *        plus a little.
+ *        closed are made readable again. The search then may take little more work
+ *        than the one before the run.
  *
  * Returns 0, -E2BIG if there is too much to look at, or -ENOMEM. */
 int strays_find(const LaunchPlan *plan, int tree_fd, const PlanStrays *known, PlanStrays *ret);

@@ -10,10 +10,10 @@
  * the sandbox is stopped.
  *
  * It makes two comparisons. In the directory of the host, the name must still lead to the same
- * file. In the sandbox's mount namespace, the mount must still exist: it belongs to the name, and
- * unlink(2) and link(2) remove it although the file is the same again. For that, holt keeps an fd
- * of the sandbox's root. It also keeps one of the mount namespace, which would otherwise lose its
- * mounts with the last process.
+ * file. In the sandbox's mount namespace, the mount must still exist. If the host removes the name
+ * and links the same file there again, the mount is gone although the file is the same. For this
+ * comparison, holt keeps an fd of the sandbox's root. It also keeps an fd of the mount namespace,
+ * which would otherwise lose its mounts with the last process.
  *
  * A command can rename files in such a directory all the time. To limit the effort, SIGIO stays
  * pending for a while after each look (watch_pause()).

@@ -43,7 +43,7 @@ typedef struct Interpreter {
         /* Cause by which the previous interpreter ended between runs, losing its variables; NULL
          * once a run has reported it. */
         const char *lost;
-        uint64_t interrupts, settled; /* Sent so far, and how many it was told of. */
+        uint64_t interrupts, settled; /* Interrupts sent, and those that it was told of. */
         unsigned stale;               /* Answers to earlier requests in a row. */
         Usage spent; /* CPU times up to its last answer, as the interpreter reports them. */
         Request *first;
@@ -82,5 +82,5 @@ void request_take_back(Request *request);
 
 /* Replies with the interpreter's answer, an object that may be an attacker's. */
 void request_answer(Request *request, const JsonValue *root);
-/* Replies to a run whose interpreter has ended, by the way its process ended. */
+/* Replies to a run whose interpreter has ended. The reply says how its process ended. */
 void request_answer_lost(Request *request);

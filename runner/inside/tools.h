@@ -9,8 +9,8 @@
  * wait here, in order. A call ends once: by its reply, its timeout, the end of its grant, or
  * because the caller or the client has gone. Each call has a row in the history and the audit.
  *
- * Names, payloads and tokens are an attacker's. So may be a client's reply, because the attacker's
- * payload may have shaped it. */
+ * Names, payloads and tokens are an attacker's. A client's reply is not trusted either, because the
+ * attacker's payload may have shaped it. */
 #pragma once
 
 #include "base/json.h"

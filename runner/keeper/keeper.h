@@ -110,7 +110,7 @@ int keeper_confine(const Keeper *keeper, Error *reterr);
 int keeper_due_begin(Keeper *keeper, Error *reterr);
 /* Removes that record: the last check has ended, or nothing has run inside. */
 void keeper_due_end(const Keeper *keeper);
-/* Writes the members about it in the reply to session.stop. */
+/* Writes the members of the reply to session.stop that describe this check. */
 void keeper_due_write(const Keeper *keeper, JsonWriter *w);
 
 /* --- deadlines of the keeper itself (end.c) --- */
@@ -187,7 +187,7 @@ int keeper_sweeper_new(Keeper *keeper, Error *reterr);
 /* Frees the sweeper, after a running check has ended. */
 void keeper_sweeper_free(Keeper *keeper);
 /* Sets aside files that commands made at protected paths, as at the end of `holt run`, and tells
- * the commands that await it. Returns when that is done: for a keeper that ends. */
+ * the commands that await it. Returns only when all is done, so it is for a keeper that ends. */
 void keeper_sweep(Keeper *keeper);
 /* Handler of the sweep timer. */
 void keeper_sweep_start(void *data);

@@ -19,8 +19,9 @@ extern const MethodArea method_data_area, method_exec_area, method_process_area,
 extern const char *const method_causes[]; /* Names of causes, up to NULL. */
 extern const char *const method_keeps[];
 
-/* End of a command or a run, from the members that all have to a command's whole result.
- * keeper_write_result() writes them. */
+/* The end of a command or of a run of code. Outcome is common to both; Ended adds members for a
+ * command, and Result its output. Usage is a member of Outcome. keeper_write_result() writes them.
+ */
 extern const RpcShape method_usage, method_outcome, method_ended, method_result;
 
 /* Part of a file, written by method_answer_content(), and an fd of it, by method_answer_fd(). */

@@ -10,8 +10,8 @@
  * again, it continues with what is still kept. The number tells the client that it has missed
  * something, and each chunk's offset in its stream tells how many bytes.
  *
- * The output may wait for a watcher, which then misses nothing. For that, the code that reads the
- * streams must call capture_is_held() before each read. */
+ * capture_hold() makes the output wait for a watcher, which then misses nothing. For that, the code
+ * that reads the streams must call capture_is_held() before each read. */
 #pragma once
 
 #include <stdbool.h>

@@ -42,11 +42,11 @@ typedef struct ProcessSpec {
         const char *cwd;   /* borrowed; absolute */
         const char *asked; /* borrowed: the cwd as messages name it; NULL: cwd itself */
         uint64_t timeout;  /* usec of wall time, from the request on; 0 is none */
-        /* For stdin, stdout and stderr; FD_NONE: a pipe of the keeper's, or as input says. */
+        /* stdin, stdout and stderr. FD_NONE is a pipe of the keeper's, or for stdin see input. */
         int fds[3];
         ProcessInput input;
         unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal made inside */
-        bool background;   /* ... which gets the keys only when the command reads from it */
+        bool background;   /* that terminal gets keys only once the command reads from it */
         bool give_master;  /* the client gets the terminal's master, and reads and writes it */
         uint16_t rows, columns;
         const uint8_t *mode; /* struct termios as TCSETS takes it, or NULL */
@@ -85,8 +85,9 @@ typedef struct Process {
         char unrecorded[160]; /* why the history did not get its end at once, or "" */
         uint64_t unrecorded_row; /* number of that row in store/unwritten.h */
         Denials denied_before;
-        /* It has settled, or a run of its code has, and the keeper must still check protected
-         * paths, or is checking. Its end is reported after that, and it is not dropped before. */
+        /* It, or a run of its code, has settled. The keeper must still check protected paths (due),
+         * or is checking them (runs). Its end is reported only after that, and until then it is not
+         * dropped. */
         bool sweep_due, sweep_runs;
         StrList set_aside;                     /* paths set aside, relative to the workspace */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be set aside, or "" */
@@ -102,8 +103,8 @@ typedef struct Process {
         uint64_t timeout;
         bool timed_out, killed, has_terminal, gives_master;
         bool doomed;         /* init was told KILL, and the timer limits its report of the end */
-        bool withdrawn;      /* ... or init was never told to start it */
-        bool slow;           /* ... and the timer gives a slow init more time */
+        bool withdrawn;      /* killed before init was told to start it */
+        bool slow;           /* doomed, and the timer gives a slow init more time */
         bool hang_up;        /* at the time of the timer, SIGHUP is sent to its terminal again */
         ProcessStart *start; /* init was not told yet; otherwise NULL */
         bool resume_due;     /* init must put it into the foreground */
@@ -145,10 +146,9 @@ int processes_listen(Processes *all);
 /* The sandbox is killed because the host replaced path. Notes this in every process that has not
  * settled. path must outlive all. */
 void processes_kill_replaced(Processes *all, const char *path);
-/* The sandbox has ended: settles every process whose start init has reported, and whose end it has
- * not. */
+/* The sandbox has ended: settles every process that runs according to init's reports. */
 void processes_settle(Processes *all);
-/* The sandbox has ended: the processes that were told to end get that as their cause. */
+/* The sandbox has ended: if holt had told a process to end, that becomes the cause of its end. */
 void processes_end_told(Processes *all);
 
 /* init is gone: drops the messages to it. A process that init has not reported yet is answered with

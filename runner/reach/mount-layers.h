@@ -5,7 +5,7 @@
 
 #include "reach/mount-table.h"
 
-/* A directory of which an overlay shows a part. */
+/* A layer of an overlay: one of the directories whose files it shows. */
 typedef struct MountLayer {
         dev_t device;
         char *path; /* Path in the file system of `device`. */

@@ -87,11 +87,11 @@ struct RpcCall {
         JsonDocument *document;
         const JsonValue *id;     /* NULL: a notification */
         const JsonValue *params; /* NULL: none were sent */
-        StrList *paths;          /* points to decoded, which rpc_string() changes in a const call */
-        StrList decoded;         /* paths that rpc_string() has decoded */
-        size_t bytes;            /* length of the request's line */
-        uint64_t started_ms;     /* since the epoch */
-        bool told;               /* on_answer was called */
+        StrList *paths; /* points to decoded: rpc_string() adds to it, although its call is const */
+        StrList decoded;     /* paths that rpc_string() has decoded */
+        size_t bytes;        /* length of the request's line */
+        uint64_t started_ms; /* since the epoch */
+        bool told;           /* on_answer was called */
         RpcFds fds;
         JsonWriter answer;
         bool ended; /* its connection has ended */

@@ -6,11 +6,11 @@
  *
  * - Looking. holt serve asks the kernel for the peer's namespace: by a pidfd (SO_PEERPIDFD,
  *   Linux 6.5), or else by its pid and /proc. Clients need no code for this.
- * - Proof. Landlock keeps a keeper from looking at other processes. Under root, its uid also
- * differs from that of its clients. Therefore a client sends a descriptor of its own user
- * namespace, and the keeper compares that with its own. A process can open the descriptors of its
- * own namespace and of those below it, never of one above (ioctl_ns(2)). So no process in a sandbox
- * can send the one that a keeper expects. */
+ * - Proof. A keeper cannot look at other processes, because Landlock forbids it. Under root, its
+ *   uid also differs from that of its clients. Therefore a client sends a descriptor of its own
+ *   user namespace, and the keeper compares that with its own. A process can open
+ *   descriptors of its own namespace and of those below it, never of one above (ioctl_ns(2)). So no
+ *   process in a sandbox can send the one that a keeper expects. */
 #pragma once
 
 #include <stdbool.h>

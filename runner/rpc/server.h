@@ -6,8 +6,9 @@
  * request; batches are not supported. The server finds the method in its table, checks the
  * parameters by the table, and calls the method's function. The function replies at once, or keeps
  * the call and replies later. A request without an id is a notification: it is executed and gets no
- * reply. File descriptors that come by SCM_RIGHTS with bytes of a line belong to that request. If a
- * message has several lines, they belong to the last, so clients send such a line alone.
+ * reply. File descriptors that come by SCM_RIGHTS with bytes of a line belong to that request. If
+ * one sendmsg(2) carries several lines, its descriptors belong to the last. So clients send a line
+ * that has descriptors alone.
  *
  * Output is queued and never blocks. All input is treated as hostile. So a client that does not
  * read its replies meets these limits:
@@ -18,7 +19,7 @@
  * - Past RPC_QUEUE_MAX, a reply larger than RPC_ANSWER_SMALL is replaced by an error. A smaller one
  *   is still sent, because it reports completed work and is hardly larger than an error.
  * - A reply larger than RPC_ANSWER_MAX is always replaced by an error. An attacker decides how much
- *   a command prints, and must not end the connection by it.
+ *   a command prints, and must not be able to end the connection that way.
  *
  * A client that has shut down its writing end still gets its pending replies.
  *
@@ -46,11 +47,11 @@
 #include "rpc/table.h"
 
 enum {
-        RPC_LINE_MAX = 1 << 20,      /* bytes of a request; JSON_SIZE_MAX */
-        RPC_QUEUE_SOFT = 1 << 20,    /* queued bytes; from here on, the client must read first */
-        RPC_QUEUE_ASKED = 8 << 20,   /* the same while the client must reply to the server */
-        RPC_QUEUE_MAX = 4 << 20,     /* queued bytes; past it, larger replies become errors */
-        RPC_ANSWER_MAX = 32 << 20,   /* bytes of one reply */
+        RPC_LINE_MAX = 1 << 20,    /* bytes of a request; JSON_SIZE_MAX */
+        RPC_QUEUE_SOFT = 1 << 20,  /* queued bytes; from here on, the client must read first */
+        RPC_QUEUE_ASKED = 8 << 20, /* RPC_QUEUE_SOFT while a request of the server is unanswered */
+        RPC_QUEUE_MAX = 4 << 20,   /* queued bytes; past it, larger replies become errors */
+        RPC_ANSWER_MAX = 32 << 20, /* bytes of one reply */
         RPC_ANSWER_SMALL = 64 << 10, /* bytes of a reply that is sent past RPC_QUEUE_MAX, too */
         RPC_TURN_TIME = 2000,        /* usec of a turn; after it, no request is started */
         RPC_FDS_MAX = 4,             /* file descriptors in one message */
@@ -96,8 +97,8 @@ size_t rpc_server_connections(const RpcServer *server);
 /* How much work is left: the number of unanswered requests, and one more for each client with
  * unread requests or unsent lines. */
 size_t rpc_server_owed(const RpcServer *server);
-/* Sets the function that is called when a connection has ended, before it is freed. It releases
- * subscriptions and resources of the connection, whose calls have been freed already. */
+/* Sets the function that is called when a connection has ended, before it is freed. It
+ * releases subscriptions and resources of the connection. The calls have been freed before. */
 void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
 
 /* Sets the function that is called once for every request that reached its method's function, just
@@ -117,7 +118,7 @@ const RpcMethod *rpc_call_method(const RpcCall *call);
 /* Whether the client has closed the connection, even if the loop has not noticed it yet. */
 bool rpc_call_is_gone(const RpcCall *call);
 /* Whether a large reply should be made now. False while the client leaves RPC_QUEUE_SOFT bytes
- * unread, since the reply would only take memory. on_room is called once there is room. */
+ * unread, since the reply would only use memory. on_room is called once there is room. */
 bool rpc_call_has_room(const RpcCall *call);
 /* The same for a notification. */
 bool rpc_has_room(RpcConnection *connection);
@@ -128,8 +129,9 @@ void rpc_hold(RpcConnection *connection, bool hold);
 uint64_t rpc_call_started_ms(const RpcCall *call);
 
 /* These return a parameter by its name, which must be in the method's table. If the request does
- * not have it, they return NULL or otherwise. Strings are valid until the call is answered. An
- * RPC_PATH is returned as decoded bytes; if memory is out, it is "", which names no file. */
+ * not have it, they return NULL, or the argument `otherwise`. Strings are valid until the call is
+ * answered. An RPC_PATH is returned as decoded bytes; if memory is out, it is "", which names no
+ * file. */
 const char *rpc_string(const RpcCall *call, const char *name);
 bool rpc_bool(const RpcCall *call, const char *name, bool otherwise);
 uint64_t rpc_uint(const RpcCall *call, const char *name, uint64_t otherwise);
@@ -158,18 +160,18 @@ JsonWriter *rpc_result(RpcCall *call);
 void rpc_reply(RpcCall *call);
 /* Replies with an empty object. */
 void rpc_reply_empty(RpcCall *call);
-/* Detaches the reply, so that it can be sent after the server and nearly all of its process have
- * ended. Frees the call. NULL if memory or fds are out, or if earlier lines are still unsent; then
- * the client sees the connection end without a reply. */
+/* Detaches the reply, so that it can be sent after rpc_server_free(), as the last act of the
+ * process. Frees the call. NULL if memory or fds are out, or if earlier lines are still unsent;
+ * then the client sees the connection end without a reply. */
 typedef struct RpcLast RpcLast;
 RpcLast *rpc_reply_last(RpcCall *call);
-/* Returns the writer of the result, or NULL for NULL. Add few fields, so that the socket takes them
- * at once. */
+/* Returns the writer of the result, or NULL if last is NULL. Add few fields, so that the socket
+ * takes them at once. */
 JsonWriter *rpc_last_result(RpcLast *last);
 /* Sends the reply without blocking, and frees it. NULL is legal; returns NULL. */
 RpcLast *rpc_last_send(RpcLast *last);
-/* Like rpc_reply(), with at most RPC_FDS_MAX fds, of which the client gets duplicates. If fds
- * cannot be sent, the reply is an error: over a pipe, or if the client leaves too many unread. */
+/* Like rpc_reply(), and sends duplicates of at most RPC_FDS_MAX fds. If they cannot be sent, the
+ * reply is an error: the connection is a pipe, or the client has left too many fds unread. */
 void rpc_reply_fds(RpcCall *call, const int *fds, size_t count);
 /* Replies with an error and frees the call. The code and data.name follow from the error's kind,
  * and the message is its text. data also has kind, errno (a name or null), hint (the cure or null),
@@ -187,8 +189,8 @@ int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *
  */
 void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
 
-/* Like rpc_notify(), and never refuses. For small notifications that must not be lost, and whose
- * number is limited by earlier messages. 0 or -ENOMEM. */
+/* Like rpc_notify(), and sends even if the queue is past RPC_QUEUE_SOFT. Use it for small
+ * notifications that must not be lost. Earlier messages must limit their number. 0 or -ENOMEM. */
 int rpc_tell(RpcConnection *connection, const char *method, const JsonWriter *params);
 
 /* --- requests of the server's own --- */

@@ -6,9 +6,9 @@
  * which a thread of the child makes meanwhile (build-network.c).
  *
  * The child shares the launcher's memory and suspends the launcher (CLONE_VM | CLONE_VFORK). So no
- * page table is copied, its error needs no pipe, and it only reads the Launch. It builds the file
- * tree (build.c), confines itself (confine.c) and executes init from a sealed memory file, which
- * ends the sharing. The launcher then supervises (supervise.c). */
+ * page table is copied, and the child writes its error into the Launch instead of a pipe. It builds
+ * the file tree (build.c), confines itself (confine.c) and executes init from a sealed memory file,
+ * which ends the sharing. The launcher then supervises (supervise.c). */
 #pragma once
 
 #include <stdbool.h>

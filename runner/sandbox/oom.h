@@ -9,8 +9,8 @@
  * memory.oom_control (Linux 4.13).
  *
  * If that file does not exist (the root of v2 has none), /proc/vmstat counts for the whole machine.
- * That is only a hint. On a machine of many containers, other processes are killed all the time. A
- * command that was killed by a person would seem to have used too much memory. */
+ * That is only a hint: on a machine with many containers, other processes are killed all the time.
+ * If a person kills the command meanwhile, it would seem to have used too much memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 typedef enum OomScope {
         OOM_UNKNOWN, /* Nothing could be read, or the command ended too soon. */
         OOM_CGROUP,  /* Processes of holt's cgroup. */
-        OOM_MACHINE, /* Processes of the whole machine, perhaps all of others. */
+        OOM_MACHINE, /* Processes of the whole machine, perhaps none of this sandbox. */
 } OomScope;
 
 /* Kills since oom_watch_start(). limit is memory.max in bytes, if that limit was reached. It is 0

@@ -29,7 +29,8 @@ typedef struct Outcome {
         Cause cause;
         int exit_code; /* The exit code of holt. */
         int signal;    /* The signal that ended the command, or 0. */
-        /* Path inside whose replacement made holt stop it (watch.h), or NULL. */
+        /* The path inside that the host replaced, so that holt stopped the command (watch.h); or
+         * NULL. */
         const char *replaced;
         Usage usage;
         OomKills oom_kills;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests one layer for real, in a child that ends at once. Used by doctor, by --allow-degraded, and
- * to find the refused layer if the kernel has the same errno for all. */
+/* Tests one layer for real, in a child that ends at once. holt doctor and --allow-degraded use
+ * it. So does the search for the refused layer, if the kernel returns the same errno for all. */
 #pragma once
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps a command from writing a file through its stdin that it must not write. */
+/* Keeps a command from writing through its stdin to a file that it must only read. */
 #pragma once
 
 #include "sandbox/launch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that belong to the client that created them, and end with it (session.create's owned).
+/* Sessions that end with the client that created them (session.create with owned).
  *
  * Theory of operation. The session's directory has a FIFO called "owner". The owner holds it open
  * for writing as long as the session must exist. When the owner closes it or dies, the kernel

@@ -29,7 +29,7 @@ int policy_files_apply(Policy *policy, const char *const *names, size_t count, E
  * included and becomes /dev/null. Call it once. Returns 0 or a negative errno. */
 int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr);
 
-/* Closes them instead, after an error: a server goes on with other policies. */
+/* Closes these files after an error, so that a server can go on with other policies. */
 void policy_files_forget(void);
 
 /* Lets the project's own file narrow policy.

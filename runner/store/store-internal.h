@@ -184,9 +184,9 @@ int store_limit(Error *reterr, int errnum, const char *cure, const char *fmt, ..
 /* Checks the length of a text of the history or audit. Returns 0 or -E2BIG. */
 int store_check_text(const char *text, const char *what, Error *reterr);
 
-/* Deletes the oldest rows of a module, 1 % at a time, until its cap is met. Statement which of
- * table deletes them. Its parameters are newest (the ids must be lower), the number of rows, and
- * *over if over is not NULL. Returns -ENOSPC if no row may be deleted. */
+/* Deletes the oldest rows of a module, 1 % at a time, until its cap is met. They are deleted by
+ * the statement `which` of `table`. Its parameters are newest (it deletes only lower ids), the
+ * number of rows, and *over if over is not NULL. Returns -ENOSPC if no row may be deleted. */
 int store_make_room(Store *store, const StatementTable *table, size_t which, uint64_t newest,
                     const uint64_t *over, Error *reterr);
 

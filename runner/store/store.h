@@ -110,20 +110,20 @@ typedef struct StoreHistory {
 /* Adds a row for a call that begins now. Returns -E2BIG if params is too long. */
 int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
                         Error *reterr);
-/* Ends a call. ended_ms: since the epoch. The first end counts. A row that was deleted to make room
- * is not an error. Returns -E2BIG if result is too long: the call then still runs, and can be ended
- * with a shorter result. */
+/* Ends a call. ended_ms: since the epoch. Only the first end of a call counts. A row that was
+ * deleted to make room is not an error. Returns -E2BIG if result is too long: the call then still
+ * runs, and can be ended with a shorter result. */
 int store_history_end(Store *store, uint64_t id, const char *result, uint64_t ended_ms,
                       Error *reterr);
 /* Adds a row for a call that has ended; row->id is ignored. The row survives the end of this
- * process, and soon gets into the database: store_history_flush(). Returns -E2BIG if a text is too
+ * process. store_history_flush() later moves it into the database. Returns -E2BIG if a text is too
  * long. */
 int store_history_put(Store *store, const StoreHistory *row, Error *reterr);
 /* Moves the pending rows into the database; every other call about the history does the same. Does
  * nothing if there are none. If it fails, the next call tries again. */
 int store_history_flush(Store *store, Error *reterr);
-/* fn is called when the first row becomes pending, or at once if some are. It must not call the
- * store. NULL removes fn. */
+/* fn is called when the first row becomes pending, or at once if rows are pending already. It must
+ * not call the store. NULL removes fn. */
 void store_on_pending(Store *store, void (*fn)(void *data), void *data);
 typedef int (*StoreHistoryFn)(void *data, const StoreHistory *row);
 /* Lists at most limit rows, the newest first. Only rows whose id is lower than "before" (0: all),
@@ -143,8 +143,8 @@ typedef struct StoreAudit {
 /* at_ms: since the epoch. Returns -E2BIG if detail is too long. */
 int store_audit_add(Store *store, const char *kind, const char *detail, uint64_t at_ms,
                     Error *reterr);
-/* Does both store_history_put() and store_audit_add(), with the time at which the call ended, and
- * writes directly to the database. Writes both rows or neither. */
+/* Adds a row to the history and one to the audit, both with the time at which the call ended.
+ * Writes directly to the database, and both rows or neither. */
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr);
 typedef int (*StoreAuditFn)(void *data, const StoreAudit *row);

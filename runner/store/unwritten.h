@@ -10,9 +10,9 @@
  * second.
  *
  * At most UNWRITTEN_MAX rows of a kind wait, so that a flood of tool calls does not displace
- * commands. Further rows, and rows that are too large, are lost. The audit gets their number as a
- * limit row. Waiting rows are lost if the keeper ends before there is room, whether it is killed or
- * not; the reply warns of that. */
+ * commands. Further rows, and rows that are too large, are lost. An event "limit" in the audit
+ * has their number. If the keeper ends before there is room, the waiting rows are lost. The reply
+ * warns of that. */
 #pragma once
 
 #include "base/loop.h"
@@ -31,9 +31,9 @@ Unwritten *unwritten_free(Unwritten *all);
  * Returns NULL, or the reason why the row waits or is lost; the text is valid until the next call
  * of these functions. */
 const char *unwritten_record(Unwritten *all, const StoreHistory *row);
-/* unwritten_last() returns the number of the row that waits since the last call of
- * unwritten_record(), or 0 if that row is lost. unwritten_waits() returns whether a row is still
- * not written, which is always true for 0. */
+/* If unwritten_record() has returned a reason, unwritten_last() returns the number of its row, or 0
+ * if the row is lost. unwritten_waits() returns whether that row is still not written; it is always
+ * true for 0. */
 uint64_t unwritten_last(const Unwritten *all);
 bool unwritten_waits(const Unwritten *all, uint64_t row);
 /* Writes an event of this moment to the audit. */

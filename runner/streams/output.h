@@ -30,7 +30,7 @@ enum { OUTPUT_POLL_MAX = 4 };
  * terminal_fds  bits 1 and 2: this fd is a terminal (TerminalPlan.fds).
  * ret           owned by the caller; ends with output_free().
  *
- * Returns 0, -EINVAL if the command could write to its stdin uncounted, or another negative
+ * Returns 0, -EINVAL if the command could write uncounted bytes to its stdin, or another negative
  * errno. */
 int output_prepare(uint64_t limit, unsigned terminal_fds, Output **ret, Error *reterr);
 Output *output_free(Output *output);
@@ -60,7 +60,7 @@ bool output_pump(Output *output, const struct pollfd *fds);
 /* Call it after all processes inside have ended: only the bytes that are in the pipes now are still
  * read. */
 void output_end(Output *output);
-/* Whether the caller still has bytes to get. */
+/* Whether some bytes for the caller have not been delivered yet. */
 bool output_waits(const Output *output);
 /* Counts all remaining bytes as lost. */
 void output_give_up(Output *output);

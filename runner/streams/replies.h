@@ -28,7 +28,7 @@ bool replies_in_foreground(int fd);
 int replies_open(int inherited_fd);
 
 /* Throws away the answers of the terminal fd, and all other input. Restores the terminal's mode.
- * Does nothing in the terminal's background, since the input belongs to another job there.
+ * Does nothing if holt is in the background, since the input then belongs to another job.
  *
  * may_ask  fd comes from replies_open(), so that no call blocks. Without it, only the input
  *          that has already arrived is thrown away. */

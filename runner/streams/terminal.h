@@ -44,8 +44,8 @@ void terminal_enter(Terminal *terminal);
 /* Whether holt is in the foreground of the caller's terminal, and so may read from it. */
 bool terminal_in_foreground(const Terminal *terminal);
 /* Stops holt as a shell's job; with pid 0, stops its whole process group. Restores the caller's
- * terminal for the time of the stop. The signal is SIGTSTP, which the caller must have blocked:
- * unlike SIGSTOP, the kernel discards it in an orphaned process group, which nobody would continue.
+ * terminal for the time of the stop. The signal is SIGTSTP, which the caller must have blocked.
+ * The kernel discards it in an orphaned process group, which nobody would continue after SIGSTOP.
  * Returns after SIGCONT. waker sends SIGCONT at its time; it may be NULL.
  *
  * for_keys: holt stops only because it cannot read keys. If it is in the foreground by now, it does
