@@ -152,14 +152,14 @@ def test_a_program_gets_each_mistake_as_json(sessions: Sessions, session: Sessio
 
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("line, kind, code", (
-    ("show --json none", "missing", 125), ("ps none --json", "missing", 125), ("wait w p99 --json", "missing", 125),
-    ("logs w p99 --json", "missing", 125), ("kv w get none --json", "missing", 125),
+    ("show --json none", "missing", 125), ("ps none --json", "missing", 125), ("wait w p99 --json", "no-process", 125),
+    ("logs w p99 --json", "no-process", 125), ("kv w get none --json", "no-key", 125),
     ("files w stat none --json", "missing", 125), ("python none --json -c 1", "missing", 125),
     ("create w --json", "exists", 125), ("history none --json", "missing", 125), ("policy show none --json", "policy", 125),
     ("policy show --json --no-such", "usage", 125), ("policy none --json", "usage", 125), ("doctor x --json", "usage", 125),
     ("frobnicate --json", "usage", 125), ("cp w:x . --json", "missing", 125), ("sh w --json", "usage", 125),
     ("rm none --json", "missing", 125), ("stop none --json", "missing", 125), ("tier w huge --json", "usage", 125),
-    ("kill w p99 --json", "missing", 125), ("exec w --no-such --json -- x", "usage", 125),
+    ("kill w p99 --json", "no-process", 125), ("exec w --no-such --json -- x", "usage", 125),
     ("exec w --json -- /none", "not-found", 127),
 ))
 def test_a_failure_is_json_where_it_was_asked_for(
