@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network namespace, made at the same time as the mounts.
  *
- * Theory of operation. Of all namespaces, this one costs as much as the rest of a launch: the
+ * Theory of operation. This namespace alone takes as long to make as the rest of a launch. The
  * kernel sets up every protocol in it, and announces the loopback to each. The tree does not depend
  * on any of that, so a thread does it on another processor. The thread makes the namespace
  * (unshare(2) affects only the calling thread), brings the loopback up and takes the namespace's fd

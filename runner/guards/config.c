@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the places in the workspace to which git configs outside of the command's reach lead: by
- * core.hooksPath, by includes, and by links among the hooks. Whoever can change such a place can
- * have git run code, just as with .git/hooks and .git/config. So these places are guarded like
- * them. */
+/* Finds the places in the workspace to which git configs outside of the command's reach lead. They
+ * lead there by core.hooksPath, by includes, and by links among the hooks. Whoever can change such
+ * a place can have git run code, just as with .git/hooks and .git/config. So these places are
+ * guarded like them. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -174,9 +174,9 @@ static bool config_is_plain(const char *path) {
         return true;
 }
 
-/* Stores the kernel's name for path in *ret, even if the file does not exist. Refuses a path if the
- * command could redirect it: by a symlink that it can change in the workspace, or by a directory in
- * front of ".." that it can move. */
+/* Stores the kernel's name for path in *ret, even if the file does not exist. Refuses a path that
+ * the command could redirect. For that, it could change a symlink in the workspace, or move a
+ * directory in front of "..". */
 static int find_way(const Search *search, const char *path, char **ret, Error *reterr) {
         Way way = { .search = search };
         int r;

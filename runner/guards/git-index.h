@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the repositories below a work tree that git enters by itself: the gitlinks of its index
- * (gitformat-index(5), versions 2 to 4, SHA-1 and SHA-256, split indexes too).
+/* Finds the repositories below a work tree that git enters by itself: the gitlinks of its index.
+ * Supports versions 2 to 4 of gitformat-index(5), SHA-1 and SHA-256, and split indexes.
  *
  * The bytes may come from an attacker. An index that git could read in two ways is refused, so that
  * holt and git always see the same entries. An entry whose path leads out of the work tree or into

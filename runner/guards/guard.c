@@ -154,8 +154,8 @@ static bool is_there(int dir_fd, const char *name) {
         return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
-/* Whether the guard is still mounted. The mount belongs to the name: if the host unlinks and links
- * the file again, the file is there without its mount, and the command can write it. */
+/* Whether the guard is still mounted. The mount belongs to the name. If the host unlinks the file
+ * and links it again, it has no mount any more, and the command can write it. */
 static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
         _cleanup_free_ char *path = NULL;
         int r;

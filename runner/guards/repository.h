@@ -21,15 +21,15 @@ static inline bool repository_is_closed(int r) {
 /* Opens a repository's directory. path is a .git relative to tree_fd, the work tree whose path on
  * the host is tree. Returns an O_PATH fd that the caller owns, or a negative errno.
  *
- * ret_leads  may be NULL. If the .git is a file that names a directory, as in worktrees and
- *            submodules, *ret_leads is that path, even if it could not be opened. It is absolute,
- *            in normal form and owned by the caller. Otherwise *ret_leads is not written. */
+ * ret_leads  may be NULL. In worktrees and submodules, the .git is a file that names a directory.
+ *            Then *ret_leads is that path, even if it could not be opened. It is absolute, in
+ *            normal form and owned by the caller. Otherwise *ret_leads is not written. */
 int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads);
 
 /* Reads a regular file of at most max bytes, such as a git config. Symlinks are followed. The
- * caller owns *ret, which ends in a zero byte. Returns 0, -ENXIO for a device such as /dev/null,
- * -EBADMSG if it is not a regular file, -E2BIG, -ENOMEM, -EAGAIN, or another negative errno of
- * openat(2) or read(2). */
+ * caller owns *ret, which ends in a zero byte. Returns 0 or a negative errno: -ENXIO for a device
+ * such as /dev/null, -EBADMSG for another file that is not regular, -E2BIG, -EAGAIN, or one
+ * of the system calls. */
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
 /* Opens the nearest .git above tree, an absolute path as the kernel names it. tree is cut to the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watch of a holt that is stopped as a job of the caller's shell.
  *
- * Theory of operation. A stopped holt reads no SIGIO, and processes inside may go on: one that has
- * asked the kernel for SIGCONT, for example by a timer, is not stopped. So a child watches in
- * holt's place. It is in a session of its own, which no key stops, and ends with holt. */
+ * Theory of operation. A stopped holt reads no SIGIO, and processes inside may go on. For example,
+ * a process whose timer sends it SIGCONT is not stopped. So a child watches in holt's place. It is
+ * in a session of its own, which no key stops, and ends with holt. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -17,8 +17,8 @@
  *
  * The kernel's paths are compared. They do not tell whether the host shows one directory in two
  * places, by bind mounts. The start of a session reads the mount table for that. A single run does
- * so only if a source is on the store's file system, but in another mount: reading the table takes
- * 2 µs for each mount of the host. */
+ * so only if a source is on the store's file system, but in another mount. The reason is that
+ * reading the table takes 2 µs for each mount of the host. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

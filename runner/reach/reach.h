@@ -64,9 +64,9 @@ int reach_path(const Reach *reach, const char *path, int *ret_fd, Reached *ret);
 int reach_fd(const Reach *reach, int fd, Reached *ret);
 
 /* Whether the sandbox may be able to write an open file through a file system that hides its
- * layers: FUSE, or an overlay that was mounted elsewhere. Returns false for the file system of the
- * root directory and for programs of the system. Also returns false for file systems of writable
- * mounts, which the other functions judge. */
+ * layers. Such file systems are FUSE, and an overlay that was mounted elsewhere. Returns false for
+ * the file system of the root directory and for programs of the system. Also returns false for file
+ * systems of writable mounts, which the other functions judge. */
 bool reach_opaque(const Reach *reach, int fd);
 
 /* Calls fn for each place inside that shows the open directory fd or a part of it, through any

@@ -8,8 +8,8 @@
  * is opened without following any symlink, and the identity is compared with the open fd.
  *
  * Editors replace a file by renaming a new one over it, and servers create their sockets again.
- * That is accepted if no sandbox gains by it: the new file is in the same directory, has the same
- * type and owner, and has no second name. The session itself must not be able to do that
+ * That is accepted if no sandbox gains by it. The new file must be in the same directory, have the
+ * same type and owner, and have no second name. The session itself must not be able to do that
  * (recorded_refuse_renamed()). A tmpfs such as /run is a new one after a boot. Then type and owner
  * must be the same. */
 #include <errno.h>

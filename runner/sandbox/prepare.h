@@ -19,6 +19,6 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr);
 void prepare_close_mounts(LaunchPlan *plan);
 
 /* Opens path inside, if it is in a mount of the plan, with O_PATH and `flags` of open(2). Returns
- * an fd that the caller owns, -ENXIO if path is in no mount, -EXDEV if a symlink leads out of the
- * mount, or another negative errno. */
+ * an fd that the caller owns, or a negative errno. -ENXIO: path is in no mount. -EXDEV: a symlink
+ * leads out of the mount. */
 int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags);

@@ -78,8 +78,8 @@ static bool is_missing_in(int root_fd, const char *path) {
         return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* Whether path is missing outside of the plan's mounts: in the system tree, in memory, or in the
- * root of a session, which is empty while the session is being made. */
+/* Whether path is missing outside of the plan's mounts. It could exist in the system tree, in
+ * memory, or in the root of a session, which is empty while the session is being made. */
 static bool is_missing_in_root(const LaunchPlan *plan, const char *path) {
         _cleanup_close_ int fd = FD_NONE;
 

@@ -30,7 +30,7 @@ static bool stdio_is_among(unsigned long type, const unsigned long *types, size_
         return false;
 }
 
-/* Whether a regular file holds only data. Some regular files are kernel objects: a namespace's file
+/* Whether a regular file holds only data. Some regular files are kernel objects. A namespace's file
  * gives access to the namespace, and writing to a file of /proc or /sys changes the host. The
  * command could open such a file again for writing (/proc/self/fd/0), so its mode must allow that
  * to nobody. A file system without any blocks belongs to the kernel, except for those in of_data:

@@ -3,8 +3,8 @@
  *
  * The command never holds the caller's terminal. Each fd from 0 to 2 that is a terminal is replaced
  * by the slave of a pty in the sandbox's own devpts. Pipes and files go straight in. While the
- * command is in the foreground, the caller's terminal is raw and all keys go through, so Ctrl-C and
- * Ctrl-Z act on the inner terminal. If stdin is a terminal and stdout is not (holt run -- ls |
+ * command is in the foreground, the caller's terminal is raw, and all keys go through. So Ctrl-C
+ * and Ctrl-Z act on the inner terminal. If stdin is a terminal and stdout is not (holt run -- ls |
  * less), another program may be reading the keys. Then the command starts in the background of its
  * terminal, and gets keys when it asks for them (SIGTTIN), as under sudo. */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "hang CALL COMMAND [ARG...]": a host on which the system call with the number CALL does not
- * return, as on a file system whose server does not answer. It returns ENOSYS after COMMAND has
+ * return, for example because a server does not answer. It returns ENOSYS after COMMAND has
  * ended. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The caller's git configs may lead into the workspace. The command cannot change the files there that git acts on.
 
-Each case is a setting of the caller's own, which no sandbox has written: hooks among the project's files, a config
-shared by them, or symlinks from .git to them.
+Each case is a setting of the caller's own, which no sandbox has written. Examples are hooks among the project's files,
+a config that they share, and symlinks from .git to them.
 """
 
 from __future__ import annotations

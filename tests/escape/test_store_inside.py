@@ -19,7 +19,7 @@ from lib.tools import needs
 EVERYBODY = pytest.mark.identities("user", "root", "nested")
 USER_AND_ROOT = pytest.mark.identities("user", "root")
 
-# Every way to read the store, to change it, or to replace it: $1 is the directory "holt", and $2 the top of the mount
+# Every way to read the store, to change it, or to replace it. $1 is the directory "holt", and $2 the top of the mount
 # that shows it.
 ATTACK = """
 S=$1 TOP=$2
