@@ -131,7 +131,7 @@ def interrupted(number, frame):
 
 
 def is_asked():
-    """Whether a request has arrived. It is not read while a task of an earlier run holds the loop."""
+    """Whether a request has arrived. It stays unread while a task of an earlier run blocks the event loop."""
     import select
 
     return bool(select.select([channel], [], [], 0)[0])
@@ -162,8 +162,8 @@ def needs_loop(parts):
 
 
 def run_parts(parts):
-    """Runs compiled parts in order and returns the value of the last. A part that awaits is a coroutine; then all parts run in
-    the loop, which lasts between runs."""
+    """Runs compiled parts in order and returns the value of the last. If a part awaits, all parts run in the event loop, which
+    lasts between runs."""
     if not needs_loop(parts):
         return [eval(part, namespace) for part in parts][-1]
 
@@ -297,7 +297,7 @@ def flush(streams):
 
 def settle_output():
     """Writes out buffered output, and restores fds 1 and 2 if code or a program that it ran has changed them. Buffered output
-    that cannot be written is dropped, because the next run did not print it. Causes are an interrupt, the code's own
+    that cannot be written is dropped, or it would appear in the next run. Causes are an interrupt, the code's own
     flush(), or an fd that accepts nothing. Returns the error that prevented writing."""
     stuck = own_streams
 

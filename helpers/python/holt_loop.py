@@ -9,8 +9,7 @@ loop = None
 
 
 def run(coroutine):
-    """Runs a coroutine to its end. After an interrupt, it is cancelled and ends here, or else it would continue in the next run
-    that awaits."""
+    """Runs a coroutine to its end. An interrupt cancels it; otherwise it would continue in the next run that awaits."""
     global loop
     if loop is None or loop.is_closed():
         loop = asyncio.new_event_loop()

@@ -4,9 +4,9 @@
  *
  * Theory of operation. Such a call runs on a thread of its own, so that the keeper's loop serves
  * other clients meanwhile. At most WORKERS_MAX run at a time; others wait for their turn. Most
- * calls are short, so the loop waits a moment for each. Then the replies keep their order. A thread
- * touches its FilesWork and nothing else; the loop makes the reply. The keeper starts threads only
- * after it has made its sandbox, and then makes no other process.
+ * calls are short. The loop waits a moment for each, so that replies to short calls keep their
+ * order. A thread touches its FilesWork and nothing else; the loop makes the reply. The keeper
+ * starts threads only after it has made its sandbox, and then makes no other process.
  *
  * Calls that write contents run one at a time, in order. So of two calls sent one after the other,
  * the second one's contents remain.

@@ -176,7 +176,7 @@ static bool config_is_plain(const char *path) {
 
 /* Stores the kernel's name for path in *ret, even if the file does not exist. Refuses a path that
  * the command could redirect. For that, it could change a symlink in the workspace, or move a
- * directory in front of "..". */
+ * directory that stands before a "..". */
 static int find_way(const Search *search, const char *path, char **ret, Error *reterr) {
         Way way = { .search = search };
         int r;

@@ -13,8 +13,8 @@
  *   git would run the commands, or write the files, that the state names. The caller may have
  *   started the operation before the run.
  * - objects/info/alternates. git copies objects from any repository named there, whoever owns it,
- * to places that the next run can read. `git fetch` starts a git in each of them, with its config.
- */
+ *   to places that the next run can read. `git fetch` starts a git in each of them, with its
+ *   config. */
 #pragma once
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The git repository of a workspace, the repositories above it, and those below that git enters by
- * itself. For example, many shell prompts run `git status`. That enters every gitlink of the index
- * that has a .git, and obeys its config. */
+ * itself. For example, many shell prompts run `git status`. This command enters every gitlink of
+ * the index that has a .git, and obeys its config. */
 #pragma once
 
 #include <errno.h>
@@ -27,9 +27,8 @@ static inline bool repository_is_closed(int r) {
 int repository_open(int tree_fd, const char *tree, const char *path, char **ret_leads);
 
 /* Reads a regular file of at most max bytes, such as a git config. Symlinks are followed. The
- * caller owns *ret, which ends in a zero byte. Returns 0 or a negative errno: -ENXIO for a device
- * such as /dev/null, -EBADMSG for another file that is not regular, -E2BIG, -EAGAIN, or one
- * of the system calls. */
+ * caller owns *ret, which ends in a zero byte. Returns 0 or a negative errno. -ENXIO: a device such
+ * as /dev/null. -EBADMSG: another file that is not regular. -E2BIG: more than max bytes. */
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
 /* Opens the nearest .git above tree, an absolute path as the kernel names it. tree is cut to the

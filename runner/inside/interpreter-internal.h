@@ -43,9 +43,10 @@ typedef struct Interpreter {
         /* Cause by which the previous interpreter ended between runs, losing its variables; NULL
          * once a run has reported it. */
         const char *lost;
-        uint64_t interrupts, settled; /* Interrupts sent, and those that it was told of. */
-        unsigned stale;               /* Answers to earlier requests in a row. */
-        Usage spent; /* CPU times up to its last answer, as the interpreter reports them. */
+        uint64_t interrupts,
+                settled; /* Number of interrupts sent, and the number that it was last told. */
+        unsigned stale;  /* Answers to earlier requests in a row. */
+        Usage spent;     /* CPU times up to its last answer, as the interpreter reports them. */
         Request *first;
         /* Answer to the first request, a run; held until protected paths have been checked. */
         JsonDocument *said;

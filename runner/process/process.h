@@ -42,7 +42,7 @@ typedef struct ProcessSpec {
         const char *cwd;   /* borrowed; absolute */
         const char *asked; /* borrowed: the cwd as messages name it; NULL: cwd itself */
         uint64_t timeout;  /* usec of wall time, from the request on; 0 is none */
-        /* stdin, stdout and stderr. FD_NONE is a pipe of the keeper's, or for stdin see input. */
+        /* stdin, stdout and stderr. FD_NONE: the keeper makes a pipe; for stdin, input decides. */
         int fds[3];
         ProcessInput input;
         unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal made inside */

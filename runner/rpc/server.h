@@ -7,8 +7,8 @@
  * parameters by the table, and calls the method's function. The function replies at once, or keeps
  * the call and replies later. A request without an id is a notification: it is executed and gets no
  * reply. File descriptors that come by SCM_RIGHTS with bytes of a line belong to that request. If
- * one sendmsg(2) carries several lines, its descriptors belong to the last. So clients send a line
- * that has descriptors alone.
+ * one sendmsg(2) carries several lines, its descriptors belong to the last. So a client
+ * must send a line with descriptors by itself.
  *
  * Output is queued and never blocks. All input is treated as hostile. So a client that does not
  * read its replies meets these limits:

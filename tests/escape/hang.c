@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "hang CALL COMMAND [ARG...]": a host on which the system call with the number CALL does not
- * return, for example because a server does not answer. It returns ENOSYS after COMMAND has
- * ended. */
+/* "hang CALL COMMAND [ARG...]": a host on which the system call with the number CALL hangs, as if
+ * a server did not answer. It returns ENOSYS after COMMAND has ended. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

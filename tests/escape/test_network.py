@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With an empty allow list, a command reaches nothing: no address, no resolver, no metadata service, no loopback of the
-host, no socket of the host under any name. No packet leaves this machine: connecting a datagram socket only asks for
+"""With an empty allow list, a command reaches nothing: no address, resolver or metadata service. It reaches neither the
+loopback of the host, nor a socket of the host under any name. No packet leaves this machine: connecting a datagram socket only asks for
 a route."""
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _copy_sparse(source: int, target: int, size: int) -> None:
 
 
 def copy_contents(file: FileIO, target: BinaryIO) -> None:
-    """Copy the content that the file has at the start into an empty host file. A regular file keeps its holes."""
+    """Copies the content that the file has at the start into an empty host file. A regular file keeps its holes."""
     size = size_of(file)
     if stat.S_ISREG(os.fstat(target.fileno()).st_mode):
         _copy_sparse(file.fileno(), target.fileno(), size)

@@ -140,7 +140,7 @@ _MARK = "\1"
 
 
 def _path_text(path: Any) -> Any:
-    """Encode a path for holt serve. Bytes that are not UTF-8 are lone surrogates in Python (os.fsencode())."""
+    """Encodes a path for holt serve. Bytes that are not UTF-8 are lone surrogates in Python (os.fsencode())."""
     if isinstance(path, os.PathLike):
         path = os.fspath(path)
     if isinstance(path, bytes):
@@ -181,7 +181,7 @@ def check_whole(page: Mapping[str, Any], path: Any) -> None:
 
 
 def chunks(file: FileIO, chunk_size: int) -> Iterator[bytes]:
-    """Read the content that the file has at the start, so that a writer that keeps appending cannot delay the end."""
+    """Reads the content that the file has at the start, so that a writer that keeps appending cannot delay the end."""
     with file:
         left = size_of(file)
         while left > 0 and (piece := file.read(min(chunk_size, left))):

@@ -119,7 +119,7 @@ def _values_schema(values: "List[Any]") -> JsonSchema:
 
 
 class Definitions:
-    """The schemas of recursive types. Other schemas refer to them by $ref, because a recursive type has no finite form.
+    """The schemas of recursive types. Other schemas refer to them by $ref, because a recursive type cannot be written out.
 
     given  the schemas are for results of tools, so they include fields that the constructor does not take
     """
