@@ -133,7 +133,7 @@ def test_the_loop_goes_on_meanwhile() -> None:
     run(main)
 
 
-def test_it_has_to_be_opened(holt: str) -> None:
+def test_an_async_sandbox_must_be_opened_first(holt: str) -> None:
     box = AsyncSandbox()
     with pytest.raises(UsageError, match="async with"):
         box.files

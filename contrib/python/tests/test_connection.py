@@ -145,7 +145,7 @@ def test_a_main_thread_that_reads_leaves_others_messages_to_the_background(playe
     assert got == ["theirs"] and len(played.told) == 1
 
 
-def test_what_comes_while_nobody_waits(played: Played) -> None:
+def test_messages_arrive_while_no_caller_waits(played: Played) -> None:
     played.connection.want(1)
     for number in range(3):
         played.say(id=number, method="tool.call", params={})
@@ -327,7 +327,7 @@ def test_an_interrupt_at_any_line_leaves_the_file_of_a_reply_one_owner(played: P
     assert points > 2
 
 
-def test_a_reply_that_is_none_harms_nobody(played: Played, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_reply_does_not_affect_other_requests(played: Played, capfd: pytest.CaptureFixture[str]) -> None:
     """A directory is no file, and a reply without a result is none either."""
     requests, got, threads = two_that_wait(played)
     directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)

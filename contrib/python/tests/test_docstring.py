@@ -143,7 +143,7 @@ class Point:
     row: Annotated[Optional[Row], Mark(documentation="What is there.")] = None
 
 
-def test_annotated_says_it_first() -> None:
+def test_annotated_takes_precedence_over_the_docstring() -> None:
     def show(a: int, b: int, c: int, d: int, e: int, p: List[Point]) -> int:
         """Shows.
 
@@ -189,7 +189,7 @@ def test_annotated_in_what_a_typed_dict_says_of_a_field() -> None:
         assert from_json({"size": 1}, fields) == {"size": 1}
 
 
-def test_whose_docstring_it_is() -> None:
+def test_the_docstring_of_partials_and_callable_objects() -> None:
     def add(a: int, b: int = 2) -> int:
         """Adds.
 

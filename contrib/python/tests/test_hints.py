@@ -164,7 +164,7 @@ def test_a_member_of_a_union_is_told_by_what_is_in_it() -> None:
     assert from_json({"lives": "nine"}, Union[Cat, Node, Named]) == Named("nine")
 
 
-def test_words_and_names_are_what_their_hint_says() -> None:
+def test_literals_enums_and_new_types_keep_their_values() -> None:
     up = Literal[Sort.UP, "both", 1]
     assert schema_of(up) == {"enum": ["up", "both", 1]} and schema_of(Literal[Sort.UP]) == {"type": "string", "enum": ["up"]}
     assert [from_json(each, up) for each in ("up", "both", 1)] == [Sort.UP, "both", 1]
@@ -187,7 +187,7 @@ class Bill:
 
 
 @pytest.mark.usefixtures("bridge")
-def test_what_a_record_sets_by_itself_is_given_and_not_taken(box: Sandbox) -> None:
+def test_a_computed_field_is_in_results_and_not_in_payloads(box: Sandbox) -> None:
     def double(bill: Bill) -> Bill:
         return bill
 
@@ -225,7 +225,7 @@ def test_what_is_decorated() -> None:
     assert asyncio.run(Tool.of(retried).handler({"by": 2})) == {"lives": "2"}
 
 
-def test_what_json_has_nothing_like_says_where() -> None:
+def test_a_type_without_a_json_equivalent_names_its_parameter() -> None:
     def store(name: str, content: bytes) -> None: ...
     def fetch(name: str) -> complex: return 0
     def walk(tree: Gone) -> None: ...  # type: ignore[name-defined]  # noqa: F821

@@ -70,7 +70,7 @@ def test_a_terminal(box: Sandbox) -> None:
         assert "40 120" in read_all(process)
 
 
-def test_who_does_not_read_misses_the_oldest(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_output_is_limited_and_drops_the_oldest(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "BUFFER_MAX", 100_000)
     process = box.spawn("seq 100000; echo last")
     until(lambda: process.poll() is not None, "it ends")

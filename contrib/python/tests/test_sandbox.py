@@ -150,7 +150,7 @@ def test_outputs_of_many_runs_are_not_mixed(box: Sandbox) -> None:
     assert [b"".join(each) for each in seen] == [b"%d\n" % n for n in range(12)]
 
 
-def test_what_is_this_process_s_is_not_pickled(box: Sandbox) -> None:
+def test_results_can_be_pickled_and_sandboxes_cannot(box: Sandbox) -> None:
     for each in (box, box.files, box.kv):
         with pytest.raises(TypeError, match="pickled"):
             pickle.dumps(each)
@@ -298,7 +298,7 @@ def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
     assert session_names(holt) == []
 
 
-def test_a_parameter_that_there_is_not() -> None:
+def test_an_unknown_parameter_names_the_nearest_one() -> None:
     for face in (Sandbox, AsyncSandbox):
         with pytest.raises(TypeError) as wrong:
             face(memry=1)  # type: ignore[arg-type]
@@ -345,7 +345,7 @@ def test_sandboxes_may_share_a_server() -> None:
     server.close()
 
 
-def test_who_is_interrupted_kills_what_he_waits_for(box: Sandbox) -> None:
+def test_ctrl_c_kills_the_command_that_is_awaited(box: Sandbox) -> None:
     threading.Timer(0.5, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         box.bash("sleep 1000")
@@ -548,7 +548,7 @@ def test_a_throwaway_goes_with_its_program_however_that_ends(end: int, holt: str
     until(lambda: set(session_names(holt)) <= before, "its session is gone")
 
 
-def test_what_is_this_program_s_has_its_name() -> None:
+def test_repr_shows_the_names_of_sandboxes_and_processes() -> None:
     with Sandbox() as box:
         assert repr(box) == f"<Sandbox {box.name!r}>" and repr(box.files) == f"<Files of {box.name!r}>"
         process = box.spawn(["true"])

@@ -70,7 +70,7 @@ def test_a_fork_does_not_keep_the_server_of_who_was_killed(fake: Fake) -> None:
         until(lambda: not stat.exists() or ") Z " in stat.read_text(), "it has ended")
 
 
-def test_who_is_interrupted_as_it_asks_leaves_no_half_line(fake: Fake) -> None:
+def test_an_interrupted_request_leaves_no_half_line(fake: Fake) -> None:
     """Ctrl-C while the server does not read."""
     server = fake("import os, signal; answer({}); os.kill(os.getpid(), signal.SIGSTOP); echo_forever()")
     ask(server, "x")
@@ -120,7 +120,7 @@ def test_results_say_what_a_full_disk_could_not_record(fake: Fake) -> None:
         assert [box.python(code).unrecorded for code in ("a", "b")] == ["the disk is full", ""]
 
 
-def test_no_more_is_asked_at_once_than_is_answered(fake: Fake) -> None:
+def test_unanswered_requests_are_limited(fake: Fake) -> None:
     """A real server takes at most 256 unanswered requests."""
     server = fake(
         "import os, select\n"

@@ -122,7 +122,7 @@ def test_a_tool_of_a_function() -> None:
     assert asyncio.run(Tool.of(later).handler({"text": "x"})) == {"text": "x", "color": "red"}
 
 
-def test_what_is_no_tool() -> None:
+def test_functions_without_hints_are_refused_as_tools() -> None:
     def untyped(a) -> int:  # type: ignore[no-untyped-def]
         return 1
 
