@@ -107,7 +107,7 @@ def still(pid: int) -> bool:
     return before[0] == "S" and stat()[11:13] == before[11:13]
 
 
-def test_who_prints_waits_for_who_reads(session: Session, connect: Connect) -> None:
+def test_code_that_prints_waits_for_a_slow_watcher(session: Session, connect: Connect) -> None:
     """It waits no longer than its time limit. Then its variables are worth more than its output."""
     reader, other = connect(), connect()
     peak = session.keeper_peak()
@@ -125,7 +125,7 @@ def test_who_prints_waits_for_who_reads(session: Session, connect: Connect) -> N
     assert len(result["stdout"]) + result["stdout_dropped"] < 16 << 20
 
 
-def test_who_goes_is_not_waited_for_by_who_prints(connect: Connect, session: Session) -> None:
+def test_code_that_prints_does_not_wait_for_a_watcher_that_has_gone(connect: Connect, session: Session) -> None:
     other = connect()
     with session.rpc() as reader:
         reader.send("python.run", code="import sys\nopen('/tmp/on', 'w').close()\nfor i in range(200): sys.stdout.write('x' * (1 << 16))\nx = 7", watch=True)
@@ -206,7 +206,7 @@ def test_what_only_ipython_knows_has_a_hint(code: str, hint: str, rpc: Bound) ->
 
 
 @pytest.mark.parametrize("code", ("1 +", "x = 5 %", "s = 'a\n%d'", "(1\n% 2", "a b\n%c", "print 'x?'"))
-def test_other_mistakes_have_none(code: str, rpc: Bound) -> None:
+def test_other_syntax_errors_have_no_hint(code: str, rpc: Bound) -> None:
     error = run(rpc, code)["error"]
 
     assert error["name"] == "SyntaxError" and "IPython" not in error["message"]
@@ -247,7 +247,7 @@ def kill_interpreter(rpc: Bound) -> None:
     until(lambda: all(p["state"] == "ended" for p in rpc.call("process.list")["processes"]), "it has ended")
 
 
-def test_the_run_after_an_end_between_runs_is_told_of_it(rpc: Bound) -> None:
+def test_the_next_run_says_that_the_interpreter_ended(rpc: Bound) -> None:
     """Its answer alone would not tell that the variables are gone."""
     assert run(rpc, "x = 1")["lost"] is None
     kill_interpreter(rpc)
@@ -258,7 +258,7 @@ def test_the_run_after_an_end_between_runs_is_told_of_it(rpc: Bound) -> None:
     assert run(rpc, "1")["lost"] is None
 
 
-def test_an_end_is_told_to_who_is_there(session: Session, keeper: Bound) -> None:
+def test_the_next_connected_client_learns_that_the_interpreter_ended(session: Session, keeper: Bound) -> None:
     """A run whose client has gone does not get the report."""
     gone = Bound(session.rpc(), {})
     run(keeper, "x = 1")
@@ -328,7 +328,7 @@ def test_a_timeout_interrupts_and_the_state_is_kept(rpc: Bound) -> None:
     assert value(rpc, "x") == "1"
 
 
-def test_who_ignores_that_is_killed(sessions: Sessions) -> None:
+def test_code_that_ignores_the_interrupt_is_killed(sessions: Sessions) -> None:
     rpc = Bound(sessions.create("w", "--kill-after", "100ms").rpc(), {})
     result = run(rpc, "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('so far', flush=True)\ntime.sleep(100)",
                  timeout_ms=100)
@@ -381,7 +381,7 @@ def test_interrupt_and_restart(keeper: Bound, session: Session) -> None:
     assert run(keeper, "x")["error"]["name"] == "NameError"
 
 
-def test_an_interrupt_between_runs_is_nothing(rpc: Bound) -> None:
+def test_an_interrupt_between_runs_keeps_variables(rpc: Bound) -> None:
     run(rpc, "x = 1")
     for _ in range(50):
         number = rpc.send("python.run", code="x")
@@ -402,7 +402,7 @@ def test_runs_wait_for_each_other_up_to_a_limit(keeper: Bound) -> None:
     assert [keeper.result(n)["result"] for n in numbers] == [str(i) for i in range(63)]
 
 
-def test_who_has_gone_is_not_waited_for(session: Session, keeper: Bound) -> None:
+def test_requests_of_a_client_that_has_gone_do_not_run(session: Session, keeper: Bound) -> None:
     gone = Bound(session.rpc(), {})
     gone.send("python.run", code="import os\nprint('on')\nwhile not os.path.exists('/tmp/go'): pass\nx = 1", watch=True)
     gone.note("process.output")

@@ -28,7 +28,7 @@ def test_await_at_the_top(code: str, result: str, rpc: Bound) -> None:
         assert value(rpc, "await later") == "1"
 
 
-def test_who_is_interrupted_while_it_waits_does_not_go_on(rpc: Bound) -> None:
+def test_an_interrupt_ends_a_coroutine_that_waits(rpc: Bound) -> None:
     wait = "async def wait():\n    asyncio.get_running_loop().call_soon(lambda: open('/tmp/on', 'w').close())\n    try: await asyncio.sleep(0.5)\n    finally: ended.append(1)\n    ended.append(2)"
     run(rpc, f"import asyncio\nended = []\n{wait}\nawait asyncio.sleep(0)")
     number = rpc.send("python.run", code="await wait()\nended.append(3)")
@@ -53,7 +53,7 @@ def interrupted_before_it_begins(session: Session, rpc: Bound, code: str) -> Jso
 
 
 @pytest.mark.parametrize("loop", (False, True))
-def test_who_is_interrupted_before_it_begins_does_not_begin(loop: bool, session: Session) -> None:
+def test_a_run_interrupted_before_its_start_does_not_run(loop: bool, session: Session) -> None:
     with session.rpc() as client:
         rpc = Bound(client, {})
         run(rpc, "x = 1" + "\nimport asyncio\nawait asyncio.sleep(0)" * loop)
@@ -64,7 +64,7 @@ def test_who_is_interrupted_before_it_begins_does_not_begin(loop: bool, session:
         assert value(rpc, "import time; time.sleep(0.2); 5") == "5"  # it is not interrupted twice
 
 
-def test_who_is_interrupted_before_it_begins_keeps_nobody_waiting(session: Session) -> None:
+def test_a_run_interrupted_before_its_start_does_not_delay_the_next(session: Session) -> None:
     """The interrupt has no further effect."""
     took = []
     with session.rpc() as client:
@@ -119,7 +119,7 @@ def test_an_interrupt_that_comes_too_late_is_not_the_next_run_s(session: Session
         assert value(rpc, "6") == "6"
 
 
-def test_who_keeps_waiting_is_killed(sessions: Sessions) -> None:
+def test_code_that_ignores_cancellation_is_killed(sessions: Sessions) -> None:
     rpc = Bound(sessions.create("w", "--kill-after", "100ms").rpc(), {})
     run(rpc, "import asyncio\nawait asyncio.sleep(0)")
     code = "while True:\n  try: await asyncio.sleep(100)\n  except asyncio.CancelledError: pass"
@@ -185,7 +185,7 @@ def test_a_task_that_holds_the_loop_is_interrupted(rpc: Bound) -> None:
     "raise SystemExit(3)", "asyncio.get_running_loop().stop()", "asyncio.get_running_loop().close()", "raise ValueError('left')",
     "pid = os.fork()\n    if pid: os.waitpid(pid, 0)", "raise KeyboardInterrupt", "asyncio.get_running_loop()._selector.close()",
 ))
-def test_what_a_task_does_to_the_loop_is_no_end(code: str, rpc: Bound) -> None:
+def test_a_task_that_stops_the_loop_does_not_end_the_interpreter(code: str, rpc: Bound) -> None:
     run(rpc, f"import asyncio, os\nasync def odd():\n    await asyncio.sleep(0)\n    open('/tmp/on', 'w').close()\n    {code}\nx = 1\nt = asyncio.create_task(odd())")
     until(lambda: rpc.call("files.exists", path="/tmp/on")["exists"], "it is on")
     for _ in range(3):

@@ -45,7 +45,7 @@ def test_a_whole_bundle_is_asked_for_as_ipython_does(parameters: str, rpc: Bound
     assert result["displays"] == [{"text/html": "<b>", "text/plain": "B"}]
 
 
-def test_what_fails_whatever_it_is_asked_for_has_no_rich_form(rpc: Bound) -> None:
+def test_a_value_whose_attributes_all_fail_has_no_display(rpc: Bound) -> None:
     result = run(rpc, "class Odd:\n  def __getattr__(self, name): raise ValueError(name)\n  def __repr__(self): return 'odd'\nOdd()")
     assert (result["error"], result["result"], result["displays"]) == (None, "odd", [])
 

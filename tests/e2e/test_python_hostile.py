@@ -18,7 +18,7 @@ ON_THE_CHANNEL = pytest.mark.parametrize("code", (
 
 
 @ON_THE_CHANNEL
-def test_what_the_channel_says_costs_only_the_interpreter(code: str, keeper: Bound) -> None:
+def test_bad_bytes_on_the_channel_end_only_the_interpreter(code: str, keeper: Bound) -> None:
     result = run(keeper, code)
 
     assert result["state_kept"] is False
@@ -27,14 +27,14 @@ def test_what_the_channel_says_costs_only_the_interpreter(code: str, keeper: Bou
 
 @pytest.mark.not_sanitized  # which keeps what is freed
 @ON_THE_CHANNEL
-def test_what_the_channel_says_costs_no_memory(code: str, keeper: Bound, session: Session) -> None:
+def test_bytes_on_the_channel_cost_the_keeper_no_memory(code: str, keeper: Bound, session: Session) -> None:
     peak = session.keeper_peak()
     run(keeper, code)
 
     assert session.keeper_peak() - peak < 64 << 20
 
 
-def test_what_is_said_between_runs_is_no_kill_of_a_client(keeper: Bound) -> None:
+def test_bad_bytes_between_runs_are_not_audited_as_a_client_s_kill(keeper: Bound) -> None:
     run(keeper, "import os, threading\ndef say():\n    while not os.path.exists('/tmp/go'): pass\n    for fd in range(3, 100):\n"
                 "        try: os.write(fd, b'garbage\\n')\n        except OSError: pass\nthreading.Thread(target=say).start()")
     keeper.call("files.write", path="/tmp/go", content="")
@@ -67,7 +67,7 @@ f.f_globals["run"] = lambda r: {"exit_code": 1, "error": {"name": 5, "more": "x"
 """
 
 
-def test_what_is_forged_has_the_form_of_what_is_not(rpc: Bound) -> None:
+def test_forged_answers_have_the_documented_form(rpc: Bound) -> None:
     """Clients can rely on it."""
     run(rpc, TAKE_OVER)
     empty: Json = {"name": "", "type": "", "repr": "", "size": None}
@@ -111,7 +111,7 @@ def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sess
      "KeyboardInterrupt"),
     ("os.close(1)", None), ("os.dup2(os.open('/dev/full', os.O_WRONLY), 1)", None),
 ), ids=("interrupt", "closed", "full"))
-def test_what_does_not_leave_is_not_printed_by_the_next_run(code: str, error: str | None, rpc: Bound) -> None:
+def test_unwritten_output_does_not_appear_in_the_next_run(code: str, error: str | None, rpc: Bound) -> None:
     first = run(rpc, f"import os, sys\nsys.stdout.write('left')\n{code}")
     result = run(rpc, "sys.stdout = sys.__stdout__\nprint('right')")
 

@@ -104,7 +104,7 @@ def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Sessio
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
-def test_what_has_ended_it_is_told(flags: tuple[str, ...], sessions: Sessions) -> None:
+def test_a_run_that_did_not_end_by_itself_is_explained(flags: tuple[str, ...], sessions: Sessions) -> None:
     session = sessions.create("w", "--timeout", "2s", "--kill-after", "100ms")
     gone = "" if flags else "  Its variables are lost. The next run has a new interpreter.\n"
     for more, code, err in (
@@ -118,7 +118,7 @@ def test_what_has_ended_it_is_told(flags: tuple[str, ...], sessions: Sessions) -
     assert python(session, *flags, "-c", "1").ok().err == ""
 
 
-def test_a_run_says_that_what_was_before_is_gone(session: Session) -> None:
+def test_a_run_says_that_earlier_variables_are_lost(session: Session) -> None:
     python(session, "-c", "x = 1").ok()
     session.sh("pkill -9 -f holt_interpreter.py")
     until(lambda: not session.ps() or all(p["state"] == "ended" for p in session.ps().values()), "it has ended")
@@ -131,7 +131,7 @@ def test_a_run_says_that_what_was_before_is_gone(session: Session) -> None:
     )
 
 
-def test_how_much_a_result_has_of_its_output(session: Session) -> None:
+def test_the_output_of_a_result_has_a_limit(session: Session) -> None:
     code = "print('x' * 2000000)"
     for flags, most in (((), 1 << 20), (("--output", "1K"), 1024), (("--output", "4M"), 2000001)):
         result = json.loads(python(session, "--json", *flags, "-c", code).ok().out)
@@ -147,7 +147,7 @@ def test_code_that_is_too_long_for_a_request_is_refused(session: Session) -> Non
     assert "the line is longer than 1024 KiB" in result.refusal()
 
 
-def test_bad_words_on_the_command_line(session: Session, holt: Holt) -> None:
+def test_mistakes_in_options_are_refused(session: Session, holt: Holt) -> None:
     for args in ([], ["-c", "1", "file"], ["--restart", "-c", "1"], ["no-such-file"], ["--timeout", "x", "-c", "1"]):
         assert python(session, *args, cwd=holt.cwd).refusal()
     for args in (["--fresh"], ["--cwd", "/tmp"], ["--env", "A=b"], ["--timeout", "1s"], ["--output", "1M"], ["--tool", "a=cat"]):
@@ -164,7 +164,7 @@ def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: ob
 
 
 @pytest.mark.parametrize("signals", ((signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT)))
-def test_who_wants_an_end_has_it_though_nobody_reads(
+def test_a_signal_ends_holt_python_even_if_nobody_reads_its_output(
     signals: tuple[signal.Signals, ...], sessions: Sessions, session: Session
 ) -> None:
     code = "print('x' * 500_000, flush=True); open('on', 'w').close()\nwhile True: print('x' * 1000)"

@@ -49,7 +49,7 @@ def test_variables_have_the_time_of_a_run(sessions: Sessions) -> None:
     assert value(rpc, "n") == "5"
 
 
-def test_who_minds_no_interrupt_in_a_variable_is_stopped(sessions: Sessions) -> None:
+def test_a_listing_ends_even_if_a_variable_ignores_interrupts(sessions: Sessions) -> None:
     rpc = Bound(sessions.create("w", "--timeout", "500ms", "--kill-after", "100ms").rpc(), {})
     run(rpc, STUBBORN)
     assert "stopped after 500ms, the limit of the session's policy" in rpc.refused("python.variables").message
