@@ -122,7 +122,7 @@ def calls(session: Session) -> list[tuple[str, list[str], bool | str]]:
     return [(name, words, result["success"] or result["errno"]) for name, words, result in reversed(rows)]
 
 
-def test_what_a_person_did_is_one_row(session: Session, holt: Holt) -> None:
+def test_each_verb_is_one_row_of_the_history(session: Session, holt: Holt) -> None:
     """This holds for any number of calls, and if one of them fails."""
     (holt.cwd / "tree/below").mkdir(parents=True)
     for name in ("f", "tree/a", "tree/below/b"):
@@ -149,7 +149,7 @@ def test_what_a_person_did_is_one_row(session: Session, holt: Holt) -> None:
     assert "files stat     none (ENOENT)" in session("history").ok().out
 
 
-def test_of_many_operands_the_first_and_the_last_are_in_the_history(session: Session, holt: Holt) -> None:
+def test_the_history_shortens_long_lists_of_operands(session: Session, holt: Holt) -> None:
     names = [f"{i:03}" for i in range(100)]
     for name in names:
         (holt.cwd / name).touch()
@@ -198,7 +198,7 @@ def test_acts_are_the_connections_own(session: Session) -> None:
 
 
 @pytest.mark.parametrize("name", ("", "process.spawn", "files.write", "tool.call"))
-def test_an_act_is_not_called_as_a_method(name: str, session: Session) -> None:
+def test_an_act_cannot_have_the_name_of_a_method(name: str, session: Session) -> None:
     with session.rpc() as rpc:
         assert rpc.refused("history.begin", name=name).kind == "usage"
 

@@ -26,7 +26,7 @@ def guarded(sessions: Sessions, put: Make, workspace: Path) -> Session:
     return sessions.create("w", "--workspace", workspace)
 
 
-def test_exec_tells_as_run_does(guarded: Session, holt: Holt, workspace: Path) -> None:
+def test_exec_reports_set_aside_files_like_run(guarded: Session, holt: Holt, workspace: Path) -> None:
     told = guarded.sh(MAKES).ok().err
     assert sorted(name for name in MADE if (workspace / name).exists()) == MADE
     subprocess.run(["rm", *MADE], cwd=workspace, check=True)
@@ -36,7 +36,7 @@ def test_exec_tells_as_run_does(guarded: Session, holt: Holt, workspace: Path) -
     assert f"  mv -T {workspace}/.git/commondir.holt-untrusted {workspace}/.git/commondir\n" in told
 
 
-def test_nothing_is_told_of_nothing(guarded: Session) -> None:
+def test_exec_reports_nothing_if_nothing_was_set_aside(guarded: Session) -> None:
     guarded.sh(MAKES).ok()
     result = guarded.sh("mkdir .git/refs; echo x >new", "--json").ok()
 
@@ -44,7 +44,7 @@ def test_nothing_is_told_of_nothing(guarded: Session) -> None:
     assert guarded.exec("true").ok().err == ""
 
 
-def test_documents_have_it(guarded: Session, place: Path) -> None:
+def test_json_and_report_list_set_aside_files(guarded: Session, place: Path) -> None:
     result = guarded.sh(MAKES + "; exit 3", "--json", "--report", place / "report.json")
     assert result.code == 3
 
@@ -53,7 +53,7 @@ def test_documents_have_it(guarded: Session, place: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", ("exec", "wait", "wait at the end"))
-def test_the_protocol_has_it(ask: str, guarded: Session) -> None:
+def test_replies_list_set_aside_files(ask: str, guarded: Session) -> None:
     rpc = guarded.rpc()
     if ask == "exec":
         answer = rpc("exec", shell=MAKES)
@@ -66,7 +66,7 @@ def test_the_protocol_has_it(ask: str, guarded: Session) -> None:
     assert sorted(answer["set_aside"]) == MADE
 
 
-def test_who_waits_for_a_detached_one_is_told(guarded: Session, workspace: Path) -> None:
+def test_wait_reports_set_aside_files_of_a_detached_command(guarded: Session, workspace: Path) -> None:
     process = guarded.detach(MAKES)
     result = guarded("wait", process).ok()
 
@@ -74,7 +74,7 @@ def test_who_waits_for_a_detached_one_is_told(guarded: Session, workspace: Path)
     assert sorted(json.loads(guarded("wait", process, "--json").ok().out)["set_aside"]) == MADE
 
 
-def test_what_goes_on_is_told_to_who_ends_next(guarded: Session, workspace: Path) -> None:
+def test_files_of_a_running_command_are_reported_by_the_next_that_ends(guarded: Session, workspace: Path) -> None:
     goes_on = guarded.detach(f"{MAKES}; touch made; exec sleep 1000")
     until(lambda: (workspace / "made").exists(), "it has made them")
     result = guarded.exec("true").ok()

@@ -52,7 +52,7 @@ def argument(pid: int) -> str:
 
 
 @pytest.mark.parametrize(("signals", "stopped"), [(["STOP", "CONT"], False), (["CONT", "STOP"], True)])
-def test_what_stops_and_what_goes_on_keep_their_order(signals: list[str], stopped: bool, session: Session) -> None:
+def test_stop_and_continue_signals_keep_their_order(signals: list[str], stopped: bool, session: Session) -> None:
     with session.rpc() as rpc:
         process = rpc.call("process.spawn", argv=["sleep", "1000"])["id"]
         last = rpc.call("process.spawn", argv=["sleep", "2000"])["id"]
@@ -68,7 +68,7 @@ def test_what_stops_and_what_goes_on_keep_their_order(signals: list[str], stoppe
         assert rpc.call("process.wait", id=process)["cause"] == "killed"
 
 
-def test_as_many_commands_wait_for_it_as_there_may_be(session: Session) -> None:
+def test_as_many_commands_may_wait_for_init_as_may_run(session: Session) -> None:
     """Their descriptors wait, too, whatever limit the caller's shell has."""
     session.exec("true", prefix=("prlimit", "--nofile=256:")).ok()
     with session.rpc() as rpc:
@@ -118,7 +118,7 @@ def test_commands_that_wait_and_are_killed_end(session: Session) -> None:
     until(lambda: session.processes("sleep") == [], "they are gone")
 
 
-def test_a_client_that_goes_takes_what_it_owns_and_init_has_not_heard_of(session: Session) -> None:
+def test_a_client_that_goes_takes_its_commands_that_init_has_not_read(session: Session) -> None:
     keeper = session.keeper()
     with busy(session):
         with session.rpc() as rpc:

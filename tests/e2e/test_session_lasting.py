@@ -89,7 +89,7 @@ def test_a_relative_workspace_is_that_of_create(sessions: Sessions, put: Put, wo
 
 
 @pytest.mark.parametrize("cwd, workspace_option", (("sub", ".."), ("sub/deeper", ".."), ("", "."), (".", "sub")))
-def test_where_it_was_made_is_not_where_it_starts(
+def test_commands_start_in_the_workspace_wherever_create_ran(
     cwd: str, workspace_option: str, sessions: Sessions, mkdir: Callable[[str], Path], put: Put, workspace: Path,
 ) -> None:
     mkdir("sub")

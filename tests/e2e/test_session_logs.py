@@ -38,7 +38,7 @@ def test_of_a_detached_command_the_last_is_kept(session: Session) -> None:
     assert session("logs", process, "--tail", "1").err == ""
 
 
-def test_who_asks_for_the_first_has_it_and_hears_of_the_rest(session: Session) -> None:
+def test_keep_head_keeps_the_first_bytes_and_counts_the_others(session: Session) -> None:
     process = flood(session, "--keep", "head", "--output", "100")
     told = f"holt: dropped {FLOOD_BYTES - 100} bytes of stdout after its first 100\n"
 
@@ -57,7 +57,7 @@ def test_each_stream_has_its_own(session: Session) -> None:
 
 
 @pytest.mark.parametrize("closed, printed", (("<&- >&-", ">&1"), (">&- 2>&-", ">&2")))
-def test_what_is_printed_where_descriptors_are_closed_asks_nothing(closed: str, printed: str, session: Session) -> None:
+def test_output_is_never_sent_to_the_keeper_as_a_request(closed: str, printed: str, session: Session) -> None:
     """The keeper's socket must not get the number of stdout or stderr."""
     request = json.dumps({"jsonrpc": "2.0", "id": 9, "method": "kv.set", "params": {"key": "k", "value": "inside"}})
     process = flood(session, script=f"echo '{request}' {printed}")
@@ -82,7 +82,7 @@ def test_a_follower_is_told_where_something_lacks(keep: str, session: Session) -
     assert ("the first" in result.err) == (keep == "tail")
 
 
-def test_what_is_printed_and_what_is_dropped_is_all(session: Session) -> None:
+def test_printed_and_dropped_bytes_add_up(session: Session) -> None:
     """This holds for readers of any speed."""
     process = session.detach(f"{FLOOD}; {FLOOD}")
     result = session("logs", process, "-f").ok()
@@ -104,7 +104,7 @@ def test_chunks_in_json_say_where_they_are(session: Session) -> None:
     assert [c["offset"] for c in chunks if c["stream"] == "stderr"] == [0]
 
 
-def test_from_a_chunk_on_nothing_lacks_before_it(session: Session) -> None:
+def test_logs_from_a_chunk_do_not_report_earlier_bytes_as_dropped(session: Session) -> None:
     process = flood(session)
     first = json.loads(session("logs", process, "--json").ok().out.splitlines()[0])["seq"]
 

@@ -129,7 +129,7 @@ def test_what_is_received_is_not_the_loop_s_work(session: Session, rpc: Rpc) -> 
 
 
 @pytest.mark.parametrize("end", ("client", "session"))
-def test_what_is_received_ends_with_whom_it_is_for(end: str, session: Session, rpc: Rpc) -> None:
+def test_an_upload_ends_with_its_client_or_session(end: str, session: Session, rpc: Rpc) -> None:
     reader, writer = os.pipe()
     try:
         with session.rpc() as client:
@@ -164,7 +164,7 @@ def test_many_long_calls_at_once(session: Session, rpc: Rpc) -> None:
     assert session.out("find copy* -type f | wc -l") == "3000\n"
 
 
-def test_what_a_client_has_asked_for_is_answered_after_its_last_word(session: Session) -> None:
+def test_a_client_that_has_shut_down_writing_gets_its_replies(session: Session) -> None:
     plant(session, "files.remove")
     client = session.rpc()
     numbers = [client.send("files.remove", path=f"tree/{i}", recursive=True) for i in range(1, 11)]

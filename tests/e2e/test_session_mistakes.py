@@ -125,7 +125,7 @@ def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put)
 
 
 @pytest.mark.identities("user")
-def test_what_a_session_is_not_shown(session: Session, holt: Holt) -> None:
+def test_a_missing_program_names_the_option_of_create(session: Session, holt: Holt) -> None:
     lacking = session.exec("nosuch")
 
     assert lacking.code == 127
@@ -175,7 +175,7 @@ def test_a_failure_is_json_where_it_was_asked_for(
 
 
 @pytest.mark.identities("user")
-def test_what_has_nothing_to_say_takes_json_too(sessions: Sessions, session: Session) -> None:
+def test_every_verb_of_sessions_takes_json(sessions: Sessions, session: Session) -> None:
     """So a program can use it with every verb. If several names fail, each has a line."""
     process = session.detach("sleep 1000")
     assert json.loads(session("kill", process, "--signal", "CONT", "--json").ok().out) == {}
@@ -270,7 +270,7 @@ def test_an_option_of_create_that_has_no_effect_is_told(sessions: Sessions, put:
     assert {**made, "warnings": None} == {**json.loads(sessions(["show", "b", "--json"]).ok().out), "warnings": None}
 
 
-def test_a_session_of_which_nothing_is_to_be_told(sessions: Sessions, put: Put) -> None:
+def test_create_prints_no_warning_about_policy_files(sessions: Sessions, put: Put) -> None:
     put("policy.json", json.dumps({"holt": 1, "env": {"pass": ["NO_SUCH"]}, "filesystem": {"hide": ["no-such"]}}))
 
     for name, flags in (("a", []), ("b", ["--policy", "policy.json"]), ("c", ["--workspace", "."])):
@@ -294,7 +294,7 @@ def test_options_of_exec_may_come_before_the_session(sessions: Sessions, session
     assert sessions(["exec", "w", "echo", "--json"]).ok().out == "--json\n"
 
 
-def test_serve_takes_no_place_that_is_a_file_s(sessions: Sessions, place: Path) -> None:
+def test_serve_does_not_replace_a_file_by_its_socket(sessions: Sessions, place: Path) -> None:
     """A file is not mistaken for an old socket, and stays."""
     file = place / "data" / "file"
     file.write_text("mine")

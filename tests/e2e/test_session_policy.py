@@ -88,7 +88,7 @@ def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, s
     (("--workspace", "d:/run/holt"), "covers /run/holt"),
     (("--hide", "/run"), "Name the path below it that you want to hide."),
 ))
-def test_create_refuses_what_is_where_the_keeper_writes(
+def test_create_refuses_mounts_on_the_keeper_s_directory(
     options: tuple[str, ...], said: str, sessions: Sessions, put: Put
 ) -> None:
     """The host's file would be hidden, and would exist at the next start. A hidden path cannot be written."""
@@ -100,7 +100,7 @@ def test_create_refuses_what_is_where_the_keeper_writes(
     assert os.listdir(sessions.directory) == []
 
 
-def test_what_else_is_in_run_or_in_memory_is_as_asked(sessions: Sessions, put: Put) -> None:
+def test_mounts_in_run_appear_at_each_start(sessions: Sessions, put: Put) -> None:
     put("d/f", "given")
     session = sessions.create("w", "--ro", "d:/run/d", "--hide", "/run/d/g", "--tmpfs", "/run/holt/more")
     for _ in range(2):

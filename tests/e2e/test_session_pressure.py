@@ -22,7 +22,7 @@ def other(session: Session) -> Rpc:
 
 
 @pytest.mark.not_sanitized  # which keeps what is freed
-def test_answers_for_who_does_not_read_are_not_made(session: Session, connect: Connect, other: Rpc) -> None:
+def test_replies_are_not_made_before_the_client_reads(session: Session, connect: Connect, other: Rpc) -> None:
     """There are 32 replies of 4 MB each. The keeper makes them as they are read."""
     rpc = connect()
     script = "read; head -c 2000000 /dev/zero | tr '\\0' x; head -c 2000000 /dev/zero | tr '\\0' y >&2"
@@ -61,7 +61,7 @@ def test_output_that_nobody_reads_makes_room_and_says_so(session: Session, other
 
 
 @pytest.mark.not_sanitized  # which keeps what is freed
-def test_lists_for_who_does_not_read_are_not_made(session: Session, rpc: Rpc, other: Rpc) -> None:
+def test_listings_are_not_made_before_the_client_reads(session: Session, rpc: Rpc, other: Rpc) -> None:
     session.out("mkdir -p tree/{1..10}; for d in tree/*; do (cd $d && seq -f '%0240g' 150 | xargs touch); done")
     params: Json = {"path": "tree", "recursive": True, "limit": 10000}
     count = len(rpc("files.list", **params)["entries"])
@@ -73,7 +73,7 @@ def test_lists_for_who_does_not_read_are_not_made(session: Session, rpc: Rpc, ot
     assert {len(rpc.result(number)["entries"]) for number in numbers} == {count}
 
 
-def test_code_of_who_does_not_read_keeps_no_other_s_waiting(rpc: Rpc, other: Rpc) -> None:
+def test_a_client_that_does_not_read_does_not_delay_code_of_others(rpc: Rpc, other: Rpc) -> None:
     """All clients share the interpreter. Code of a client that does not read runs later."""
     first = rpc.send("python.run", code="print('x' * 3000000)", output_max=4 * MIB)
     second = rpc.send("python.run", code="open('marker', 'w').close()")

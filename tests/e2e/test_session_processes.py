@@ -99,7 +99,7 @@ def test_ps_has_states_and_ends(session: Session) -> None:
     assert text[2].split()[:3] == ["p1", "ended", "3"]
 
 
-def test_what_commands_call_themselves_does_not_reach_the_terminal(session: Session) -> None:
+def test_ps_prints_no_control_characters_of_commands(session: Session) -> None:
     session.exec("true", "\x1b[2J\x07")
 
     assert not set(session("ps").ok().out) & set("\x1b\x07")

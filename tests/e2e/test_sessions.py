@@ -70,7 +70,7 @@ def test_stop_ends_what_runs(session: Session) -> None:
     assert (result.code, result.out) == (5, "told\n")
 
 
-def test_stop_does_not_wait_for_those_who_will_not(sessions: Sessions) -> None:
+def test_stop_kills_commands_that_ignore_sigterm(sessions: Sessions) -> None:
     session = sessions.create("w", "--kill-after", "100ms")
     session.detach("trap '' TERM; while :; do sleep 1000; done")
     session.stop()
