@@ -103,7 +103,7 @@ def test_values_come_through_as_they_are(host: Host) -> None:
     assert out(host.python("print(repr(call('echo', {'v': -0.0})), type(call('echo', {'v': 1.0})).__name__)")) == "-0.0 int"
 
 
-def test_both_sides_are_checked(host: Host) -> None:
+def test_payload_and_result_are_checked_by_the_schema(host: Host) -> None:
     host.tool("add", lambda p: p["a"], ADD, output_schema={"type": "integer"})
     host.handlers["add"] = lambda p: "seven" if p["a"] == 7 else p["a"]
     cases = {
@@ -207,7 +207,7 @@ def test_a_result_is_a_dict_in_every_other_way(keeper: Host) -> None:
         assert (result["stdout"], result["error"]) == ("k\n", None)
 
 
-def test_what_is_kept_of_a_result_is_one_still(keeper: Host) -> None:
+def test_a_saved_result_keeps_its_class(keeper: Host) -> None:
     keeper.tool("t", lambda p: {"api_key": "k"})
     keeper.python("r = call('t')")
     keeper.call("python.save")
@@ -304,7 +304,7 @@ def test_a_client_that_vanishes_fails_its_calls(connect: Connect) -> None:
 # --- permission to call a tool ---
 
 
-def test_an_exec_calls_what_it_was_given(host: Host) -> None:
+def test_an_exec_calls_only_the_tools_that_were_named(host: Host) -> None:
     for name in ("a", "b"):
         host.tool(name, lambda p, name=name: name)
     script = "holt-tool a '{}'; holt-tool b '{}'; holt-tool --list"
@@ -334,7 +334,7 @@ def test_an_exec_calls_its_own_client_s_tools(connect: Connect) -> None:
     assert [t["name"] for t in mine.call("tools.list")["tools"]] == ["theirs", "mine"]
 
 
-def test_whose_client_has_gone_calls_nobody_s(session: Session, keeper: Host) -> None:
+def test_a_command_calls_no_tool_once_its_client_has_gone(session: Session, keeper: Host) -> None:
     """This also holds if another connection uses the same memory in the keeper."""
     gone = [Host(session.rpc(), {}) for _ in range(20)]
     for number, each in enumerate(gone):

@@ -135,7 +135,7 @@ def test_all_that_may_be_kept_arrives(rpc: Bound) -> None:
         assert base64.b64decode(result[stream]) == bytes(8 << 20)
 
 
-def test_what_no_answer_can_hold_costs_that_answer_alone(rpc: Bound) -> None:
+def test_a_result_that_is_too_large_fails_only_its_own_call(rpc: Bound) -> None:
     """Each control character is six bytes of JSON. Everything that the client has begun before continues."""
     other = rpc.spawn("exec sleep 1000", owned=True)
     rpc.call("tools.register", name="t", description="", input_schema={})
@@ -146,7 +146,7 @@ def test_what_no_answer_can_hold_costs_that_answer_alone(rpc: Bound) -> None:
 
 
 @pytest.mark.parametrize("params", ({}, {"argv": ["true"], "shell": "true"}, {"argv": []}, {"argv": [""]}, {"shell": "true", "keep": "middle"}))
-def test_exec_that_says_nothing_or_too_much(params: Json, keeper: Bound) -> None:
+def test_exec_without_a_command_or_with_two_is_refused(params: Json, keeper: Bound) -> None:
     assert keeper.refused("exec", **params).kind == "usage"
 
 
@@ -181,7 +181,7 @@ def test_wait_settles_although_a_grandchild_holds_stdout(rpc: Bound) -> None:
     until(lambda: rpc.call("process.list")["processes"][0]["state"] == "ended", "it is killed")
 
 
-def test_what_has_left_nothing_has_ended_as_soon_as_it_is_waited_for(rpc: Bound) -> None:
+def test_a_process_without_children_has_ended_when_wait_replies(rpc: Bound) -> None:
     """The command's monitor ends a moment later."""
     for _ in range(60):
         process = rpc.spawn("true")

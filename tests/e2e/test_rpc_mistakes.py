@@ -127,7 +127,7 @@ def test_a_keeper_that_dies_is_told_and_the_next_call_starts_it(sessions: Sessio
         assert rpc.call("exec", session="w", argv=["echo", "again"])["stdout"] == "again\n"
 
 
-def test_who_closes_early_is_forgotten(session: Session) -> None:
+def test_a_client_that_disconnects_early_leaves_nothing(session: Session) -> None:
     for _ in range(100):
         with session.rpc() as rpc:
             rpc.send("exec", shell="echo x")

@@ -28,7 +28,7 @@ def test_several_clients_watch_one_process(connect: Connect) -> None:
     assert [c.call("process.wait", id=process)["exit_code"] for c in (one, two)] == [0, 0]
 
 
-def test_who_does_not_watch_any_more_is_not_told(connect: Connect) -> None:
+def test_process_unwatch_ends_the_notifications(connect: Connect) -> None:
     one, two = connect(), connect()
     process = one.spawn("while read line; do echo got $line; done", input=True)
     for client in (one, two):
@@ -67,7 +67,7 @@ def test_what_is_spawned_has_its_time_and_its_output(rpc: Bound) -> None:
         assert (ended["stdout"], ended["stdout_bytes"], ended["stdout_dropped"]) == (kept, 11, 7)
 
 
-def test_numbers_of_chunks_go_on_for_who_comes_back(connect: Connect) -> None:
+def test_a_new_watcher_can_continue_at_a_chunk_number(connect: Connect) -> None:
     one = connect()
     process = one.spawn("for i in {1..5}; do echo $i; read; done", input=True)
     one.call("process.watch", id=process)
@@ -167,7 +167,7 @@ def test_stdin_that_nobody_reads_has_a_limit(keeper: Bound, session: Session) ->
     keeper.call("process.kill", id=process)
 
 
-def test_stdin_of_what_has_none_or_has_ended(rpc: Bound) -> None:
+def test_writing_to_a_process_without_stdin_is_refused(rpc: Bound) -> None:
     process = rpc.spawn("exec sleep 1000")
     assert rpc.refused("process.write", id=process, data="x").kind == "usage"
     rpc.call("process.kill", id=process)
@@ -268,7 +268,7 @@ def test_a_signal_to_all_that_a_process_has_started(rpc: Bound) -> None:
 
 
 @pytest.mark.identities("user")
-def test_so_many_commands_have_processes_and_no_more(keeper: Bound) -> None:
+def test_the_number_of_live_processes_is_limited(keeper: Bound) -> None:
     """The limit is PROCESSES_LIVE_MAX. It also counts processes whose command has left something."""
     ids = [keeper.call("process.spawn", shell="sleep 1000 & exit")["id"] for _ in range(128)]
     ids += [keeper.call("process.spawn", argv=["sleep", "1000"])["id"] for _ in range(128)]

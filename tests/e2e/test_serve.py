@@ -32,7 +32,7 @@ def test_a_session_from_create_to_remove(sessions: Sessions, workspace: Path) ->
         assert rpc.call("session.list")["sessions"] == []
 
 
-def test_one_that_is_there_is_found_as_it_was_made(sessions: Sessions, workspace: Path) -> None:
+def test_create_with_find_compares_the_settings(sessions: Sessions, workspace: Path) -> None:
     def find(cwd: Path = workspace, **asked: Json) -> bool:
         return bool(rpc.call("session.create", name="a", find=True, cwd=str(cwd), **asked)["made"])
 
@@ -117,21 +117,21 @@ def test_a_bad_policy_file_leaves_nothing_for_the_next_session(sessions: Session
         ({"cwd": "relative"}, "relative"),
     ),
 )
-def test_bad_words_make_nothing(sessions: Sessions, params: Json, message: str) -> None:
+def test_a_refused_create_makes_no_session(sessions: Sessions, params: Json, message: str) -> None:
     with sessions.serve() as rpc:
         error = rpc.refused("session.create", name="a", **params)
         assert message in error.message, error.message
         assert rpc.call("session.list")["sessions"] == []
 
 
-def test_one_that_goes_with_its_maker_is_not_found(sessions: Sessions) -> None:
+def test_an_owned_session_is_not_found_by_another_client(sessions: Sessions) -> None:
     with sessions.serve() as maker, sessions.serve() as other:
         maker.call("session.create", name="a", owned=True)
         error = other.refused("session.create", name="a", find=True)
         assert error.kind == "exists" and "is removed when the client that created it goes" in error.message
 
 
-def test_who_takes_a_session_away_meanwhile_leaves_no_traces_in_errors(sessions: Sessions) -> None:
+def test_errors_are_clear_while_another_client_removes_the_session(sessions: Sessions) -> None:
     """Runs a client that finds, uses and removes the session, while others do the same."""
     def work() -> None:
         with sessions.serve() as rpc:
@@ -168,7 +168,7 @@ def test_a_change_of_tier(sessions: Sessions) -> None:
         assert rpc.call("mount.download", session="a", path="f")["content"] == "kept"
 
 
-def test_one_at_rest_is_not_started_to_be_stopped(sessions: Sessions, mkdir: Callable[[str], Path]) -> None:
+def test_stop_does_not_start_a_session_at_rest(sessions: Sessions, mkdir: Callable[[str], Path]) -> None:
     """Even a session that cannot start can be stopped."""
     workspace = mkdir("gone")
     sessions.create("a", "--workspace", workspace)
@@ -199,7 +199,7 @@ def test_more_sessions_than_a_shell_gives_descriptors(sessions: Sessions) -> Non
         assert rpc.call("exec", session="h0", argv=["true"])["exit_code"] == 0
 
 
-def test_what_comes_right_behind_a_stop_is_for_the_next_keeper(sessions: Sessions) -> None:
+def test_a_request_right_after_a_stop_goes_to_the_next_keeper(sessions: Sessions) -> None:
     """The stopped keeper has replied, but has not gone yet."""
     sessions.create("a")
     with sessions.serve() as rpc:
@@ -305,7 +305,7 @@ def test_a_keeper_that_dies_while_its_client_does_not_read(sessions: Sessions, s
 
 
 @pytest.mark.parametrize("heard", (False, True))
-def test_what_a_killed_keeper_has_not_read_is_asked_of_the_next(heard: bool, sessions: Sessions, session: Session) -> None:
+def test_a_request_that_a_killed_keeper_has_not_read_is_sent_again(heard: bool, sessions: Sessions, session: Session) -> None:
     """While it ends, its socket still accepts connections for a moment."""
     keeper = session.keeper()
     with sessions.serve() as rpc:

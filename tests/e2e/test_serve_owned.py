@@ -34,7 +34,7 @@ def test_an_owned_session_that_was_never_used_goes_too(sessions: Sessions) -> No
     assert sessions.names() == []
 
 
-def test_it_goes_with_its_own_client_and_no_other(sessions: Sessions) -> None:
+def test_an_owned_session_goes_only_with_its_own_client(sessions: Sessions) -> None:
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")
@@ -123,7 +123,7 @@ def test_a_left_session_is_not_in_the_way_of_the_next(again: str, sessions: Sess
 
 
 @pytest.mark.identities("user")
-def test_so_many_and_no_more(sessions: Sessions) -> None:
+def test_the_number_of_owned_sessions_is_limited(sessions: Sessions) -> None:
     """The limit, OWNED_MAX, applies to all clients together. Sessions without an owner do not count."""
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:

@@ -167,7 +167,7 @@ print(5050)
 
 @needs("python3")
 @pytest.mark.parametrize("what", PYTHON)
-def test_python_has(what: str, holt: Holt, put: Put) -> None:
+def test_parts_of_the_standard_library_work(what: str, holt: Holt, put: Put) -> None:
     put("script.py", PYTHON[what])
     result = holt(["run", "--", "python3", "script.py"]).ok()
 
@@ -193,7 +193,7 @@ def test_python_has(what: str, holt: Holt, put: Put) -> None:
     pytest.param("echo x > f; cp --preserve=all f g; ln f h; ln -s f l; stat -c %h f; readlink l", "2\nf\n",
                  id="links"),
 ))
-def test_the_shell_has(command: str, output: str, holt: Holt) -> None:
+def test_features_of_bash_work(command: str, output: str, holt: Holt) -> None:
     assert holt.sh(command).ok().out == output
 
 

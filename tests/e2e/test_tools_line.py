@@ -89,7 +89,7 @@ def test_commands_run_at_the_same_time(session: Session, holt: Holt, place: Path
     assert session("python", "-c", code, "--tool", command).ok().out == "True\n"
 
 
-def test_a_command_ends_with_who_waits_for_it(
+def test_a_tool_s_command_ends_with_its_caller(
     session: Session, place: Path, holt: Holt, program: Callable[..., Path]
 ) -> None:
     mark = holt.identity.own(place)
@@ -119,7 +119,7 @@ def test_a_command_ends_with_who_waits_for_it(
     until(lambda: not alive(), "it has ended with holt")
 
 
-def test_tools_that_are_none(session: Session) -> None:
+def test_invalid_tools_are_refused(session: Session) -> None:
     assert "not NAME=COMMAND, and no client of the session offers" in session.sh("true", "--tool", "name").refusal()
     assert "not NAME=COMMAND" in session("python", "-c", "1", "--tool", "name").refusal()
     assert "is invalid" in session.sh("true", "--tool", "a b=true").refusal()
