@@ -238,7 +238,7 @@ NO_SIGNALS = ("prlimit", "--sigpending=0:0")
 
 
 @pytest.mark.identities("user", "root", "nested")
-def test_it_needs_no_pending_signals(holt: Holt) -> None:
+def test_a_run_works_when_pending_signals_are_used_up(holt: Holt) -> None:
     """Other processes of the user may have used up all that may be pending (RLIMIT_SIGPENDING)."""
     result = holt(
         ["run", "--output", "1MiB", "--", "sh", "-c", "echo said >&2"],
