@@ -135,7 +135,7 @@ def test_a_rootfs_that_is_not_there_is_where_it_was_asked_for(holt: Holt, put: M
     (["--ro", "/etc/os-release:/usr/no-such"], "--ro /etc/os-release:/usr/no-such needs an existing mount point", "Create the mount point"),
     (["--tmpfs", "/usr/no-such"], "--tmpfs /usr/no-such needs an existing mount point", "Create the mount point"),
 ), ids=lambda value: " ".join(value) if isinstance(value, list) else "")
-def test_a_place_inside_that_is_not_there(flags: list[str], said: str, cure: str, holt: Holt) -> None:
+def test_a_missing_target_inside(flags: list[str], said: str, cure: str, holt: Holt) -> None:
     result = holt(["run", *flags, *TOUCH])
 
     assert result.refusal().startswith(said)
@@ -177,7 +177,7 @@ def test_a_report_to_a_dash_makes_no_file_of_that_name(words: list[str], holt: H
     assert list(holt.cwd.iterdir()) == []
 
 
-def test_a_verb_that_is_none(holt: Holt) -> None:
+def test_an_unknown_verb(holt: Holt) -> None:
     result = holt(["rnu", "--", "true"])
 
     assert "rnu" in result.refusal()
@@ -353,7 +353,7 @@ def test_a_directory_is_no_program(holt: Holt, mkdir: Make) -> None:
     (["ls -la"], "holt run -- ls -la"), (["./no-such -x"], "holt run -- ./no-such -x"), (["export", "A=b"], "bash -c"),
     (["source", "x"], "bash -c 'source ...'"),
 ))
-def test_a_command_for_a_shell(argv: list[str], words: str, holt: Holt) -> None:
+def test_a_command_that_needs_a_shell_has_a_cure(argv: list[str], words: str, holt: Holt) -> None:
     assert words in cure(holt(["run", "--", *argv]))
 
 
@@ -370,7 +370,7 @@ def test_what_a_shell_would_do_outside_is_not_to_be_pasted(line: str, word: str,
     assert hint.strip().endswith(f"holt run -- bash -c {word}")
 
 
-def test_no_program_at_all(holt: Holt) -> None:
+def test_an_empty_program_name(holt: Holt) -> None:
     assert '""' in holt(["run", "--", ""]).refusal(127)
 
 
@@ -494,14 +494,14 @@ def closed(place: Path) -> Path:
 @pytest.mark.root_host
 @pytest.mark.identities("user", "nested")
 @pytest.mark.parametrize("option", ("--workspace", "--ro", "--policy"))
-def test_what_the_caller_may_not_read(option: str, holt: Holt, closed: Path) -> None:
+def test_a_policy_file_that_cannot_be_read(option: str, holt: Holt, closed: Path) -> None:
     assert "Permission denied (EACCES)" in holt(["run", option, closed / "policy.json", *TOUCH]).refusal()
 
 
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("option", ("--ro", "--rw"))
 @pytest.mark.parametrize("kind", ("file", "directory"))
-def test_what_the_caller_can_do_nothing_with(kind: str, option: str, holt: Holt, put: Make, workspace: Path) -> None:
+def test_a_mount_without_permissions_is_an_error(kind: str, option: str, holt: Holt, put: Make, workspace: Path) -> None:
     given = put("given/file", "text\n")
     source = given if kind == "file" else given.parent
     source.chmod(0)
@@ -512,7 +512,7 @@ def test_what_the_caller_can_do_nothing_with(kind: str, option: str, holt: Holt,
     assert str(source) in result.err
 
 
-def test_nobody_has_a_home(holt: Holt) -> None:
+def test_a_run_works_with_any_value_of_the_home_variable(holt: Holt) -> None:
     """HOME unset, empty or nonsense is no reason to fail."""
     for home in ("", "relative", "/no/such", "/" * 5000):
         assert holt(["run", "--", "true"], env={"HOME": home}).code == 0

@@ -75,7 +75,7 @@ def doctor_finds(holt: Holt, prefix: Command, layer: str) -> None:
 # --- a host that has all ---
 
 
-def test_here_everything_works(holt: Holt) -> None:
+def test_every_layer_works_on_this_host(holt: Holt) -> None:
     """Otherwise the other tests of this suite prove little."""
     found = doctor(holt, [])
 
@@ -85,7 +85,7 @@ def test_here_everything_works(holt: Holt) -> None:
 
 
 @pytest.mark.parametrize("layer", (*DEGRADABLE, "proc", "landlock", "seccomp", "notify", "limits"))
-def test_what_may_be_left_out_is_not_where_it_is_there(layer: str, holt: Holt) -> None:
+def test_a_layer_that_works_is_kept_despite_allow_degraded(layer: str, holt: Holt) -> None:
     went_on_without(holt(["run", "--allow-degraded", layer, *ECHO]))
 
 
@@ -114,7 +114,7 @@ def test_going_on_without_a_namespace(layer: str, holt: Holt) -> None:
 
 
 @pytest.mark.identities("user")
-def test_one_word_is_for_one_layer(holt: Holt) -> None:
+def test_allow_degraded_is_for_one_layer(holt: Holt) -> None:
     refused(holt(["run", "--allow-degraded", "ipc", *ECHO], prefix=limited("net")), "net")
 
 

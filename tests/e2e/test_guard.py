@@ -140,7 +140,7 @@ def test_the_message_has_the_way_back(holt: Holt, identity: Identity, repository
     assert (repository / ".git" / "worktrees" / "tree").is_dir()
 
 
-def test_the_way_back_leads_into_nothing(holt: Holt, identity: Identity, repository: Path) -> None:
+def test_the_mv_command_moves_nothing_into_a_new_directory(holt: Holt, identity: Identity, repository: Path) -> None:
     """A directory that has come there meanwhile stays what it is."""
     result = holt.sh("git worktree add -q tree", *AUTHOR).ok()
     (way,) = [line.strip() for line in result.err.splitlines() if line.startswith("  mv ")]
@@ -150,7 +150,7 @@ def test_the_way_back_leads_into_nothing(holt: Holt, identity: Identity, reposit
     assert [p.name for p in (repository / ".git" / "worktrees").iterdir()] == ["mine"]
 
 
-def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identity: Identity) -> None:
+def test_the_mv_command_quotes_names_for_the_shell(holt: Holt, workspace: Path, identity: Identity) -> None:
     """An earlier command may have chosen the protected name in .holt.json."""
     (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["x\'; touch ran; \'"]}}')
     identity.own(workspace / ".holt.json")
@@ -162,7 +162,7 @@ def test_the_way_back_is_no_way_to_the_shell(holt: Holt, workspace: Path, identi
     assert files(workspace) == {".holt.json", "x'; touch ran; '"}
 
 
-def test_a_way_back_that_can_not_be_shown_is_not(holt: Holt, workspace: Path) -> None:
+def test_an_unsafe_name_gets_no_mv_command(holt: Holt, workspace: Path) -> None:
     """The name is unsafe to paste, so the sentence ends without a command."""
     (workspace / ".holt.json").write_text('{"holt": 1, "filesystem": {"protect": ["a\\u202eb"]}}')
     result = holt.sh("touch $'a\\xe2\\x80\\xaeb'").ok()
@@ -243,7 +243,7 @@ def test_a_link_is_an_error_with_a_cure(guarded: str, holt: Holt, repository: Pa
     holt(["run", "--protect", "none", "--", "true"]).ok()
 
 
-def test_protect_none_gives_it_up(holt: Holt, repository: Path) -> None:
+def test_protect_none_protects_nothing(holt: Holt, repository: Path) -> None:
     holt.sh("git config a.b c && echo x > .git/hooks/x && echo x > .git/commondir", "--protect", "none").ok()
 
     assert (repository / ".git" / "hooks" / "x").exists()
@@ -305,7 +305,7 @@ def test_a_repository_below_what_is_protected_is_no_work_of_the_command_s(
     (("--ro", ".:/mnt/all"), False),
     (("--rw", ".:/mnt/all", "--protect", "none"), False),
 ))
-def test_what_is_guarded_by_one_name_and_given_by_another_is_told(
+def test_a_warning_if_a_guarded_file_is_mounted_under_another_name(
     flags: tuple[str, ...], told: bool, holt: Holt, repository: Path
 ) -> None:
     result = holt(["run", *flags, "--", "true"]).ok()

@@ -31,7 +31,7 @@ def test_what_the_command_makes_is_the_caller_s(holt: Holt, identity: Identity) 
 
 
 @pytest.mark.parametrize("option", ("--rw", "--files"))
-def test_in_other_directories_too(option: str, holt: Holt, place: Path, identity: Identity) -> None:
+def test_files_in_other_writable_mounts_are_the_caller_s(option: str, holt: Holt, place: Path, identity: Identity) -> None:
     other = place / "other"
     other.mkdir()
     identity.own(other)

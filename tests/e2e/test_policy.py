@@ -224,7 +224,7 @@ def test_the_project_narrows(holt: Holt, put: Make) -> None:
     assert result.report["limits"]["timeout_us"] == 50_000_000
 
 
-def test_of_two_limits_the_lower_holds(holt: Holt, put: Make) -> None:
+def test_the_lower_limit_of_caller_and_project_holds(holt: Holt, put: Make) -> None:
     project(put, limits={"pids": 50, "kill_after": "1h", "timeout": "none"}, filesystem={"tmp_size": "100GiB"})
     result = holt(["run", "--pids", "20", "--timeout", "1m", "--", "true"]).ok()
 
@@ -254,7 +254,7 @@ def test_the_project_can_not_widen(fields: dict[str, Any], holt: Holt, put: Make
     assert result.cure
 
 
-def test_a_timeout_names_whose_it_was(holt: Holt, policy: Make, put: Make) -> None:
+def test_a_timeout_message_names_where_the_limit_was_set(holt: Holt, policy: Make, put: Make) -> None:
     """The cure depends on the origin of the limit."""
     def said(*flags: str | Path) -> str:
         result = holt(["run", *flags, "--", "sleep", "1000"])

@@ -37,7 +37,7 @@ def test_a_wide_root_of_a_policy_file_is_mended_there(holt: Holt, place: Path, p
 
 
 @pytest.mark.parametrize("spelling", ("/usr/", "/usr/.", "//usr", "/etc/../usr", "/usr/bin/.."))
-def test_however_it_is_spelt(spelling: str, holt: Holt) -> None:
+def test_a_wide_root_is_refused_in_every_spelling(spelling: str, holt: Holt) -> None:
     assert "too wide" in holt(["run", "--workspace", f"{spelling}:/x", "--", "true"]).refusal()
 
 
@@ -93,7 +93,7 @@ NO_HOME = (["env", "-u", "HOME"], ["env", "HOME="], ["env", "HOME=relative"])
 
 
 @pytest.mark.parametrize("no_home", NO_HOME, ids=lambda words: words[-1])
-def test_without_home_it_is_that_of_the_account(
+def test_without_a_home_variable_the_account_s_home_counts(
     no_home: list[str], holt: Holt, account: tuple[Path, list[Arg]]
 ) -> None:
     home, prefix = account
@@ -114,7 +114,7 @@ def test_without_home_a_link_to_the_account_s_is_as_wide(
     assert "too wide" in holt(["run", "--", "true"], cwd=home, prefix=[*prefix, *NO_HOME[0]]).refusal()
 
 
-def test_the_account_s_is_wide_whatever_home_says(holt: Holt, account: tuple[Path, list[Arg]]) -> None:
+def test_the_account_s_home_is_wide_whatever_the_variable_says(holt: Holt, account: tuple[Path, list[Arg]]) -> None:
     """sudo may leave another user's HOME."""
     home, prefix = account
 
@@ -124,7 +124,7 @@ def test_the_account_s_is_wide_whatever_home_says(holt: Holt, account: tuple[Pat
     holt(["run", "--", "true"], cwd=home / "project", prefix=prefix).ok()
 
 
-def test_nobody_s_is_a_directory_like_any_other(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
+def test_a_home_of_no_account_is_not_wide(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
     """This shows that the tests above depend on the account."""
     home, prefix = account
     (place / "passwd").write_text("other:x:12345:0::/nonexistent:/bin/sh\n")
