@@ -261,7 +261,7 @@ static void test_a_watcher_hears_past_the_limit(void **state) {
         disconnect(fd);
 }
 
-static void test_to_watch_again_begins_anew(void **state) {
+static void test_watching_again_starts_at_the_given_chunk(void **state) {
         RpcConnection *connection;
         int fd;
 
@@ -394,7 +394,7 @@ int main(void) {
                 kept_test(test_what_is_all_for_now_brings_what_is_held),
                 watch_test(test_a_watcher_hears_what_is_kept_and_what_comes),
                 watch_test(test_a_watcher_hears_past_the_limit),
-                watch_test(test_to_watch_again_begins_anew),
+                watch_test(test_watching_again_starts_at_the_given_chunk),
                 watch_test(test_one_that_does_not_read_goes_on_later),
                 watch_test(test_one_for_whom_it_is_held_misses_nothing),
                 watch_test(test_one_that_never_reads_has_an_end),

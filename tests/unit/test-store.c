@@ -89,7 +89,7 @@ static void test_a_commit_is_whole_and_does_not_wait_for_the_disk(void **state) 
         }
 }
 
-static void test_one_that_is_there_is_not_made_anew(void **state) {
+static void test_an_existing_store_is_not_made_again(void **state) {
         Store *store = create_store();
 
         (void)state;
@@ -456,7 +456,7 @@ int main(void) {
                 TEST(test_what_is_written_is_there_again),
                 TEST(test_files_are_the_owners_alone),
                 TEST(test_a_commit_is_whole_and_does_not_wait_for_the_disk),
-                TEST(test_one_that_is_there_is_not_made_anew),
+                TEST(test_an_existing_store_is_not_made_again),
                 TEST(test_what_is_not_there_is_missing),
                 TEST(test_nothing_but_a_file_is_opened),
                 TEST(test_a_renamed_directory_stays_the_same),

@@ -22,7 +22,7 @@ static bool is_allowed(const char *command, const char *program, bool *ret_direc
         return r == 0;
 }
 
-static void test_what_starts_no_shell(void **state) {
+static void test_commands_without_a_shell_are_allowed(void **state) {
         static const char *const cases[] = {
                 "/opt/a",
                 "tr a-z A-Z",
@@ -50,7 +50,7 @@ static void test_what_starts_no_shell(void **state) {
                         fail_msg("<%s> is refused", cases[i]);
 }
 
-static void test_what_starts_one(void **state) {
+static void test_commands_that_start_a_shell_are_refused(void **state) {
         static const char *const cases[] = {
                 "sh -c x",
                 "sh -ec x",
@@ -148,8 +148,8 @@ static void test_directories_to_run_from(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_starts_no_shell),
-                cmocka_unit_test(test_what_starts_one),
+                cmocka_unit_test(test_commands_without_a_shell_are_allowed),
+                cmocka_unit_test(test_commands_that_start_a_shell_are_refused),
                 cmocka_unit_test(test_directories_to_run_from),
         };
 
