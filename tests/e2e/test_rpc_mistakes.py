@@ -101,7 +101,7 @@ def test_unknown_methods_and_parameters_are_named(rpc: Bound) -> None:
     assert error.code == -32602
     error = rpc.refused("process.wait")
     assert error.code == -32602 and "id" in error.message
-    assert rpc.refused("process.wait", id="p77").kind == "missing"
+    assert rpc.refused("process.wait", id="p77").kind == "no-process"
     assert rpc.refused("exec", argv=["true"], output_max=1 << 40).code == -32602
 
 
