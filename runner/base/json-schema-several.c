@@ -160,7 +160,7 @@ int schema_check_not(Check *check, const JsonValue *schema, const JsonValue *sai
         r = several_takes(check, said, value, place);
         if (r <= 0 || check->over)
                 return r < 0 ? r : 0;
-        return schema_refuse(check, place, "is what \"not\" excludes");
+        return schema_refuse(check, place, "matches the schema in \"not\"");
 }
 
 int schema_check_if(Check *check, const JsonValue *schema, const JsonValue *said,

@@ -133,8 +133,8 @@ static int kv_keys(const KvCall *call, Error *reterr) {
 static int kv_refuse_value(const char *why, Error *reterr) {
         (void)error_set(reterr, ERROR_LIMIT, 0, "the value is too long: %s", why);
         return error_cure(reterr, -E2BIG,
-                          "A text may have nearly 1 MiB, other bytes 760 KiB. Store more in a "
-                          "file: holt files NAME put FILE");
+                          "A value may have nearly 1 MiB of text, or 760 KiB of other bytes. Put "
+                          "larger data into a file: holt files NAME put FILE");
 }
 
 /* Reads all of stdin. */

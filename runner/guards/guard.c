@@ -483,10 +483,10 @@ static int sweep_foreign(const Sweep *sweep, const char *names, Error *reterr) {
                         "cannot set aside %s, which appeared at a protected path while the sandbox "
                         "was running: it has another owner than the workspace",
                         names);
-        return error_cure(
-                reterr, sweep->result,
-                "The command cannot write a file of that owner, but look at it. If it is yours, "
-                "give it the owner of its directory: chown --reference=DIRECTORY FILE");
+        return error_cure(reterr, sweep->result,
+                          "No command in the sandbox can write a file of that owner. Look at it "
+                          "all the same. If it is yours, give it the owner of its directory: "
+                          "chown --reference=DIRECTORY FILE");
 }
 
 static int sweep_error(const Sweep *sweep, Error *reterr) {

@@ -135,12 +135,12 @@ static int refuse_guard(const PlanGuard *guard, const PlanMount *workspace, int 
         if (r == -EMFILE)
                 return error_cure(
                         reterr, r,
-                        "Holt keeps every protected file open: raise the limit of open files "
+                        "holt keeps every protected file open. Raise the limit of open files "
                         "(ulimit -Hn). To run without this protection: --protect none");
         if (r == -EACCES)
                 return error_cure(reterr, r,
-                                  "A command may have closed a directory on the way. Open it "
-                                  "again: chmod -R u+rwX %s",
+                                  "A command may have removed your permissions on a directory on "
+                                  "the way. Restore them: chmod -R u+rwX %s",
                                   workspace->source);
         return r;
 }

@@ -411,7 +411,7 @@ static void end_unready(Interpreter *i) {
         (void)error_set(&error, ERROR_SETUP, ETIMEDOUT,
                         "the interpreter did not become ready in time");
         (void)error_cure(&error, 0,
-                         "See what keeps it busy in the session: holt ps lists its processes.");
+                         "Other processes of the session may slow it down: holt ps lists them.");
         i->stopped = true;
         fail_all(i, &error);
         interpreter_let_go(i);

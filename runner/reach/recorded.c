@@ -53,10 +53,11 @@ static int recorded_refuse_path(const LaunchPlan *plan, const PlanMount *mount, 
                           str_quote(mount->source, quoted, sizeof(quoted)), mount->origin);
 
         if (errnum == ELOOP)
-                return error_cure(reterr, r,
-                                  "A symlink is on this path, but was not when the session was "
-                                  "made: a command in a sandbox may have put it there. Restore the "
-                                  "old directory; holt follows no symlink here.");
+                return error_cure(
+                        reterr, r,
+                        "A symlink is on this path, and was not when the session was made. A "
+                        "command in a sandbox may have put it there. Restore the old directory; "
+                        "holt follows no symlink here.");
         if (errnum == ENOENT || errnum == ENOTDIR)
                 return error_cure(reterr, r,
                                   "Put it back, or make a new session: a session does not follow a "
@@ -250,10 +251,10 @@ int recorded_refuse_renamed(const LaunchPlan *plan, const Reach *reach, Error *r
                 if (r < 0)
                         return recorded_refuse_path(plan, mount, -r, reterr);
                 if (reached.how & REACH_REPLACE)
-                        return refuse_source(
-                                plan, mount,
-                                "it is another file, in a place where the session can put one",
-                                reterr);
+                        return refuse_source(plan, mount,
+                                             "it is another file, and the session itself could "
+                                             "have put it there",
+                                             reterr);
         }
         return 0;
 }

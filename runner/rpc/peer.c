@@ -99,8 +99,8 @@ static int open_peer(int fd, Peer *ret, Error *reterr) {
 static int check_uid(const struct ucred *peer, uid_t uid, Error *reterr) {
         if (peer->uid == uid || peer->uid == 0)
                 return 0;
-        return error_set(reterr, ERROR_USAGE, EACCES, "uid %u is not served here, only uid %u",
-                         peer->uid, uid);
+        return error_set(reterr, ERROR_USAGE, EACCES,
+                         "this server does not serve uid %u, only uid %u", peer->uid, uid);
 }
 
 int peer_check_uid(int fd, uid_t uid, Error *reterr) {

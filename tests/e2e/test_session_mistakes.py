@@ -316,7 +316,7 @@ def test_a_value_that_does_not_fit_a_request(session: Session) -> None:
     for value in (b"\xff" * 800_000, b"x" * 1_048_576, b"x" * 2_000_000):
         result = session("kv", "set", "k", "-", stdin=value)
         assert "the value is too long: " in result.refusal()
-        assert "A text may have nearly 1 MiB, other bytes 760 KiB." in result.err
+        assert "A value may have nearly 1 MiB of text, or 760 KiB of other bytes." in result.err
     session("kv", "set", "k", "-", stdin=b"\xff" * (760 << 10)).ok()
 
 

@@ -43,7 +43,7 @@ STRANGER = "another user namespace"
 
 def is_refused(asked: Result) -> bool:
     """Root's sandbox has a uid of its own, so it may also be refused for that."""
-    return '"result"' not in asked.out and (STRANGER in asked.out or "is not served here" in asked.out)
+    return '"result"' not in asked.out and (STRANGER in asked.out or "this server does not serve uid" in asked.out)
 
 
 def answer_to(path: Path, method: str, proof: str, identity: Identity) -> str:

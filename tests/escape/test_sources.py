@@ -311,7 +311,7 @@ def test_a_file_that_the_session_itself_replaced(pinned: bool, sessions: Session
         assert session.out(f"cat {target}") == "host\n"
     else:
         moved.ok()
-        assert "it is another file, in a place where the session can put one" in session.sh(f"cat {target}").refusal()
+        assert "it is another file, and the session itself could have put it there" in session.sh(f"cat {target}").refusal()
 
 
 def test_a_session_of_an_older_holt(sources: Sources) -> None:

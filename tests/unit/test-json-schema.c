@@ -138,7 +138,7 @@ static void test_other_combinations(void **state) {
         check("{\"allOf\":[{\"minimum\":1},{\"maximum\":3}]}", "2", NULL);
         check("{\"allOf\":[{\"minimum\":1},{\"maximum\":3}]}", "4", "$: must be at most 3");
         check("{\"not\":{\"type\":\"null\"}}", "1", NULL);
-        check("{\"not\":{\"type\":\"null\"}}", "null", "$: is what \"not\" excludes");
+        check("{\"not\":{\"type\":\"null\"}}", "null", "$: matches the schema in \"not\"");
         check("{\"properties\":{\"a\":false}}", "{\"b\":1}", NULL);
         check("{\"properties\":{\"a\":false}}", "{\"a\":1}", "$.a: is not allowed");
 }
