@@ -103,10 +103,10 @@ typedef struct SyscallGroup {
 
 extern const SyscallGroup syscall_groups[GROUP_MAX];
 
-/* The kernel's own demand for a call that the filter allows. A command in a sandbox never meets it,
- * unless it may create a user namespace, where it has every capability. */
+/* The capability that the kernel requires for a call, even if the filter allows it. No command in a
+ * sandbox has it, unless it may create a user namespace, where it has every capability. */
 typedef enum SyscallGate {
-        GATE_NONE, /* no demand, or one that depends on the arguments or on a setting of the host */
+        GATE_NONE, /* none; or it depends on the arguments, or on a setting of the host */
         GATE_OWN,  /* a capability over the caller's user namespace */
         GATE_HOST, /* a capability over the host's user namespace */
 } SyscallGate;

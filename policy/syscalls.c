@@ -6,9 +6,10 @@
  * number's run by binary search. A check is the same kind of search over an argument.
  *
  * Classic BPF jumps only forward, by at most 255 instructions. So the program is written from its
- * end: every jump target exists already. A label names a place by the number of instructions from
- * it to the end. Only a load continues with the next instruction. So a return can be repeated, and
- * a long jump inserted, between any two others. */
+ * end, and every jump target exists already. A label names a place by the number of instructions
+ * from it to the end. Only a load and its mask continue with the next instruction; all others jump
+ * or return. So the compiler may put a second copy of a return, or a long jump, anywhere except
+ * directly after a load or mask. */
 #include "syscalls-table.h"
 
 #include <errno.h>

@@ -9,9 +9,9 @@
  * child is in the launcher's network and runs only these steps. If it cannot enter the namespace,
  * it stops.
  *
- * The thread shares the child's memory, including errno, so it makes its system calls by the
- * instruction. If no thread can be made (a container that hides clone3(2), a limit of processes),
- * the child does the same itself. */
+ * The thread shares the child's memory, including errno, so it makes its system calls
+ * without the libc (raw-call.h). If no thread can be made (a container that hides clone3(2), a
+ * limit of processes), the child does the same itself. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/if.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages to init. init may be busy, and its socket full: it may have a sandbox full of processes
- * to look through. Messages that do not fit wait in their process until there is room.
+/* Messages to init. Init may be busy looking through very many processes, and then its socket gets
+ * full. Messages that do not fit are kept with their Process until there is room.
  *
  * The queue is bounded. Each of at most PROCESSES_LIVE_MAX processes has one start, and one of each
  * signal, as the kernel has for pending signals. All starts together have OUTBOX_STARTS_MAX

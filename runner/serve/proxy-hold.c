@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds what waits for a slow keeper. On a busy machine, a client may answer tool calls faster
- * than a keeper reads the replies. They wait in holt serve up to a limit. Before that limit is
- * reached, holt serve stops reading from the client, so that further replies wait there. */
+ * than a keeper reads the replies. They wait in holt serve, up to a limit. Before that limit is
+ * reached, holt serve stops reading, so that further replies wait in the client. */
 #include "base/time.h"
 #include "base/wait.h"
 #include "serve/proxy-internal.h"
