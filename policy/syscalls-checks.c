@@ -175,6 +175,27 @@ static const CheckRange core_limit[] = { VALUE(4, PRETEND) };
 static const CheckRange core_prlimit[] = { VALUE(4, CHECK_PRLIMIT_LOW) };
 static const CheckRange no_new_limit_low[] = { VALUE(0, CHECK_PRLIMIT_HIGH) };
 
+/* Allowed requests of ptrace(2), on both architectures. PTRACE_SET_THREAD_AREA (26) creates a
+ * 16-bit or 32-bit segment, which set_thread_area(2) is refused for. The requests that read filters
+ * (0x420c, 0x420d) need a capability. */
+static const CheckRange ptrace_requests[] = {
+        SPAN(0, 9, ALLOW),                   /* PTRACE_TRACEME to PTRACE_SINGLESTEP */
+        SPAN(12, 17, ALLOW),                 /* registers, PTRACE_ATTACH, PTRACE_DETACH */
+        VALUE(21, CHECK_PTRACE_OPTIONS),     /* PTRACE_OLDSETOPTIONS */
+        SPAN(24, 25, ALLOW),                 /* PTRACE_SYSCALL, PTRACE_GET_THREAD_AREA */
+        SPAN(30, 34, ALLOW),                 /* requests of one architecture */
+        VALUE(0x4200, CHECK_PTRACE_OPTIONS), /* PTRACE_SETOPTIONS */
+        SPAN(0x4201, 0x4205, ALLOW),         /* PTRACE_GETEVENTMSG to PTRACE_SETREGSET */
+        VALUE(0x4206, CHECK_PTRACE_OPTIONS), /* PTRACE_SEIZE */
+        SPAN(0x4207, 0x420b, ALLOW),         /* PTRACE_INTERRUPT to PTRACE_SETSIGMASK */
+        SPAN(0x420e, 0x4212, ALLOW),         /* PTRACE_GET_SYSCALL_INFO and later ones */
+};
+
+/* PTRACE_O_TRACEEXIT. A killed process stops before its end until its tracer continues it, and
+ * nothing else wakes it. If two processes trace each other in this way, neither can be killed. Then
+ * neither the sandbox's init nor holt would ever end. */
+#define TRACE_EXIT 0x40U
+
 static const char set_id[] = "a mode with the set-user-ID or set-group-ID bit, which would make "
                              "the host run the file as "
                              "its owner";
@@ -202,6 +223,8 @@ const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
         CHECK_OF(PRLIMIT) = { 1, WHOLE, ACTION_ALLOW, RANGES(core_prlimit) },
         CHECK_OF(PRLIMIT_LOW) = { 2, WHOLE, ACTION_PRETEND, RANGES(no_new_limit_low) },
         CHECK_OF(PRLIMIT_HIGH) = { 2, WHOLE, ACTION_PRETEND, RANGES(only_zero), .high = true },
+        CHECK_OF(PTRACE) = { 0, WHOLE, ACTION_NOTIFY_EPERM, RANGES(ptrace_requests) },
+        CHECK_OF(PTRACE_OPTIONS) = { 3, TRACE_EXIT, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
         CHECK_OF(SETRLIMIT) = { 0, WHOLE, ACTION_ALLOW, RANGES(core_limit) },
         /* SECCOMP_FILTER_FLAG_NEW_LISTENER. Among equal actions the newest filter's wins, and its
          * listener may answer "continue" (SECCOMP_USER_NOTIF_FLAG_CONTINUE). So a listener inside

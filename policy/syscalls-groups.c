@@ -8,14 +8,17 @@
  * - It creates namespaces (@namespace).
  * - It has been a rich source of kernel holes, and ordinary programs do not need it (@io_uring,
  *   @bpf, @userfault, @perf).
- * - It inspects other processes (@ptrace).
  * - The kernel would refuse it anyway, and a report explains why a program fails (@mount, @module).
  *
  * Calls that only narrow rights (Landlock, seccomp, capset) are allowed. Calls that ordinary
  * programs make and that fail harmlessly without a capability (setuid, chown) are allowed too.
+ * Debuggers and sanitizers use @ptrace. It reaches only processes of the same sandbox that a
+ * command can also write by /proc/PID/mem. init and its monitors are not dumpable, and host
+ * processes have no number inside.
  *
  * The answer is ENOSYS if libraries have a fallback, and EPERM otherwise. A group is allowed or
  * refused as a whole, so that --allow-syscall @file never allows a call that nobody considered.
+ * @ptrace is the only exception.
  *
  * strict omits calls that an agent's commands rarely use. */
 #include "syscalls-table.h"
@@ -447,12 +450,14 @@ const SyscallRow syscall_rows[] = {
         EPERM_(PRIVILEGED, "setdomainname"),
         EPERM_(PRIVILEGED, "sethostname"),
 
-        /* Graphics drivers ask kcmp whether two descriptors are the same file, and work without it.
-         */
+        /* pidfd_getfd stays refused. A pidfd can name a process of the host (SO_PEERPIDFD). While a
+         * process ends, its memory is gone before its descriptors: the kernel then forgets that it
+         * was not dumpable. Somebody could take a monitor's control socket in that moment. Graphics
+         * drivers ask kcmp whether two descriptors are the same file, and work without it. */
         REPORT_EPERM(PTRACE, "pidfd_getfd"),
-        REPORT_EPERM(PTRACE, "process_vm_readv"),
-        REPORT_EPERM(PTRACE, "process_vm_writev"),
-        REPORT_EPERM(PTRACE, "ptrace"),
+        ROW(PTRACE, "process_vm_readv", ACTION_ALLOW, ACTION_NOTIFY_EPERM),
+        ROW(PTRACE, "process_vm_writev", ACTION_ALLOW, ACTION_NOTIFY_EPERM),
+        ROW(PTRACE, "ptrace", ACTION_CHECK_PTRACE, ACTION_NOTIFY_EPERM),
         EPERM_(PTRACE, "kcmp"),
 
         /* memfd_secret removes pages from the kernel's direct map, which slows the whole host.

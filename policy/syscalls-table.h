@@ -45,6 +45,8 @@ typedef enum SyscallAction {
         ACTION_CHECK_PRLIMIT,
         ACTION_CHECK_PRLIMIT_HIGH,
         ACTION_CHECK_PRLIMIT_LOW,
+        ACTION_CHECK_PTRACE,
+        ACTION_CHECK_PTRACE_OPTIONS,
         ACTION_CHECK_SECCOMP,
         ACTION_CHECK_SETRLIMIT,
         ACTION_CHECK_SOCKET,
@@ -81,7 +83,7 @@ typedef enum SyscallAction {
         X(NAMESPACE, "@namespace", "making and entering namespaces")                               \
         X(PERF, "@perf", "performance counters")                                                   \
         X(PRIVILEGED, "@privileged", "managing the host: accounts, quotas, log, ports, names")     \
-        X(PTRACE, "@ptrace", "memory and descriptors of other processes")                          \
+        X(PTRACE, "@ptrace", "debuggers: other processes of the sandbox")                          \
         X(RARE, "@rare", "calls that few programs use and none needs")                             \
         X(REBOOT, "@reboot", "restarting the host")                                                \
         X(SWAP, "@swap", "swap space")                                                             \

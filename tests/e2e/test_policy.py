@@ -151,7 +151,7 @@ FLAGS: list[list[str]] = [
     ["--ro", "/etc/hosts:/x", "--rw", "/dev/shm:/y", "--tmpfs", "/z", "--hide", "a b", "--env", "A=b=c\n\"d\"",
      "--env", "P"],
     ["--memory", "1537KiB", "--timeout", "1.5", "--kill-after", "0", "--pids", "none", "--tmp-size", "64KiB"],
-    ["--syscalls", "strict", "--allow-syscall", "@ptrace", "--deny-syscall", "uname", "--landlock", "off"],
+    ["--syscalls", "strict", "--allow-syscall", "@namespace", "--deny-syscall", "uname", "--landlock", "off"],
 ]
 
 
@@ -308,18 +308,18 @@ def test_the_project_s_file_has_its_full_name(holt: Holt, place: Path, put: Make
 # --- system calls ---
 
 UNAME = "import os; os.uname()"
-PTRACE = "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.ptrace(0, 0, 0, 0), ctypes.get_errno())"
+UNSHARE = "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.unshare(0), ctypes.get_errno())"
 
 
 @needs("python3")
 def test_a_denied_call_is_reported_with_its_grant(holt: Holt) -> None:
-    result = holt(["run", "--", "python3", "-c", PTRACE]).ok()
+    result = holt(["run", "--", "python3", "-c", UNSHARE]).ok()
 
     assert result.out == "-1 1\n"
-    denial = result.denials["ptrace"]
+    denial = result.denials["unshare"]
     assert (denial["layer"], denial["count"], denial["answer"]) == ("seccomp", 1, "EPERM")
     assert denial["why_not"] is None
-    assert holt(["run", *denial["grant"].split(), "--", "python3", "-c", PTRACE]).ok().out == "0 0\n"
+    assert holt(["run", *denial["grant"].split(), "--", "python3", "-c", UNSHARE]).ok().out == "0 0\n"
 
 
 MOUNT = "import ctypes; c = ctypes.CDLL(None); c.mount(0, 0, 0, 0, 0); c.chroot(0); exit(1)"
@@ -338,10 +338,10 @@ def test_set_id_bits_have_no_grant(holt: Holt) -> None:
 
 def test_what_the_policy_denies_has_no_grant(holt: Holt) -> None:
     """A denial has the last word, so that allowing would not help."""
-    for flags in (("--deny-syscall", "ptrace"), ("--deny-syscall", "@ptrace", "--allow-syscall", "ptrace")):
-        result = holt(["run", *flags, "--", "python3", "-c", f"{PTRACE}; exit(1)"])
+    for flags in (("--deny-syscall", "unshare"), ("--deny-syscall", "@namespace", "--allow-syscall", "unshare")):
+        result = holt(["run", *flags, "--", "python3", "-c", f"{UNSHARE}; exit(1)"])
 
-        assert result.denials["ptrace"]["grant"] is None
+        assert result.denials["unshare"]["grant"] is None
         assert "syscalls.deny" in result.err
 
 
@@ -364,7 +364,7 @@ def test_what_takes_a_capability_has_a_grant_where_namespaces_can_be_made(holt: 
 
 @needs("python3")
 def test_a_group_can_be_allowed(holt: Holt) -> None:
-    assert holt(["run", "--allow-syscall", "@ptrace", "--", "python3", "-c", PTRACE]).ok().out == "0 0\n"
+    assert holt(["run", "--allow-syscall", "@namespace", "--", "python3", "-c", UNSHARE]).ok().out == "0 0\n"
 
 
 @needs("python3")
@@ -392,9 +392,9 @@ def test_a_program_that_lacks_what_it_needs_fails_and_ends(name: str, holt: Holt
 
 @needs("python3")
 def test_denying_beats_allowing(holt: Holt) -> None:
-    flags = ["--allow-syscall", "@ptrace", "--deny-syscall", "ptrace"]
+    flags = ["--allow-syscall", "@namespace", "--deny-syscall", "unshare"]
 
-    assert holt(["run", *flags, "--", "python3", "-c", PTRACE]).ok().out == "-1 1\n"
+    assert holt(["run", *flags, "--", "python3", "-c", UNSHARE]).ok().out == "-1 1\n"
 
 
 @needs("python3")

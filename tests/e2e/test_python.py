@@ -490,17 +490,17 @@ def test_each_run_is_in_the_history(session: Session) -> None:
 
 
 def test_the_filter_s_refusals_are_the_run_s(rpc: Bound) -> None:
-    result = run(rpc, "import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)")
+    result = run(rpc, "import ctypes\nctypes.CDLL(None).unshare(0)")
 
-    assert [d["what"] for d in result["denials"]] == ["ptrace"]
+    assert [d["what"] for d in result["denials"]] == ["unshare"]
     assert run(rpc, "1")["denials"] == []
 
 
 def test_a_refusal_is_told_where_the_code_fails(session: Session) -> None:
-    told = session("python", "-c", "import ctypes, sys\nctypes.CDLL(None).ptrace(0, 0, 0, 0)\nsys.exit(3)")
+    told = session("python", "-c", "import ctypes, sys\nctypes.CDLL(None).unshare(0)\nsys.exit(3)")
 
-    assert told.code == 3 and "ptrace" in told.err and "--allow-syscall ptrace" in told.err
-    assert "ptrace" not in session("python", "-c", "import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)").err
+    assert told.code == 3 and "unshare" in told.err and "--allow-syscall unshare" in told.err
+    assert "unshare" not in session("python", "-c", "import ctypes\nctypes.CDLL(None).unshare(0)").err
 
 
 PLANT = "open('.git/commondir', 'w').write('../x')"

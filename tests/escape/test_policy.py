@@ -78,7 +78,7 @@ WIDER = {
     "preload": {"env": {"set": {"LD_PRELOAD": "/tmp/x.so"}}},
     "processes": {"limits": {"pids": 1000000}},
     "timeout": {"limits": {"timeout": "none"}},
-    "syscalls": {"syscalls": {"preset": "default", "allow": ["ptrace"]}},
+    "syscalls": {"syscalls": {"preset": "default", "allow": ["unshare"]}},
     "landlock": {"layers": {"landlock": "off"}},
     "extends": {"extends": "permissive"},
 }
@@ -91,7 +91,7 @@ test -w /etc && echo WIDER etc
 test -w /usr && echo WIDER usr
 test "$(ls /sys/class/net 2>/dev/null | wc -l)" -gt 1 && echo WIDER net
 test "$(ulimit -u)" -gt 4096 && echo WIDER pids
-python3 -c 'import ctypes; print("WIDER ptrace" if ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0 else "")'
+python3 -c 'import ctypes; print("WIDER unshare" if ctypes.CDLL(None).unshare(0) == 0 else "")'
 exit 0
 """
 
@@ -115,10 +115,10 @@ def test_the_workspace_s_own_file_can_not_widen(
 
 def test_the_probe_above_notices_a_wider_policy(holt: Holt, place: Path, secret: Path) -> None:
     """The control: the caller uses the same settings."""
-    flags = ["--ro", secret, "--env", "TOKEN", "--pids", "5000", "--allow-syscall", "ptrace"]
+    flags = ["--ro", secret, "--env", "TOKEN", "--pids", "5000", "--allow-syscall", "unshare"]
     result = holt.sh(PROBE, *flags, env={"TOKEN": "secret"}).ok()
 
-    for what in ("secret", "token", "pids", "ptrace"):
+    for what in ("secret", "token", "pids", "unshare"):
         assert f"WIDER {what}" in result.out
 
 
