@@ -114,21 +114,32 @@ static int env_set(StrList *env, const char *name, size_t length, const char *va
         return strlist_take(env, item);
 }
 
-/* Sets the variables that pip(1) reads its options from. pip then installs only from the wheels,
- * and into the home directory, which Debian's pip would otherwise refuse (PEP 668). */
-static int env_wheels(StrList *env) {
-        static const char *const pairs[][2] = {
-                { "PIP_FIND_LINKS", PLAN_WHEELS },
-                { "PIP_NO_INDEX", "1" },
-                { "PIP_USER", "1" },
-                { "PIP_BREAK_SYSTEM_PACKAGES", "1" },
-        };
+typedef struct EnvPair {
+        const char *name, *value;
+} EnvPair;
 
-        for (size_t i = 0; i < ELEMENTSOF(pairs); i++)
-                if (env_set(env, pairs[i][0], strlen(pairs[i][0]), pairs[i][1]) < 0)
+static int env_set_all(StrList *env, const EnvPair *pairs, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                if (env_set(env, pairs[i].name, strlen(pairs[i].name), pairs[i].value) < 0)
                         return -ENOMEM;
         return 0;
 }
+
+/* pip(1) reads its options from these variables. It then installs only from the wheels, and into
+ * the home directory, which Debian's pip would otherwise refuse (PEP 668). */
+static const EnvPair env_wheels[] = {
+        { "PIP_FIND_LINKS", PLAN_WHEELS },
+        { "PIP_NO_INDEX", "1" },
+        { "PIP_USER", "1" },
+        { "PIP_BREAK_SYSTEM_PACKAGES", "1" },
+};
+
+/* Without a network, no request succeeds later. npm would try again for 70 seconds, and pip for
+ * nine. */
+static const EnvPair env_offline[] = {
+        { "PIP_RETRIES", "0" },
+        { "npm_config_fetch_retries", "0" },
+};
 
 /* Passes LANG and TERM, which describe the caller's terminal. Without them programs fall back to
  * ASCII and dumb output. C.UTF-8 needs no locale data and is in glibc since 2.35. */
@@ -136,9 +147,7 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
                     Error *reterr) {
         const char *lang = env_lookup(context->env, "LANG");
         const char *term = env_lookup(context->env, "TERM");
-        const struct {
-                const char *name, *value;
-        } base[] = {
+        const EnvPair base[] = {
                 { "PATH", default_path },
                 { "HOME", "/home/agent" },
                 { "USER", "agent" },
@@ -148,10 +157,10 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
                 { "TMPDIR", "/tmp" },
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(base); i++)
-                if (env_set(&plan->env, base[i].name, strlen(base[i].name), base[i].value) < 0)
-                        return error_oom(reterr);
-        if (policy->wheels && env_wheels(&plan->env) < 0)
+        if (env_set_all(&plan->env, base, ELEMENTSOF(base)) < 0 ||
+            (policy->network == NETWORK_NONE &&
+             env_set_all(&plan->env, env_offline, ELEMENTSOF(env_offline)) < 0) ||
+            (policy->wheels && env_set_all(&plan->env, env_wheels, ELEMENTSOF(env_wheels)) < 0))
                 return error_oom(reterr);
         for (size_t i = 0; i < policy->env_pass.count; i++) {
                 const char *name = policy->env_pass.items[i];

@@ -369,8 +369,17 @@ def test_the_environment_is_small_and_its_own(holt: Holt) -> None:
     result = holt(["run", "--", "env", "-0"], env={"SECRET": "x", "LD_PRELOAD": "/x.so", "LANG": "C.UTF-8"}).ok()
 
     assert {line.split("=")[0] for line in result.out.split("\0") if line} == {
-        "PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR",
+        "PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "PIP_RETRIES", "npm_config_fetch_retries",
     }
+
+
+def test_package_managers_do_not_wait_for_a_network(holt: Holt) -> None:
+    """The policy can set other values, for example for a registry that runs inside."""
+    script = 'echo "$PIP_RETRIES $npm_config_fetch_retries"'
+
+    assert holt.sh(script).ok().out == "0 0\n"
+    assert holt.sh(script, "--env", "PIP_RETRIES=3", "--env", "npm_config_fetch_retries=2").ok().out == "3 2\n"
+    assert holt.sh(script, "--env", "PIP_RETRIES", env={"PIP_RETRIES": "5"}).ok().out == "5 0\n"
 
 
 def test_variables_are_set_and_passed(holt: Holt) -> None:
