@@ -16,6 +16,7 @@
 #include "cli/exec-line.h"
 #include "cli/exec-result.h"
 #include "cli/fail.h"
+#include "cli/interrupt.h"
 #include "cli/logs.h"
 #include "cli/operands.h"
 #include "cli/report.h"
@@ -39,6 +40,7 @@ typedef struct Exec {
         uint64_t resuming; /* id of the process.resume request that is not answered yet; or 0 */
         TerminalPlan plan;
         Terminal *terminal;
+        Interrupt interrupt;
         RpcClient *client;
         ToolHost *tools;
         char id[32];
@@ -224,7 +226,7 @@ static bool act_on_signal(const Exec *exec, unsigned signal) {
         return true;
 }
 
-static void pass_signal(const Exec *exec) {
+static void pass_signal(Exec *exec) {
         struct signalfd_siginfo info;
         char number[12];
 
@@ -232,6 +234,8 @@ static void pass_signal(const Exec *exec) {
                 return;
         if (act_on_signal(exec, info.ssi_signo))
                 return;
+        if (info.ssi_signo == SIGINT)
+                exec->interrupt = INTERRUPT_SIGNAL;
         (void)snprintf(number, sizeof(number), "%u", info.ssi_signo);
         (void)exec_ask(exec, "process.signal", number, false);
 }
@@ -303,6 +307,8 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
         }
         if (exec->terminal) {
                 terminal_drain(exec->terminal);
+                if (terminal_interrupted(exec->terminal))
+                        exec->interrupt = INTERRUPT_KEY;
                 exec->terminal = terminal_free(exec->terminal);
         }
         return r < 0 ? r : 0;
@@ -502,7 +508,7 @@ static int pass_term(Exec *exec, Error *reterr) {
 
 /* Runs the command and reports the result, or what is known of it. */
 static int main_with(Exec *exec, Error *error) {
-        int r;
+        int r, code;
 
         if (!exec->line.captured)
                 terminal_plan(&exec->plan);
@@ -511,7 +517,10 @@ static int main_with(Exec *exec, Error *error) {
                 r = exec_run(exec, error);
         if (r == 0 && exec->line.options.detach)
                 return 0;
-        return exec_tell(exec, r < 0 ? error : NULL);
+        code = exec_tell(exec, r < 0 ? error : NULL);
+        return r < 0 ? code
+                     : interrupt_end(ask_text(exec->settled.result, "cause"), code,
+                                     exec->interrupt);
 }
 
 int cmd_exec(int argc, char **argv) {

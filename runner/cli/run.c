@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/full.h"
+#include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -318,5 +319,6 @@ int cmd_run(int argc, char **argv) {
         if (r < 0)
                 return run_fail(&run, argc, argv, &error);
         (void)run_once(&run, &error);
-        return run_tell(&run);
+        r = run_tell(&run);
+        return interrupt_end(cause_name(run.result.outcome.cause), r, run.result.outcome.interrupt);
 }

@@ -17,6 +17,13 @@ typedef enum Cause {
         CAUSE_MAX,
 } Cause;
 
+/* Who asked the command to end by SIGINT. */
+typedef enum Interrupt {
+        INTERRUPT_NONE,
+        INTERRUPT_SIGNAL, /* A process sent SIGINT to holt. */
+        INTERRUPT_KEY,    /* The caller pressed Ctrl-C at the terminal that holt relays. */
+} Interrupt;
+
 /* Exit code after a timeout, even if the command then ended by itself. */
 enum { EXIT_CODE_TIMEOUT = 124 };
 
@@ -29,6 +36,7 @@ typedef struct Outcome {
         Cause cause;
         int exit_code; /* The exit code of holt. */
         int signal;    /* The signal that ended the command, or 0. */
+        Interrupt interrupt;
         /* The path inside that the host replaced, so that holt stopped the command (watch.h); or
          * NULL. */
         const char *replaced;

@@ -35,6 +35,7 @@ typedef struct Supervisor {
         uint64_t started, deadline; /* Microseconds of CLOCK_MONOTONIC; deadline 0 means none. */
         bool timed_out;             /* Out of time: TERM was sent, KILL follows at the deadline. */
         bool told_to_stop;          /* TERM, INT, HUP or QUIT was sent to holt. */
+        Interrupt interrupt;
         bool stopping;        /* TERM or HUP was sent to holt: KILL follows at the deadline. */
         int stop_signal;      /* The last of these signals. */
         bool undelivered;     /* stop_signal ended the wait for a reader of the output. */
@@ -135,6 +136,8 @@ static void supervise_command_stopped(Supervisor *s, int signal) {
  * after limits.kill_after, or at once by a second signal. */
 static void told_to_stop(Supervisor *s, int signal) {
         s->stop_signal = signal;
+        if (signal == SIGINT)
+                s->interrupt = INTERRUPT_SIGNAL;
         if (signal == SIGINT || signal == SIGQUIT) {
                 s->told_to_stop = true;
                 return tell_init(s, INIT_SIGNAL, signal);
@@ -440,9 +443,12 @@ static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
                 s->replaced = watch_find_replaced(s->launch->watch);
         if (s->terminal) {
                 terminal_drain(s->terminal);
+                if (terminal_interrupted(s->terminal))
+                        s->interrupt = INTERRUPT_KEY;
                 s->terminal = terminal_free(s->terminal);
         }
         supervise_deliver(s);
+        out->interrupt = s->interrupt;
         fill_usage(&out->usage, s, &usage);
         out->oom_kills = oom_watch_end(&s->oom);
         if (s->failed) {

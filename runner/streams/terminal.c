@@ -28,8 +28,9 @@ struct Terminal {
         int output_fd;      /* The caller's terminal to print to. */
         bool output_blocks; /* output_fd is the inherited fd itself and may block. */
         bool entered, raw;
-        Escapes printed; /* The control sequences in the printed output. */
-        bool asked;      /* The terminal may still answer a printed query. */
+        bool interrupted; /* The caller has typed the key that interrupts. */
+        Escapes printed;  /* The control sequences in the printed output. */
+        bool asked;       /* The terminal may still answer a printed query. */
         struct termios saved;
         Relay in, out;
         Budget *budget; /* The budget of the output, or NULL. Borrowed. */
@@ -196,6 +197,20 @@ static bool terminal_fill_output(Terminal *t) {
         return more;
 }
 
+/* The key is the one in the caller's own settings, because a program inside can choose any key. */
+static void fill_input(Terminal *t) {
+        Relay *r = &t->in;
+        const cc_t key = t->saved.c_cc[VINTR];
+
+        if (relay_fill(r, t->input_fd, NULL) > 0 && t->raw && t->saved.c_lflag & ISIG &&
+            key != _POSIX_VDISABLE)
+                t->interrupted |= memchr(r->data + r->start, key, r->end - r->start) != NULL;
+}
+
+bool terminal_interrupted(const Terminal *t) {
+        return t->interrupted;
+}
+
 static void empty_input(Terminal *t) {
         Relay *r = &t->in;
 
@@ -228,7 +243,7 @@ void terminal_pump(Terminal *t, const struct pollfd *fds, size_t count) {
         if (fds[1].revents)
                 empty_output(t);
         if (fds[2].revents)
-                (void)relay_fill(&t->in, t->input_fd, NULL);
+                fill_input(t);
 }
 
 /* Moves one chunk out. Returns false if no chunk is left, or if the terminal takes none. */

@@ -51,6 +51,8 @@ bool terminal_in_foreground(const Terminal *terminal);
  * for_keys: holt stops only because it cannot read keys. If it is in the foreground by now, it does
  * not stop: a shell that ran fg without noticing the stop sends no SIGCONT. */
 void terminal_stop(Terminal *terminal, pid_t pid, bool for_keys, const Waker *waker);
+/* Whether the caller has typed the key that interrupts (Ctrl-C). */
+bool terminal_interrupted(const Terminal *terminal);
 /* Passes on the caller's window size. */
 void terminal_resize(Terminal *terminal);
 

@@ -225,6 +225,40 @@ def test_holt_in_a_pipeline_is_one_job(shell: Terminal) -> None:
     shell.expect(r"\n130\r\n")
 
 
+def test_ctrl_c_ends_the_shell_s_loop(shell: Terminal) -> None:
+    """bash ends a loop only if SIGINT killed the program in it."""
+    shell.send("for i in 1 2 3; do $JOB sh -c \"echo run''ning $i; exec sleep 1000\"; done; echo af''ter\n")
+    shell.expect("running 1")
+    shell.send(CTRL_C)
+    shell.expect(PROMPT)
+    shell.send("echo code $?\n")
+    shell.expect(r"code 130\r\n")
+    assert "running" not in shell.output and "after" not in shell.output
+
+
+def test_ctrl_c_ends_the_loop_of_a_script(shell: Terminal) -> None:
+    """The script and holt are one job, so Ctrl-C means both."""
+    loop = "for i in 1 2 3; do $JOB sh -c \"echo run''ning \\$i; exec sleep 1000\"; done; echo af''ter"
+    shell.send(f"bash -c '{loop}' 2>&1\n".replace("''", "'\"\"'"))
+    shell.expect("running")
+    shell.send(CTRL_C)
+    shell.expect(PROMPT)
+    shell.send("echo code $?\n")
+    shell.expect(r"code 130\r\n")
+    assert "running" not in shell.output and "after" not in shell.output
+
+
+@pytest.mark.parametrize("typed", (CTRL_C, "\n"), ids=("caught", "its own"))
+def test_a_loop_goes_on_unless_ctrl_c_ended_the_command(typed: str, shell: Terminal) -> None:
+    """The command catches Ctrl-C and exits with 0, or it kills itself with SIGINT although nobody pressed Ctrl-C."""
+    script = r"trap \"exit 0\" INT; echo run''ning; read line; trap - INT; kill -INT \$\$"
+    shell.send(f"for i in 1 2; do $JOB bash -c \"{script}\"; echo code $?-$i; done\n")
+    for number in (1, 2):
+        shell.expect("running")
+        shell.send(typed)
+        shell.expect(rf"code {0 if typed == CTRL_C else 130}-{number}\r\n")
+
+
 EDITOR = """
 import os, signal, termios, tty
 saved = termios.tcgetattr(0)
