@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "cli/fail.h"
 #include "cli/full.h"
+#include "cli/other-tools.h"
 #include "cli/verbs.h"
 #include "version.h"
 
@@ -66,6 +67,7 @@ static int print_help(FILE *out) {
 
 static int main_unknown_verb(const char *name, bool json) {
         Nearest nearest = { .word = name };
+        const char *hint = other_verb_hint(name);
         char quoted[80];
         Error error;
 
@@ -77,7 +79,9 @@ static int main_unknown_verb(const char *name, bool json) {
         (void)str_quote(name, quoted, sizeof(quoted));
         (void)error_set(&error, ERROR_USAGE, 0,
                         name[0] == '-' ? "unknown option \"%s\"" : "unknown verb \"%s\"", quoted);
-        if (nearest.best)
+        if (hint)
+                (void)error_cure(&error, 0, "%s", hint);
+        else if (nearest.best)
                 (void)error_cure(&error, 0, "Did you mean \"holt %s\"?", nearest.best);
         else
                 (void)error_cure(&error, 0,

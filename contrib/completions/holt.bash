@@ -49,7 +49,7 @@ _holt_is_live() {
 
 # Prints the options of a verb, each with its argument on a line: "--ro PATH[:TARGET]", "--json".
 _holt_options() {
-        _holt_help "$@" | sed -nE 's/^  (--[a-z-]+)( ([^ ]+))?( .*)?$/\1 \3/p'
+        _holt_help "$@" | sed -nE 's/^  (--?[a-z-]+)( ([^ ]+))?( .*)?$/\1 \3/p'
 }
 
 _holt_verbs() {

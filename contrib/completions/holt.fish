@@ -144,7 +144,7 @@ function __holt_rows
     set -l verb (string split ' ' (__holt_verb))
     test -n "$verb"; or return
     __holt_help $verb | sed -E '/^  --[^ ]+( [^ ]+)?$/{N;s/\n +/  /;}' |
-        sed -nE 's/^  (--[a-z-]+)( ([^ ]+))?  +(.*)$/\1\t\3\t\4/p'
+        sed -nE 's/^  (--?[a-z-]+)( ([^ ]+))?  +(.*)$/\1\t\3\t\4/p'
 end
 
 function __holt_options

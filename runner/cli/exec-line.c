@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/ask.h"
+#include "cli/env-file.h"
 #include "cli/tools.h"
 
 const char *const exec_keep_names[] = { "head", "tail", NULL };
@@ -15,6 +16,8 @@ static const Option exec_options[] = {
           offsetof(ExecOptions, cwd), NULL },
         { "--env", "NAME[=VALUE]", "set an environment variable, or pass one of yours", OPTION_LIST,
           offsetof(ExecOptions, env), NULL },
+        { "--env-file", "FILE", "set the environment variables of this file (NAME=VALUE lines)",
+          OPTION_LIST, offsetof(ExecOptions, env_files), NULL },
         { "--tool", "NAME[=COMMAND]",
           "tool for code inside: a command of the host, or another client's", OPTION_LIST,
           offsetof(ExecOptions, tools), NULL },
@@ -123,5 +126,6 @@ int exec_line_parse(ExecLine *line, int argc, char **argv, Error *reterr) {
                 r = error_set(reterr, ERROR_USAGE, 0, "missing %s", lacking);
                 return error_cure(reterr, r, "holt exec NAME [OPTIONS] -- COMMAND [ARG...]");
         }
-        return parse_values(line, reterr);
+        r = env_files_read(&line->options.env_files, &line->options.env, &line->env, reterr);
+        return r < 0 ? r : parse_values(line, reterr);
 }

@@ -9,7 +9,7 @@ extern const char *const exec_keep_names[];
 
 typedef struct ExecOptions {
         const char *shell, *cwd, *timeout, *output, *report;
-        StrList env, tools;
+        StrList env, env_files, tools;
         unsigned keep; /* one of KEEP_... */
         bool detach, json;
 } ExecOptions;
@@ -18,6 +18,7 @@ typedef struct ExecLine {
         ExecOptions options;
         OptionResult words;
         const char *name;
+        StrList env;                /* variables to set, as ask_write_env() takes them */
         const char *const *command; /* borrowed: argv of the command to run, also with --shell */
         const char *shell_words[4];
         uint64_t timeout, output; /* usec; bytes */

@@ -96,7 +96,7 @@ static void exec_write_request(const Exec *exec, unsigned given, JsonWriter *w) 
                 write_argv(exec, w);
         if (exec->line.options.cwd)
                 json_write_string(w, "cwd", exec->line.options.cwd);
-        ask_write_env(&exec->line.options.env, w);
+        ask_write_env(&exec->line.env, w);
         tool_specs_write(&exec->line.options.tools, w);
         json_write_uint(w, "timeout_ms", exec->line.timeout / 1000);
         json_write_uint(w, "fds", given);
@@ -501,9 +501,9 @@ static int exec_run(Exec *exec, Error *reterr) {
 /* Passes the caller's TERM, because the output reaches the caller's terminal, unless --env sets
  * it. */
 static int pass_term(Exec *exec, Error *reterr) {
-        if (exec->plan.fds == 0 || ask_env_has(&exec->line.options.env, "TERM"))
+        if (exec->plan.fds == 0 || ask_env_has(&exec->line.env, "TERM"))
                 return 0;
-        return strlist_add(&exec->line.options.env, "TERM") < 0 ? error_oom(reterr) : 0;
+        return strlist_add(&exec->line.env, "TERM") < 0 ? error_oom(reterr) : 0;
 }
 
 /* Runs the command and reports the result, or what is known of it. */
@@ -558,7 +558,7 @@ int cmd_sh(int argc, char **argv) {
         if (r == 0)
                 r = operands_check("sh", sh_syntax.usage, exec.line.words.operands,
                                    exec.line.words.operands_count, 1, 1, &error);
-        if (r == 0 && strlist_add(&exec.line.options.env, "PS1=holt:\\w\\$ ") < 0)
+        if (r == 0 && strlist_add(&exec.line.env, "PS1=holt:\\w\\$ ") < 0)
                 r = error_oom(&error);
         if (r < 0) {
                 exec.line.options.json = fail_wants_json(argc, argv);

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "policy/layers.h"
-#include "policy/syscalls.h"
-
-enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
+#include "cli/env-file.h"
+#include "cli/other-tools.h"
 
 /* The state of options_parse(). */
 typedef struct Parser {
@@ -22,6 +20,9 @@ typedef struct Parser {
 
 void options_clear(OptionResult *result) {
         free(result->policies);
+        for (size_t i = 0; i < result->words_count; i++)
+                free(result->words[i].owned);
+        strlist_clear(&result->env_files);
         free(result->words);
         free(result->operands);
         *result = (OptionResult){ 0 };
@@ -39,7 +40,7 @@ static int usage_cure(const Parser *parser, int r) {
 /* --- finding an option --- */
 
 /* Returns whether argument is name, or "name=VALUE". *ret_value is the VALUE, or NULL. */
-static bool name_matches(const char *argument, const char *name, const char **ret_value) {
+static bool word_matches(const char *argument, const char *name, const char **ret_value) {
         size_t length = strlen(name);
 
         if (strncmp(argument, name, length) != 0)
@@ -48,6 +49,17 @@ static bool name_matches(const char *argument, const char *name, const char **re
                 return false;
         *ret_value = argument[length] == '=' ? argument + length + 1 : NULL;
         return true;
+}
+
+/* The same, also for another tool's word for the option. */
+static bool name_matches(const char *argument, const char *name, const char **ret_value) {
+        if (word_matches(argument, name, ret_value))
+                return true;
+        for (size_t i = 0; i < other_names_count; i++)
+                if (streq(other_names[i].ours, name) &&
+                    word_matches(argument, other_names[i].word, ret_value))
+                        return true;
+        return false;
 }
 
 /* Options of other tools that differ too much from ours to be taken for typing mistakes. */
@@ -62,23 +74,22 @@ static const struct {
         { "--ro-bind", "--ro", NULL },
         { "--setenv", "--env", NULL },
         { "--verbose", "--report", "--json" },
-        { "--volume", "--ro", "--rw" },
-        { "--workdir", "--cwd", NULL },
         { "-C", "--cwd", NULL },
-        { "-e", "--env", NULL },
         { "-n", "--tail", NULL },
         { "-n", "--limit", NULL },
-        { "-v", "--ro", "--rw" },
-        { "-w", "--cwd", NULL },
 };
 
-static bool has_option(const OptionSyntax *syntax, const char *name) {
+bool options_has(const OptionSyntax *syntax, const char *name, const char **ret_arg) {
         for (size_t i = 0; i < syntax->options_count; i++)
-                if (streq(syntax->options[i].name, name))
+                if (streq(syntax->options[i].name, name)) {
+                        *ret_arg = syntax->options[i].arg;
                         return true;
+                }
         for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
-                if (policy_fields[i].option && streq(policy_fields[i].option, name))
+                if (policy_fields[i].option && streq(policy_fields[i].option, name)) {
+                        *ret_arg = policy_fields[i].option_arg;
                         return true;
+                }
         return false;
 }
 
@@ -86,9 +97,9 @@ static bool has_option(const OptionSyntax *syntax, const char *name) {
  * 0. */
 static int other_option(const Parser *parser, const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(other_words); i++) {
-                const char *ours = other_words[i].ours, *more = other_words[i].more;
+                const char *ours = other_words[i].ours, *more = other_words[i].more, *ignored;
 
-                if (streq(other_words[i].word, name) && has_option(parser->syntax, ours))
+                if (streq(other_words[i].word, name) && options_has(parser->syntax, ours, &ignored))
                         return error_set(parser->reterr, ERROR_USAGE, 0,
                                          "unknown option \"%s\"; did you mean %s%s%s?", name, ours,
                                          more ? " or " : "", more ? more : "");
@@ -122,6 +133,7 @@ static int unknown_option(const Parser *parser, const char *argument) {
         const OptionSyntax *syntax = parser->syntax;
         _cleanup_free_ char *name = strndup(argument, strcspn(argument, "="));
         Nearest nearest = { .word = name };
+        const char *hint;
         char quoted[160];
         int r;
 
@@ -133,6 +145,12 @@ static int unknown_option(const Parser *parser, const char *argument) {
         r = other_option(parser, name);
         if (r < 0)
                 return usage_cure(parser, r);
+        hint = other_option_hint(syntax, name);
+        if (hint)
+                return error_cure(
+                        parser->reterr,
+                        error_set(parser->reterr, ERROR_USAGE, 0, "unknown option \"%s\"", name),
+                        "%s", hint);
         try_options(syntax, &nearest);
 
         (void)str_quote(name, quoted, sizeof(quoted));
@@ -262,10 +280,42 @@ static int parse_field(Parser *parser, const char *argument) {
                 r = take_value(parser, field->option, field->option_arg, &value);
                 if (r < 0)
                         return r;
-                result->words[result->words_count++] = (OptionWord){ field, value };
+                result->words[result->words_count++] = (OptionWord){ field, value, NULL };
                 return 1;
         }
         return 0;
+}
+
+/* -v SRC:DST[:ro] is --rw or --ro. */
+static int parse_volume(Parser *parser, const char *argument) {
+        OptionResult *result = &parser->result;
+        OptionWord word = { 0 };
+        const char *value;
+        int r;
+
+        if (!name_matches(argument, "-v", &value) && !name_matches(argument, "--volume", &value))
+                return 0;
+        r = take_value(parser, "-v", "SRC:DST[:ro]", &value);
+        if (r == 0)
+                r = other_volume(value, &word.field, &word.owned, parser->reterr);
+        if (r < 0)
+                return r;
+        word.value = word.owned;
+        result->words[result->words_count++] = word;
+        return 1;
+}
+
+static int parse_env_file(Parser *parser, const char *argument) {
+        const char *value;
+        int r;
+
+        if (!name_matches(argument, "--env-file", &value))
+                return 0;
+        r = take_value(parser, "--env-file", "FILE", &value);
+        if (r == 0)
+                r = strlist_add(&parser->result.env_files, value) < 0 ? error_oom(parser->reterr)
+                                                                      : 1;
+        return r;
 }
 
 static int parse_policy(Parser *parser, const char *argument) {
@@ -283,6 +333,9 @@ static int parse_policy(Parser *parser, const char *argument) {
 }
 
 static int parse_option(Parser *parser, const char *argument) {
+        static int (*const of_policy[])(Parser * parser,
+                                        const char *argument) = { parse_policy, parse_field,
+                                                                  parse_volume, parse_env_file };
         int r;
 
         if (streq(argument, "-h") || streq(argument, "--help")) {
@@ -290,10 +343,8 @@ static int parse_option(Parser *parser, const char *argument) {
                 return 0;
         }
         r = parse_own(parser, argument);
-        if (r == 0 && parser->syntax->policy)
-                r = parse_policy(parser, argument);
-        if (r == 0 && parser->syntax->policy)
-                r = parse_field(parser, argument);
+        for (size_t i = 0; r == 0 && parser->syntax->policy && i < ELEMENTSOF(of_policy); i++)
+                r = of_policy[i](parser, argument);
         if (r == 0)
                 return unknown_option(parser, argument);
         return r < 0 ? r : 0;
@@ -366,7 +417,21 @@ int options_parse(const OptionSyntax *syntax, int argc, const char *const *argv,
 
 /* --- from options to a policy --- */
 
+static int apply_env_files(const OptionResult *result, Policy *policy, Error *reterr) {
+        _cleanup_(strlist_clear) StrList env = { 0 };
+        int r = env_files_read(&result->env_files, NULL, &env, reterr);
+
+        for (size_t i = 0; r == 0 && i < env.count; i++)
+                r = policy_set(policy, "env.set", env.items[i], ORIGIN_CALLER, "--env-file",
+                               reterr);
+        return r;
+}
+
 int options_apply(const OptionResult *result, Policy *policy, Error *reterr) {
+        int failed = apply_env_files(result, policy, reterr);
+
+        if (failed < 0)
+                return failed;
         for (size_t i = 0; i < result->words_count; i++) {
                 const OptionWord *word = &result->words[i];
                 int r = policy_set_option(policy, word->field, word->value, reterr);
@@ -392,117 +457,4 @@ int options_policy(const OptionResult *result, Policy *policy, Error *reterr) {
                 r = policy_preset(policy, name, "--policy", reterr);
         }
         return r < 0 ? r : options_apply(result, policy, reterr);
-}
-
-/* --- help --- */
-
-static void help_row(FILE *out, const char *name, const char *arg, const char *help) {
-        int width = fprintf(out, "  %s%s%s", name, arg ? " " : "", arg ? arg : "");
-
-        if (width >= HELP_COLUMN - 1) {
-                (void)fputc('\n', out);
-                width = 0;
-        }
-        (void)fprintf(out, "%*s%s\n", HELP_COLUMN - (width < 0 ? 0 : width), "", help);
-}
-
-/* The headings of the help, by the first part of a field's path. */
-static const struct {
-        const char *group, *title;
-} help_groups[] = {
-        { "filesystem.", "Files" }, { "network.", "Network" }, { "python.", "Python" },
-        { "env.", "Environment" },  { "limits.", "Limits" },   { "syscalls.", "System calls" },
-        { "layers.", "Layers" },
-};
-
-static void help_fields(const char *group, const char *title, FILE *out) {
-        bool any = false;
-
-        for (size_t i = 0; i < policy_fields_count; i++) {
-                const PolicyField *field = &policy_fields[i];
-
-                if (!field->option || !str_starts(field->path, group))
-                        continue;
-                if (!any)
-                        (void)fprintf(out, "\n%s:\n", title);
-                any = true;
-                help_row(out, field->option, field->option_arg, field->help);
-        }
-}
-
-/* --- the values of options --- */
-
-static const char *degradable_layer(size_t i) {
-        for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
-                if (layer_table[layer].degradable && i-- == 0)
-                        return layer_table[layer].name;
-        return NULL;
-}
-
-static const struct {
-        const char *arg, *help;
-        /* Returns word i of the possible values, or NULL after the last; may be NULL. */
-        const char *(*word)(size_t i);
-} help_values[] = {
-        { "TIME", "number of seconds, or with a unit: 500ms, 30s, 10m, 2h or 1d", NULL },
-        { "SIZE", "number of bytes, or with a unit: 64KiB, 512MiB or 2GiB", NULL },
-        { "@GROUP",
-          "group of system calls; man 5 holt-policy says which are allowed:", syscalls_group_name },
-        { "LAYER", "layer that may be left out; holt doctor tries it:", degradable_layer },
-};
-
-static bool takes_value(const OptionSyntax *syntax, const char *arg) {
-        for (size_t i = 0; i < syntax->options_count; i++)
-                if (syntax->options[i].arg && strstr(syntax->options[i].arg, arg))
-                        return true;
-        for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
-                if (policy_fields[i].option_arg && strstr(policy_fields[i].option_arg, arg))
-                        return true;
-        return false;
-}
-
-static void help_words(const char *(*word)(size_t i), FILE *out) {
-        int column = HELP_WIDTH;
-
-        for (size_t i = 0; word(i); i++) {
-                if (column + 1 + (int)strlen(word(i)) > HELP_WIDTH)
-                        column = fprintf(out, "%s%*s", i > 0 ? "\n" : "", HELP_COLUMN - 1, "");
-                column += fprintf(out, " %s", word(i));
-        }
-        (void)fputc('\n', out);
-}
-
-void options_help_values(const char *arg, const char *help, const char *(*word)(size_t i),
-                         FILE *out) {
-        help_row(out, arg, NULL, help);
-        if (word)
-                help_words(word, out);
-}
-
-static void help_all_values(const OptionSyntax *syntax, FILE *out) {
-        (void)fputs("\nValues:\n", out);
-        for (size_t i = 0; i < ELEMENTSOF(help_values); i++) {
-                if (!takes_value(syntax, help_values[i].arg))
-                        continue;
-                options_help_values(help_values[i].arg, help_values[i].help, help_values[i].word,
-                                    out);
-        }
-}
-
-void options_help(const OptionSyntax *syntax, FILE *out) {
-        (void)fprintf(out, "Usage: holt %s%s%s\n\n%s\n\nOptions:\n", syntax->verb,
-                      syntax->usage[0] ? " " : "", syntax->usage, syntax->summary);
-        if (syntax->policy)
-                help_row(out, "--policy", "NAME|FILE",
-                         "preset (strict, standard, permissive, ci) or policy file");
-        for (size_t i = 0; i < syntax->options_count; i++)
-                help_row(out, syntax->options[i].name, syntax->options[i].arg,
-                         syntax->options[i].help);
-        help_row(out, "--help", NULL, "print this help and exit");
-        for (size_t i = 0; syntax->policy && i < ELEMENTSOF(help_groups); i++)
-                help_fields(help_groups[i].group, help_groups[i].title, out);
-        if (syntax->policy)
-                help_all_values(syntax, out);
-        if (syntax->help_epilog)
-                (void)fprintf(out, "\n%s\n", syntax->help_epilog);
 }

@@ -48,7 +48,8 @@ typedef struct OptionSyntax {
 /* An option of a policy field that is not applied yet. */
 typedef struct OptionWord {
         const PolicyField *field;
-        const char *value; /* borrowed from argv; NULL if the option takes none */
+        const char *value; /* borrowed from argv or owned; NULL if the option takes none */
+        char *owned;       /* the value, if it is not a word of argv */
 } OptionWord;
 
 typedef struct OptionResult {
@@ -56,6 +57,7 @@ typedef struct OptionResult {
         /* The value of each --policy, in order; NULL-terminated, borrowed from argv. */
         const char **policies;
         size_t policies_count;
+        StrList env_files; /* the value of each --env-file, in order */
         OptionWord *words; /* in the order of the command line */
         size_t words_count;
         const char **operands; /* NULL-terminated; borrowed from argv */
@@ -83,6 +85,10 @@ int options_apply(const OptionResult *result, Policy *policy, Error *reterr);
  * from POLICY_PRESET_DEFAULT, and applies the options. Returns 0, -EINVAL for a policy file
  * (policy-files.h reads those), or the errors of policy_preset() and policy_set(). */
 int options_policy(const OptionResult *result, Policy *policy, Error *reterr);
+
+/* Returns whether the verb has an option of this name. *ret_arg is the name of its value, or NULL.
+ */
+bool options_has(const OptionSyntax *syntax, const char *name, const char **ret_arg);
 
 /* Prints the help for a kind of value: its name arg, its help, and its possible values. word(i)
  * returns value i, or NULL after the last; word may be NULL. The shell completions parse this

@@ -11,6 +11,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
+#include "cli/env-file.h"
 #include "cli/exec-result.h"
 #include "cli/python-code.h"
 #include "cli/python-told.h"
@@ -26,7 +27,7 @@ enum { PATIENCE = 1000 }; /* msec to wait for a slow reader, once holt is to end
 
 typedef struct PythonOptions {
         const char *code, *cwd, *timeout, *output;
-        StrList env, tools;
+        StrList env, env_files, tools;
         bool fresh, restart, interrupt, variables, save, load, json;
 } PythonOptions;
 
@@ -36,6 +37,8 @@ static const Option python_options[] = {
           OPTION_STRING, offsetof(PythonOptions, cwd), NULL },
         { "--env", "NAME[=VALUE]", "set an environment variable for this run, or pass one of yours",
           OPTION_LIST, offsetof(PythonOptions, env), NULL },
+        { "--env-file", "FILE", "set the environment variables of this file (NAME=VALUE lines)",
+          OPTION_LIST, offsetof(PythonOptions, env_files), NULL },
         { "--tool", "NAME[=COMMAND]",
           "tool for the code: a command of the host, or another client's", OPTION_LIST,
           offsetof(PythonOptions, tools), NULL },
@@ -235,11 +238,14 @@ static void let_signals(const Run *run) {
 static int run_write(Run *run, Error *reterr) {
         const PythonOptions *options = run->options;
         JsonWriter *w = &run->request;
+        _cleanup_(strlist_clear) StrList env = { 0 };
         uint64_t output = 0;
         int r = ask_timeout(options->timeout, &run->timeout, reterr);
 
         if (r == 0)
                 r = ask_output(options->output, &output, reterr);
+        if (r == 0)
+                r = env_files_read(&options->env_files, &options->env, &env, reterr);
         if (r < 0)
                 return r;
         json_write_object(w, NULL);
@@ -248,7 +254,7 @@ static int run_write(Run *run, Error *reterr) {
                 json_write_string(w, "file", run->file);
         if (options->cwd)
                 json_write_string(w, "cwd", options->cwd);
-        ask_write_env(&options->env, w);
+        ask_write_env(&env, w);
         tool_specs_write(&options->tools, w);
         json_write_uint(w, "timeout_ms", (run->timeout + 999) / 1000);
         if (options->output)
@@ -462,10 +468,11 @@ static int find_action(const PythonOptions *options) {
 /* An action runs no code, so options of a run are errors. */
 static int check_no_run(const PythonOptions *options, Error *reterr) {
         if (!options->cwd && !options->timeout && !options->output && !options->fresh &&
-            options->env.count == 0 && options->tools.count == 0)
+            options->env.count == 0 && options->env_files.count == 0 && options->tools.count == 0)
                 return 0;
         return error_set(reterr, ERROR_USAGE, 0,
-                         "--cwd, --env, --timeout, --output, --tool and --fresh need code to run");
+                         "--cwd, --env, --env-file, --timeout, --output, --tool and --fresh need "
+                         "code to run");
 }
 
 static int check_run(const PythonOptions *options, Error *reterr) {
@@ -536,6 +543,7 @@ int cmd_python(int argc, char **argv) {
         int r = ask_main(&verb, &options, argc, argv);
 
         strlist_clear(&options.env);
+        strlist_clear(&options.env_files);
         strlist_clear(&options.tools);
         return r;
 }

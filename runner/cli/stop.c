@@ -9,6 +9,19 @@
 #include "keeper/stop.h"
 #include "session/directory.h"
 
+/* json comes first, because ask_json_option is for a struct that is one bool. */
+typedef struct StopOptions {
+        bool json, force;
+} StopOptions;
+
+static const Option rm_options[] = {
+        { "--force", NULL, "a session that does not exist is no error", OPTION_BOOL,
+          offsetof(StopOptions, force), NULL },
+        { "-f", NULL, "short for --force", OPTION_BOOL, offsetof(StopOptions, force), NULL },
+        { "--json", NULL, "print an error as JSON", OPTION_BOOL, offsetof(StopOptions, json),
+          NULL },
+};
+
 static int stop_session(const char *name, int dir_fd, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         int r = keeper_ask_to_stop(name, dir_fd, &message, reterr);
@@ -46,14 +59,15 @@ static int remove_one(const char *name, Error *reterr) {
 /* If one session fails, the others are stopped all the same. */
 static int stop_each(const OptionResult *words, const void *options,
                      int (*fn)(const char *name, Error *reterr)) {
-        const bool *json = options;
+        const StopOptions *stop = options;
         int code = 0;
 
         for (size_t i = 0; i < words->operands_count; i++) {
                 Error error;
 
-                if (fn(words->operands[i], &error) < 0)
-                        code = fail_print(&error, *json);
+                if (fn(words->operands[i], &error) < 0 &&
+                    !(stop->force && error.kind == ERROR_MISSING))
+                        code = fail_print(&error, stop->json);
         }
         return code;
 }
@@ -80,26 +94,26 @@ int cmd_stop(int argc, char **argv) {
                 .most = SIZE_MAX,
                 .run = do_stop,
         };
-        bool json = false;
+        StopOptions options = { 0 };
 
-        return ask_main(&verb, &json, argc, argv);
+        return ask_main(&verb, &options, argc, argv);
 }
 
 int cmd_rm(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rm",
-                            .usage = "NAME... [--json]",
+                            .usage = "NAME... [-f] [--json]",
                             .summary =
                                     "Stops sessions and removes them, with everything in their "
                                     "directories. A workspace that\n--workspace has named stays.",
-                            .options = &ask_json_option,
-                            .options_count = 1,
+                            .options = rm_options,
+                            .options_count = ELEMENTSOF(rm_options),
                             .operands = true },
                 .least = 1,
                 .most = SIZE_MAX,
                 .run = stop_do_rm,
         };
-        bool json = false;
+        StopOptions options = { 0 };
 
-        return ask_main(&verb, &json, argc, argv);
+        return ask_main(&verb, &options, argc, argv);
 }

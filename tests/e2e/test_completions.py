@@ -121,16 +121,16 @@ def test_every_verb_of_sessions_completes_their_names(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
 ) -> None:
     """These are the verbs whose usage starts with NAME, except for holt create, which takes a new name."""
-    holt(["create", "work"], env=sessions(holt)).ok()
+    holt(["create", "zz-work"], env=sessions(holt)).ok()
     verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
     takes = {verb: f"Usage: holt {verb} NAME" in holt([verb, "--help"]).ok().out for verb in {*verbs} - {"create", "help", "policy"}}
 
     assert {"exec", "rm"} <= {verb for verb in takes if takes[verb]}
     for verb, wanted in takes.items():
         if verb not in ("cp", "run"):
-            line = f"holt {verb} wor"
-            assert (completed(line) == ["work"]) is (others("fish", line) == ["work"]) is wanted, verb
-            assert (others("zsh", line) == ["work"]) is wanted, verb
+            line = f"holt {verb} zz-w"
+            assert (completed(line) == ["zz-work"]) is (others("fish", line) == ["zz-work"]) is wanted, verb
+            assert (others("zsh", line) == ["zz-work"]) is wanted, verb
 
 
 @needs("bash")
@@ -189,8 +189,8 @@ def test_every_verb_of_sessions_completes_their_names(
     ("holt kill work p1 --signal=SIGUS", ["SIGUSR1", "SIGUSR2"]),
     ("holt run --allow-syscall unsh", ["unshare"]),
     ("holt create new --deny-syscall ptr", ["ptrace"]),
-    ("holt exec work -- twi", ["twice"]),
-    ("holt run twi", ["twice"]),
+    ("holt exec work -- twic", ["twice"]),
+    ("holt run twic", ["twice"]),
     ("holt show ", ["work"]),
     ("holt create ", []),
 ))

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users of docker type its options and verbs. holt understands some, and names its own word for the others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt, Result
+from lib.sessions import Sessions
+
+Put = Callable[..., Path]
+
+
+def failed(result: Result, *words: str) -> None:
+    assert result.code == 125, result
+    for word in words:
+        assert word in result.err, result
+
+
+def test_e_sets_and_passes_variables(holt: Holt) -> None:
+    result = holt(["run", "-e", "SET=1 2", "-e", "MINE", "--", "sh", "-c", 'echo "$SET-$MINE"'], env={"MINE": "yours"})
+
+    assert result.ok().out == "1 2-yours\n"
+
+
+@pytest.mark.parametrize("option", ("-w", "--workdir"))
+def test_w_is_the_directory_inside(option: str, holt: Holt) -> None:
+    assert holt(["run", option, "/usr/lib", "--", "pwd"]).ok().out == "/usr/lib\n"
+
+
+@pytest.mark.parametrize("mode, writes", (("", True), (":rw", True), (":ro", False), (":ro,z", False), (":Z", True)))
+def test_v_mounts_a_directory(mode: str, writes: bool, holt: Holt, put: Put) -> None:
+    directory = put("given/file", "text\n").parent
+
+    result = holt(["run", "-v", f"{directory}:/data{mode}", "--workspace", "none", "--", "sh", "-c",
+                   "cat /data/file; touch /data/new"])
+    assert result.out == "text\n"
+    assert (result.code == 0, (directory / "new").exists()) == (writes, writes)
+
+
+@pytest.mark.parametrize("value", ("/opt", "name:", ":/x", "/opt:/x:shared", "/opt:relative"))
+def test_v_needs_a_source_and_a_target(value: str, holt: Holt) -> None:
+    failed(holt(["run", "-v", value, "--", "true"]), f'-v: "{value}" is not SRC:DST[:ro]', "no named volumes")
+
+
+# --- --env-file ---
+
+
+LINES = "A=1\r\n# B=2\n\n  C= with blanks \nD=\"quoted\"\nA=3=3\nEMPTY=\nlast=no newline"
+SHOWN = "3=3|| with blanks |\"quoted\"||no newline\n"
+SHOW = ["--", "sh", "-c", 'echo "$A|$B|$C|$D|$EMPTY|$last"']
+
+
+def test_an_env_file_sets_variables(holt: Holt, put: Put) -> None:
+    put("vars.env", LINES)
+
+    assert holt(["run", "--env-file", "vars.env", *SHOW]).ok().out == SHOWN
+    assert holt(["run", "--env-file", "vars.env", "-e", "A=4", *SHOW]).ok().out == SHOWN.replace("3=3", "4")
+    assert "LAST" not in holt(["policy", "show", "--env-file", "vars.env"]).ok().out
+
+
+def test_an_env_file_is_for_sessions_too(sessions: Sessions, put: Put) -> None:
+    file = str(put("vars.env", LINES))
+    sessions.create("w", "--env-file", file)
+
+    assert sessions(["exec", "w", *SHOW]).out == SHOWN
+    put("vars.env", "A=new")
+    assert sessions(["exec", "w", "--env-file", file, "-e", "C=mine", *SHOW]).out == SHOWN.replace("3=3", "new").replace(
+        " with blanks ", "mine")
+    code = "import os; print(os.environ['A'])"
+    assert sessions(["python", "w", "--env-file", file, "-c", code]).out == "new\n"
+
+
+@pytest.mark.parametrize("text, words", (
+    ("SECRET\n", ("line 1: a name without a value", "--env NAME does")),
+    ("A=1\nexport B=2\n", ("line 2: not a valid variable name",)),
+    ("A =1\n", ("line 1: not a valid variable name", "without blanks")),
+    ("=1\n", ("line 1: not a valid variable name",)),
+    ("A=1\nB=a\0b\n", ("line 2: a zero byte",)),
+    ("A=1\n" * 1025, ("line 1025: too many variables",)),
+    ("A=" + "x" * (256 << 10), ("EFBIG", "256 KiB")),
+), ids=("a name", "export", "blank", "no name", "zero", "many", "long"))
+def test_a_bad_env_file_is_an_error(text: str, words: "tuple[str, ...]", holt: Holt, put: Put) -> None:
+    put("vars.env", text)
+
+    result = holt(["run", "--env-file", "vars.env", "--", "env"], env={"SECRET": "secret-value"})
+    failed(result, "--env-file vars.env", *words)
+    assert "secret-value" not in result.out + result.err
+
+
+def test_an_env_file_is_a_file(holt: Holt) -> None:
+    failed(holt(["run", "--env-file", ".", "--", "true"]), "is not a regular file")
+    failed(holt(["run", "--env-file", "missing", "--", "true"]), "--env-file missing", "ENOENT")
+
+
+def test_no_symlink_leads_to_an_env_file(holt: Holt, put: Put) -> None:
+    """A command could make one, and then read a file of the caller as variables."""
+    put("secret/vars.env", "A=secret-value\n")
+    holt.sh("ln -s secret/vars.env file; ln -s secret directory").ok()
+    for path in ("file", "directory/vars.env"):
+        result = holt(["run", "--env-file", path, "--", "env"])
+        failed(result, "ELOOP", "a command may have made")
+        assert "secret-value" not in result.out + result.err
+
+
+def test_an_env_file_may_be_a_descriptor(holt: Holt) -> None:
+    """As with bash's <(...)."""
+    reader, writer = os.pipe()
+    os.write(writer, b"A=piped\n")
+    os.close(writer)
+    with os.fdopen(reader) as stdin:
+        result = holt(["run", "--env-file", "/dev/fd/0", "--", "sh", "-c", "echo $A"], stdin=stdin)
+    assert result.ok().out == "piped\n"
+
+
+# --- rm -f ---
+
+
+def test_rm_f_removes_what_exists(sessions: Sessions) -> None:
+    sessions.create("w")
+    sessions(["exec", "w", "--detach", "--", "sleep", "1000"]).ok()
+
+    for _ in range(2):
+        result = sessions(["rm", "-f", "w", "missing"])
+        assert (result.code, result.out, result.err) == (0, "", "")
+    assert "w" not in sessions(["ls"]).out.split()
+    failed(sessions(["rm", "w"]), "w")
+
+
+def test_rm_f_reports_other_errors(sessions: Sessions) -> None:
+    failed(sessions(["rm", "-f", "../x"]))
+
+
+# --- hints ---
+
+
+@pytest.mark.parametrize("line, hint", (
+    ("run -it -- bash", "a command gets a terminal"),
+    ("exec -it w -- bash", "a command gets a terminal"),
+    ("run --rm -- true", "holt run keeps nothing"),
+    ("run -p 8080:80 -- true", "no network"),
+    ("run --publish=8080:80 -- true", "no network"),
+    ("run --name x -- true", "holt create NAME"),
+    ("create --name x", "holt create NAME"),
+    ("run -u root -- true", 'user "agent"'),
+    ("exec --user=0 w -- true", 'user "agent"'),
+    ("run -d -- true", "--detach"),
+    ("inspect w", "holt show NAME"),
+    ("start w", "holt exec NAME"),
+    ("attach w", "holt sh NAME"),
+    ("destroy w", "holt rm NAME"),
+))
+def test_a_word_of_docker_gets_a_hint(line: str, hint: str, holt: Holt) -> None:
+    failed(holt(line.split()), f'unknown {"option" if "-" in line else "verb"} "', hint)
