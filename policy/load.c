@@ -15,6 +15,7 @@ typedef struct Loader {
         Policy *policy;
         char name[400]; /* quoted */
         PolicyOrigin origin;
+        bool extended; /* the caller has applied the file that the document extends */
         Error *reterr;
 } Loader;
 
@@ -55,7 +56,14 @@ static int load_extends(Loader *l, const JsonValue *value, const char *path) {
         if (!where)
                 return error_oom(l->reterr);
         if (!name)
-                return fail_type(l, value, path, "the name of a preset");
+                return fail_type(l, value, path, "the name of a preset or a file");
+        if (l->extended)
+                return 0;
+        if (l->origin == ORIGIN_CALLER && policy_name_is_file(name)) {
+                (void)error_set(l->reterr, ERROR_POLICY, 0,
+                                "%s: only a policy file can extend a file", where);
+                return error_cure(l->reterr, -EINVAL, "Extend a preset, or use a policy file.");
+        }
         if (l->origin == ORIGIN_CALLER)
                 return policy_preset(l->policy, name, where, l->reterr);
         (void)error_set(l->reterr, ERROR_POLICY, 0, "%s: a %s must not choose the preset", where,
@@ -323,16 +331,35 @@ static int load_object(Loader *l, const JsonValue *object, const Spot *spot) {
         return 0;
 }
 
+static int load_document(Loader *l, const JsonValue *document, const char *name) {
+        int r;
+
+        (void)str_quote(name, l->name, sizeof(l->name));
+        if (json_type(document) != JSON_OBJECT)
+                return fail_type(l, document, "$", "an object");
+        r = load_base(l, document);
+        return r < 0 ? r : load_object(l, document, &(const Spot){ "$", "" });
+}
+
+const char *policy_extended_file(const JsonValue *document) {
+        const char *name = json_string(json_member(document, "extends"));
+
+        return name && policy_name_is_file(name) ? name : NULL;
+}
+
+int policy_load_over(Policy *policy, const JsonValue *document, const char *name, Error *reterr) {
+        Loader l = {
+                .policy = policy, .origin = ORIGIN_CALLER, .extended = true, .reterr = reterr
+        };
+
+        return load_document(&l, document, name);
+}
+
 int policy_load_value(Policy *policy, const JsonValue *document, const char *name,
                       PolicyOrigin origin, Error *reterr) {
         Loader l = { .policy = policy, .origin = origin, .reterr = reterr };
-        int r;
 
-        (void)str_quote(name, l.name, sizeof(l.name));
-        if (json_type(document) != JSON_OBJECT)
-                return fail_type(&l, document, "$", "an object");
-        r = load_base(&l, document);
-        return r < 0 ? r : load_object(&l, document, &(const Spot){ "$", "" });
+        return load_document(&l, document, name);
 }
 
 int policy_load(Policy *policy, const char *bytes, size_t length, const char *name,

@@ -435,9 +435,8 @@ static int preset_unknown(const char *name, const char *where, Error *reterr) {
                         str_quote(name, quoted, sizeof(quoted)));
         if (where[0] != '-')
                 return error_cure(reterr, -ENOENT,
-                                  "\"extends\" takes the name of a preset (%s), not a file. To "
-                                  "combine files, "
-                                  "repeat --policy.",
+                                  "\"extends\" takes the name of a preset (%s), or the path of a "
+                                  "policy file, such as \"./base.json\".",
                                   all);
         return error_cure(reterr, -ENOENT,
                           "The presets are %s. A policy file has a \"/\" in its name or ends in "

@@ -191,10 +191,18 @@ static void schema_top(JsonWriter *w) {
         json_write_uint(w, "const", 1);
         json_write_end(w);
         json_write_object(w, "extends");
-        json_write_string(w, "description", "preset to start from");
+        json_write_string(w, "description", "preset or policy file to start from");
+        json_write_array(w, "anyOf");
+        json_write_object(w, NULL);
         json_write_array(w, "enum");
         for (size_t i = 0; i < policy_presets_count; i++)
                 json_write_string(w, NULL, policy_presets[i].name);
+        json_write_end(w);
+        json_write_end(w);
+        json_write_object(w, NULL);
+        json_write_string(w, "type", "string");
+        json_write_string(w, "pattern", "/|\\.json$");
+        json_write_end(w);
         json_write_end(w);
         json_write_end(w);
         schema_text(w, "description", "for people");

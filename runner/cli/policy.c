@@ -127,13 +127,15 @@ static int check_file(const char *name, Error *reterr) {
         size_t length = 0;
         int r;
 
-        r = policy_files_read(name, project, &bytes, &length, reterr);
-        if (r == 0 && project)
-                r = policy_preset(&policy, POLICY_PRESET_DEFAULT, name, reterr);
-        if (r < 0)
+        if (!project) {
+                r = policy_files_load(&policy, name, reterr);
+                policy_files_forget();
                 return r;
-        return policy_load(&policy, bytes, length, streq(name, "-") ? "(stdin)" : name,
-                           project ? ORIGIN_PROJECT : ORIGIN_CALLER, reterr);
+        }
+        r = policy_files_read(name, project, &bytes, &length, reterr);
+        if (r == 0)
+                r = policy_preset(&policy, POLICY_PRESET_DEFAULT, name, reterr);
+        return r < 0 ? r : policy_load(&policy, bytes, length, name, ORIGIN_PROJECT, reterr);
 }
 
 static void policy_verb_check_json(JsonWriter *w, const char *name, const Error *error) {

@@ -126,21 +126,100 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
         return policy_file_read_open(name, project, &fd, ret, ret_length, reterr);
 }
 
-static int policy_files_apply_one(Policy *policy, const char *name, Error *reterr) {
-        _cleanup_free_ char *bytes = NULL;
-        _cleanup_close_ int fd = FD_NONE;
-        size_t length = 0;
+static bool policy_file_is_same_file(const struct stat *st, const struct stat *other) {
+        return st->st_dev == other->st_dev && st->st_ino == other->st_ino;
+}
+
+/* --- a file that extends another --- */
+
+/* A file, and the file that extends it. All of them stay open, so that each inode number is
+ * unique. */
+typedef struct Extended {
+        const char *name;
+        struct stat st;
+        const struct Extended *by;
+} Extended;
+
+/* The path of "extends" is relative to the file that contains it. Owned by the caller. */
+static char *extended_path(const char *name, const char *value) {
+        const char *slash = strrchr(name, '/');
+
+        if (value[0] == '/' || !slash)
+                return str_format("%s%s", strchr(value, '/') ? "" : "./", value);
+        return str_format("%.*s/%s", (int)(slash - name), name, value);
+}
+
+static int extended_check(const Extended *file, const char *value, Error *reterr) {
+        enum { FILES_MAX = 8 };
+        char name[160], quoted[160];
+        unsigned files = 0;
         int r;
 
-        if (!policy_name_is_file(name))
-                return policy_preset(policy, name, "--policy", reterr);
-        r = policy_file_read_open(name, false, &fd, &bytes, &length, reterr);
+        (void)str_quote(file->name, name, sizeof(name));
+        (void)str_quote(value, quoted, sizeof(quoted));
+        for (const Extended *by = file->by; by; by = by->by, files++)
+                if (policy_file_is_same_file(&by->st, &file->st))
+                        return error_set(reterr, ERROR_POLICY, 0,
+                                         "%s: $.extends: the files extend each other in a circle",
+                                         name);
+        if (files >= FILES_MAX)
+                return error_set(reterr, ERROR_POLICY, 0,
+                                 "%s: $.extends: more than %d files extend one another", name,
+                                 FILES_MAX);
+        if (!streq(value, "-") && !path_is_tilde(value))
+                return 0;
+        r = error_set(reterr, ERROR_POLICY, 0, "%s: $.extends: \"%s\" is not the path of a file",
+                      name, quoted);
+        return error_cure(reterr, r, "Write the path in full, or relative to this file.");
+}
+
+static int policy_file_load(Policy *policy, const char *name, const Extended *by, Error *reterr);
+
+static int policy_file_load_root(Policy *policy, const JsonValue *root, const char *name,
+                                 const Extended *file, Error *reterr) {
+        const char *value = policy_extended_file(root);
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (!value)
+                return policy_load_value(policy, root, name, ORIGIN_CALLER, reterr);
+        r = extended_check(file, value, reterr);
         if (r < 0)
                 return r;
+        path = extended_path(file->name, value);
+        if (!path)
+                return error_oom(reterr);
+        r = policy_file_load(policy, path, file, reterr);
+        return r < 0 ? r : policy_load_over(policy, root, name, reterr);
+}
+
+/* by: the file that extends this one, or NULL. */
+static int policy_file_load(Policy *policy, const char *name, const Extended *by, Error *reterr) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        const char *shown = streq(name, "-") ? "(stdin)" : name;
+        _cleanup_free_ char *bytes = NULL;
+        _cleanup_close_ int fd = FD_NONE;
+        Extended file = { .name = name, .by = by };
+        size_t length = 0;
+        int r = policy_file_read_open(name, false, &fd, &bytes, &length, reterr);
+
+        if (r < 0)
+                return r;
+        if (fd >= 0 && fstat(fd, &file.st) < 0)
+                return fail_file(name, errno, "cannot examine", reterr);
         if (fd >= 0 && plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
                 return error_oom(reterr);
-        return policy_load(policy, bytes, length, streq(name, "-") ? "(stdin)" : name,
-                           ORIGIN_CALLER, reterr);
+        r = json_parse(bytes, length, shown, &document, reterr);
+        return r < 0 ? r : policy_file_load_root(policy, json_root(document), shown, &file, reterr);
+}
+
+int policy_files_load(Policy *policy, const char *name, Error *reterr) {
+        return policy_file_load(policy, name, NULL, reterr);
+}
+
+static int policy_files_apply_one(Policy *policy, const char *name, Error *reterr) {
+        return policy_name_is_file(name) ? policy_files_load(policy, name, reterr)
+                                         : policy_preset(policy, name, "--policy", reterr);
 }
 
 int policy_files_apply(Policy *policy, const char *const *names, size_t count, Error *reterr) {
@@ -160,10 +239,6 @@ static int take_stdin(int *ret_fd) {
 
         *ret_fd = null_fd < 0 ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         return *ret_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ? -errno : 0;
-}
-
-static bool policy_file_is_same_file(const struct stat *st, const struct stat *other) {
-        return st->st_dev == other->st_dev && st->st_ino == other->st_ino;
 }
 
 static int add_input(const char *path, int fd, PlanInputs *ret) {

@@ -18,6 +18,10 @@
 int policy_files_read(const char *name, bool project, char **ret, size_t *ret_length,
                       Error *reterr);
 
+/* Applies a policy file, or stdin if name is "-", to policy, and first the file that it extends.
+ * Returns the errors of policy_files_read() and policy_load();. */
+int policy_files_load(Policy *policy, const char *name, Error *reterr);
+
 /* Builds policy (zeroed) from presets and files, in the order of names, or from
  * POLICY_PRESET_DEFAULT without any. Returns 0, or a negative errno of policy_files_read(),
  * policy_load() or policy_preset(). */

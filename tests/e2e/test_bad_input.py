@@ -233,12 +233,24 @@ def test_a_policy_file_that_is_wrong(text: bytes, where: str, holt: Holt, put: M
     assert "policy.json" in said
 
 
-def test_a_policy_extends_no_file(holt: Holt, put: Make) -> None:
-    put("policy.json", '{"holt": 1, "extends": "./other.json"}')
-    result = holt(["run", "--policy", "policy.json", *TOUCH])
+@pytest.mark.parametrize("files, words", (
+    ({"policy": "./missing.json"}, ("missing.json", "ENOENT")),
+    ({"policy": "./policy.json"}, ("policy.json: $.extends", "circle")),
+    ({"policy": "conf/a.json", "conf/a": "../b.json", "b": "./conf/../policy.json"}, ("policy.json: $.extends", "circle")),
+    ({"policy": "./1.json", **{str(i): f"{i + 1}.json" for i in range(1, 12)}}, ("8.json: $.extends", "more than 8")),
+    ({"policy": "~/x.json"}, ("policy.json: $.extends", "not the path of a file")),
+    ({"policy": "./dir/"}, ("./dir/", "policy file")),
+), ids=("missing", "itself", "circle", "long", "tilde", "directory"))
+def test_a_policy_extends_a_file_that_is_wrong(
+    files: "dict[str, str]", words: "tuple[str, ...]", holt: Holt, put: Make
+) -> None:
+    put("dir/x", "")
+    for name, extends in files.items():
+        put(f"{name}.json", json.dumps({"holt": 1, "extends": extends}))
+    said = holt(["run", "--policy", "policy.json", *TOUCH]).refusal()
 
-    assert "$.extends" in result.refusal()
-    assert "name of a preset (strict, standard" in result.cure
+    assert all(word in said for word in words), said
+    assert said in holt(["policy", "check", "policy.json"]).err
 
 
 def test_a_policy_file_that_never_ends(holt: Holt) -> None:

@@ -70,6 +70,20 @@ def test_a_file_stands_on_the_preset_that_it_extends(holt: Holt, policy: Make) -
     assert document["env"]["set"]["CI"] == "true"
 
 
+def test_a_file_stands_on_the_files_that_it_extends(holt: Holt, put: Make) -> None:
+    """Each path is relative to the file that names it, not to the working directory."""
+    put("conf/base/root.json", '{"holt": 1, "extends": "ci", "limits": {"pids": 1, "timeout": "1m", "open_files": 99}}')
+    put("conf/base/team.json", '{"holt": 1, "extends": "./root.json", "limits": {"pids": 2}, "env": {"set": {"A": "1"}}}')
+    put("conf/mine.json", '{"holt": 1, "extends": "base/team.json", "limits": {"pids": 3}}')
+
+    document = shown(holt, "--policy", "conf/mine.json", "--timeout", "2m")
+    assert document["extends"] == "ci"
+    limits = document["limits"]
+    assert (limits["pids"], limits["timeout"], limits["open_files"]) == (3, "2m", 99)
+    assert document["env"]["set"]["A"] == "1"
+    assert holt(["policy", "check", "conf/mine.json"]).ok().out == "conf/mine.json: ok\n"
+
+
 def test_every_field_of_a_file_takes_effect(holt: Holt, policy: Make, place: Path, put: Make) -> None:
     put(place / "ro" / "file", "read\n")
     put(place / "rw" / "file", "")

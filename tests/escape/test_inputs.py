@@ -51,6 +51,23 @@ def test_a_policy_file_in_the_workspace(name: str, preset: list[str], holt: Holt
 
 
 @USER_AND_ROOT
+def test_a_policy_file_that_another_extends(holt: Holt, program: Callable[..., Path]) -> None:
+    program("workspace/conf/policy.json", '{"holt": 1, "extends": "./deep/base.json"}')
+    path = program("workspace/conf/deep/base.json", POLICY)
+
+    result = holt(["run", "--policy", "conf/policy.json", "--", *tamper("conf/deep/base.json")])
+    assert result.out == POLICY == path.read_text(), str(result)
+
+
+def test_a_command_may_not_write_a_policy_file_that_another_extends(holt: Holt, program: Callable[..., Path]) -> None:
+    base = program("elsewhere/base.json", POLICY)
+    path = program("policies/policy.json", f'{{"holt": 1, "extends": "{base}"}}')
+
+    result = holt(["run", "--policy", str(path), "--rw", str(base.parent), "--", "true"])
+    assert "holt obeys" in result.refusal() and "base.json" in result.refusal()
+
+
+@USER_AND_ROOT
 @pytest.mark.parametrize("protect", [[], ["--protect", "none"]], ids=["protected", "unprotected"])
 def test_the_project_s_own_file(protect: list[str], holt: Holt, program: Callable[..., Path]) -> None:
     path = program("workspace/.holt.json", '{"holt": 1}')

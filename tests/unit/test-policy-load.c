@@ -43,10 +43,13 @@ static const struct {
         { "{\"Holt\":1}", "t.json: $.holt: the version of the document is missing",
           "Write \"holt\": 1." },
         { "{\"holt\":1,\"extends\":\"mine\"}", "t.json: $.extends: no preset is called \"mine\"",
-          "\"extends\" takes the name of a preset (strict, standard, permissive, ci), not a file. "
-          "To combine files, repeat --policy." },
+          "\"extends\" takes the name of a preset (strict, standard, permissive, ci), or the path "
+          "of a policy file, such as \"./base.json\"." },
+        { "{\"holt\":1,\"extends\":\"./x.json\"}",
+          "t.json: $.extends: only a policy file can extend a file",
+          "Extend a preset, or use a policy file." },
         { "{\"holt\":1,\"extends\":5}",
-          "t.json: $.extends: expected the name of a preset, not a number", "" },
+          "t.json: $.extends: expected the name of a preset or a file, not a number", "" },
         { "{\"holt\":1,\"description\":5}",
           "t.json: $.description: expected a string, not a number", "" },
         { "{\"holt\":1,\"limit\":{}}", "t.json: $.limit: unknown field; did you mean \"limits\"?",
