@@ -244,6 +244,7 @@ static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr)
                                                                : strlen(workspace->source)));
         else
                 plan->cwd = strdup(workspace->target);
+        plan->cwd_here = plan->cwd && !context->session && streq(plan->cwd, context->cwd);
         return plan->cwd ? 0 : error_oom(reterr);
 }
 

@@ -189,6 +189,7 @@ typedef struct LaunchPlan {
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */
         bool cwd_asked;  /* --cwd was given */
+        bool cwd_here;   /* it is also the caller's working directory */
         bool allow_wide;
 
         /* An O_PATH fd of the sandbox's root, in its mount namespace, while the sandbox lives and a

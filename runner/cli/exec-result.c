@@ -37,9 +37,18 @@ static void exec_result_tell_timeout(const ExecResult *result) {
 void exec_result_tell_denials(const JsonValue *result) {
         const JsonValue *denials = json_member(result, "denials");
 
+        unsigned refused = 0;
+
         for (const JsonValue *d = json_first(denials); d; d = json_next(d)) {
                 const char *why_not = ask_text(d, "why_not");
 
+                if (ask_text(d, "path")[0]) {
+                        if (refused++ < REPORT_REFUSALS_MAX)
+                                report_refusal(ask_text(d, "path"), ask_text(d, "answer"),
+                                               ask_text(d, "reason"), ask_text(d, "grant"), why_not,
+                                               "holt create ", stderr);
+                        continue;
+                }
                 report_denial(ask_text(d, "what"), ask_number(d, "count"), ask_text(d, "answer"),
                               why_not[0] ? why_not : NULL, "holt create ", stderr);
         }

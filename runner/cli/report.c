@@ -106,6 +106,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         }
         if (result->outcome.signal == SIGSYS)
                 result_write_foreign(w);
+        result_write_refusals(w, result->outcome.refusals);
         json_write_end(w);
 }
 
@@ -337,6 +338,31 @@ static void print_denial(const RunResult *result, const Denial *denial, FILE *ou
                       "", out);
 }
 
+void report_refusal(const char *path, const char *answer, const char *reason, const char *grant,
+                    const char *why_not, const char *who_allows, FILE *out) {
+        char name[256];
+
+        (void)fprintf(out, "holt: refused %s (%s): %s; ", str_quote(path, name, sizeof(name)),
+                      answer, reason);
+        if (grant[0])
+                (void)fprintf(out, "%s%s allows it, if you trust the command with that\n",
+                              who_allows, grant);
+        else
+                (void)fprintf(out, "%s\n", why_not[0] ? why_not : "no option can name this path");
+}
+
+static void print_refusals(const Refusals *refusals, FILE *out) {
+        for (unsigned i = 0; refusals && i < refusals->count && i < REPORT_REFUSALS_MAX; i++) {
+                const Refusal *refusal = &refusals->items[i];
+                const char *why_not = refused_why_not(refusal);
+                _cleanup_free_ char *grant = refused_grant(refusal);
+
+                report_refusal(refusal->path ? refusal->path : "",
+                               error_errno_name(refusal->errnum), refused_reason(refusal),
+                               grant ? grant : "", why_not ? why_not : "", "", out);
+        }
+}
+
 static void print_denials(const RunResult *result, FILE *out) {
         const Denials *denials = &result->outcome.denials;
 
@@ -344,6 +370,7 @@ static void print_denials(const RunResult *result, FILE *out) {
                 print_denial(result, &denials->items[i], out);
         if (result->outcome.signal == SIGSYS)
                 report_denial(RESULT_FOREIGN, 1, "SIGSYS", result_foreign_why_not, "", out);
+        print_refusals(result->outcome.refusals, out);
 }
 
 /* Returns the command that gives a file its old name back: the name before the suffix. Returns NULL
@@ -423,7 +450,8 @@ static void reset_colours(const RunResult *result, FILE *out) {
         const bool talks = result->error || outcome->replaced ||
                            (result->moved && result->moved->count > 0) ||
                            (outcome->exit_code != 0 &&
-                            (outcome->cause != CAUSE_EXITED || outcome->denials.count > 0));
+                            (outcome->cause != CAUSE_EXITED || outcome->denials.count > 0 ||
+                             outcome->refusals));
 
         if (talks && result->started && isatty(STDERR_FILENO))
                 (void)fputs("\033[0m", out);

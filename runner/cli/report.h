@@ -68,6 +68,12 @@ void report_print_document(const JsonWriter *document, FILE *out);
 void report_unrecorded(const char *why, FILE *out);
 /* Prints that the time was over. limit: the option or policy that set the limit. */
 void report_timeout(uint64_t usec, const char *limit, FILE *out);
+enum { REPORT_REFUSALS_MAX = 5 }; /* Lines about refused paths. */
+
+/* Prints a refused path. grant and why_not may be "". who_allows: the text before the grant, or
+ * "". */
+void report_refusal(const char *path, const char *answer, const char *reason, const char *grant,
+                    const char *why_not, const char *who_allows, FILE *out);
 /* Prints a refused call. why_not: why no grant would help, or NULL. who_allows: the text before
  * "--allow-syscall", or "". */
 void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,

@@ -16,10 +16,10 @@ static const char *answer_note(const Request *request, const char *cause, int ex
         return session->note(session->data, request->params, w.data, request->came_ms);
 }
 
-/* Notes the end of a run, and begins its result with the members that every run has. Returns NULL
- * if nobody waits for the result. */
+/* Notes the end of a run, and begins its result with the members that every run has. complaint: the
+ * message of the error that ended it, or "". Returns NULL if nobody waits for the result. */
 static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exit_code,
-                                    bool state_kept) {
+                                    const char *complaint, bool state_kept) {
         Interpreter *i = request->interpreter;
         const Process *process = i->process;
         const char *cause = cause_name(ended), *unrecorded = answer_note(request, cause, exit_code);
@@ -45,7 +45,8 @@ static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exi
         process_write_output(process, 1, "stderr", request->base64, w);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        i->all->session.write_denials(i->all->session.data, process, w);
+        i->all->session.write_denials(i->all->session.data, process,
+                                      exit_code != 0 ? complaint : NULL, w);
         process_write_set_aside(process, w);
         return w;
 }
@@ -110,6 +111,7 @@ static void write_said(const JsonValue *root, JsonWriter *w) {
 
 static void answer_run(Request *request, const JsonValue *root) {
         const JsonValue *said = json_member(root, "exit_code");
+        const char *complaint = json_member_string(json_member(root, "error"), "message");
         const Cause cause = request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED;
         uint64_t code = 1;
         JsonWriter *w;
@@ -117,7 +119,7 @@ static void answer_run(Request *request, const JsonValue *root) {
         (void)json_uint(said, 255, &code);
         if (request->timed_out)
                 code = EXIT_CODE_TIMEOUT;
-        w = answer_begin_run(request, cause, (int)code, true);
+        w = answer_begin_run(request, cause, (int)code, complaint ? complaint : "", true);
         if (!w)
                 return;
         write_said(root, w);
@@ -234,7 +236,7 @@ void request_answer_lost(Request *request) {
         const int code = request->timed_out ? EXIT_CODE_TIMEOUT
                          : out->exit_code   ? out->exit_code
                                             : 1;
-        JsonWriter *w = answer_begin_run(request, cause, code, false);
+        JsonWriter *w = answer_begin_run(request, cause, code, "", false);
 
         if (!w)
                 return;

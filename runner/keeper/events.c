@@ -71,6 +71,8 @@ static void keeper_on_settled(void *data, Process *process) {
         keeper_touched(keeper, true);
         keeper_note_end(keeper, process);
         keeper_audit_denials(keeper, process);
+        if (process->outcome.exit_code != 0 && process->started && !process->done)
+                process->outcome.refusals = keeper_find_refusals(keeper, process, "");
         notify_end(process);
         keeper_sweep_behind(keeper, process);
         if (process->sweep_due)
@@ -304,8 +306,12 @@ static const char *keeper_on_run_note(void *data, const char *params, const char
         return keeper_note_call(data, "python.run", params, result, started_ms);
 }
 
-static void keeper_on_write_denials(void *data, const Process *process, JsonWriter *w) {
-        keeper_write_denials(data, process, w);
+static void keeper_on_write_denials(void *data, const Process *process, const char *complaint,
+                                    JsonWriter *w) {
+        Refusals *refusals = complaint ? keeper_find_refusals(data, process, complaint) : NULL;
+
+        keeper_write_denials(data, process, refusals, w);
+        refused_free(refusals);
 }
 
 /* --- parts that report events --- */

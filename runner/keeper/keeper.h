@@ -151,8 +151,10 @@ void keeper_send_last_answers(Keeper *keeper);
 
 /* --- the end of a command or a run, in replies (outcome.c) --- */
 
-/* Writes the denials in the session while the process ran, or since denied_before was set. */
-void keeper_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w);
+/* Writes the denials in the session while the process ran, or since denied_before was set. refusals
+ * may be NULL. */
+void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,
+                          JsonWriter *w);
 /* Writes the members of a process that has settled. */
 void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);
 
@@ -171,6 +173,10 @@ void keeper_note_answer(RpcCall *call, const Error *error, void *data);
 /* Audits the calls refused since the last time. settled is the process whose command has just
  * ended, or NULL. */
 void keeper_audit_denials(Keeper *keeper, const Process *settled);
+/* Finds the paths that the sandbox has refused to the process, or to a run of its code, which has
+ * failed; audits them. more: text to look at, after stderr. Returns NULL if there are none. The
+ * caller owns the result (refused.c). */
+Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more);
 /* Audits the end of process id, or of a run of its code, if a limit or a client ended it. Other
  * causes are ignored. */
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);

@@ -7,7 +7,8 @@
 #include "sandbox/result.h"
 #include "store/unwritten.h"
 
-void keeper_write_denials(const Keeper *keeper, const Process *process, JsonWriter *w) {
+void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,
+                          JsonWriter *w) {
         const Denials *before = &process->denied_before;
 
         json_write_array(w, "denials");
@@ -25,6 +26,7 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, JsonWrit
         }
         if (process->outcome.signal == SIGSYS)
                 result_write_foreign(w);
+        result_write_refusals(w, refusals);
         json_write_end(w);
 }
 
@@ -48,7 +50,7 @@ void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor w
         json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        keeper_write_denials(keeper, process, w);
+        keeper_write_denials(keeper, process, out->refusals, w);
         process_write_set_aside(process, w);
         if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
                 json_write_string(w, "unrecorded", process->unrecorded);

@@ -18,11 +18,15 @@ const RpcShape method_usage = { .name = "Usage",
                                 RPC_FIELDS(usage_fields) };
 
 static const RpcField denial_fields[] = {
-        { "layer", RPC_STRING, RPC_ALWAYS, "the layer that refused it, such as \"seccomp\"" },
-        { "what", RPC_STRING, RPC_ALWAYS, "the system call that was refused" },
-        { "count", RPC_UINT, RPC_ALWAYS, "how often" },
+        { "layer", RPC_STRING, RPC_ALWAYS,
+          "the layer that refused it: \"seccomp\", \"filesystem\"" },
+        { "what", RPC_STRING, RPC_ALWAYS, "the system call or the path that was refused" },
+        { "count", RPC_UINT, RPC_ALWAYS, "how often, or how many such paths" },
         { "answer", RPC_STRING, RPC_ALWAYS, "the errno that the program got, or \"SIGSYS\"" },
+        { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
+        { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },
         { "grant", RPC_STRING, RPC_OR_NULL, "the option of holt create that would allow it" },
+        { "policy", RPC_OBJECT, RPC_OR_NULL, "the part of a policy that would allow it" },
         { "why_not", RPC_STRING, RPC_OR_NULL, "why no option allows it" },
 };
 static const RpcShape denial_shape = { .name = "Denial",

@@ -4,6 +4,7 @@
 
 #include "sandbox/denials.h"
 #include "sandbox/oom.h"
+#include "sandbox/refused.h"
 
 typedef enum Cause {
         CAUSE_EXITED,
@@ -43,6 +44,7 @@ typedef struct Outcome {
         Usage usage;
         OomKills oom_kills;
         Denials denials;
+        Refusals *refusals;              /* Refused paths, if the command failed. Owned, or NULL. */
         uint64_t output, output_dropped; /* Bytes, if limits.output is set. */
 } Outcome;
 

@@ -138,6 +138,18 @@ const char *result_why_not(const Policy *policy, const LayerState *layers, const
         return NULL;
 }
 
+/* Writes the part of a policy that allows the call; null if name is NULL. */
+static void result_write_syscall_policy(JsonWriter *w, const char *name) {
+        if (!name)
+                return json_write_null(w, "policy");
+        json_write_object(w, "policy");
+        json_write_object(w, "syscalls");
+        json_write_array(w, "allow");
+        json_write_string(w, NULL, name);
+        for (int i = 0; i < 3; i++)
+                json_write_end(w);
+}
+
 void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, const char *why_not) {
         const char *name = syscall_name(denial->nr);
         char number[32], grant[80];
@@ -148,8 +160,19 @@ void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, co
         json_write_string(w, "what", name ? name : number);
         json_write_uint(w, "count", count);
         json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
+        json_write_null(w, "path");
+        json_write_string(w, "reason", "the policy does not allow this system call");
         json_write_string(w, "grant", why_not ? NULL : grant);
+        result_write_syscall_policy(w, why_not ? NULL : name);
         json_write_string(w, "why_not", why_not);
+}
+
+void result_write_refusals(JsonWriter *w, const Refusals *refusals) {
+        for (unsigned i = 0; refusals && i < refusals->count; i++) {
+                json_write_object(w, NULL);
+                refused_write(w, &refusals->items[i]);
+                json_write_end(w);
+        }
 }
 
 const char result_foreign_why_not[] = "no sandbox runs programs that were built for another ABI "
@@ -160,7 +183,10 @@ void result_write_foreign_members(JsonWriter *w) {
         json_write_string(w, "what", RESULT_FOREIGN);
         json_write_uint(w, "count", 1);
         json_write_string(w, "answer", "SIGSYS");
+        json_write_null(w, "path");
+        json_write_string(w, "reason", "every system call of another ABI is refused");
         json_write_null(w, "grant");
+        json_write_null(w, "policy");
         json_write_string(w, "why_not", result_foreign_why_not);
 }
 

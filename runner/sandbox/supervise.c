@@ -51,6 +51,7 @@ typedef struct Supervisor {
         uint64_t oom_due; /* Like deadline: the time to start oom; 0 afterwards. */
         OomWatch oom;
         Denials *denials;
+        Tail printed; /* The last output of the terminal. */
 } Supervisor;
 
 static void tell_init(const Supervisor *s, uint32_t type, int32_t value) {
@@ -431,6 +432,17 @@ static int supervise_fill_output(Outcome *out, const Output *output, Error *rete
         return r;
 }
 
+/* Finds the refused paths of a command that has failed. */
+static void supervise_explain(const Supervisor *s, Outcome *out) {
+        const LaunchPlan *plan = s->launch->plan;
+        const Tail *last = s->printed.length > 0 ? &s->printed : output_last(s->launch->output);
+
+        if (out->exit_code != 0)
+                out->refusals = refused_find(s->launch, plan->cwd, plan->cwd_here,
+                                             last ? last->data : NULL, last ? last->length : 0,
+                                             (const char *const *)plan->argv.items);
+}
+
 static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
         struct rusage usage = { 0 };
 
@@ -460,6 +472,7 @@ static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
         }
         fill_cause(out, s);
         out->replaced = s->replaced;
+        supervise_explain(s, out);
         return supervise_fill_output(out, s->launch->output, reterr);
 }
 
@@ -470,6 +483,8 @@ static int supervise_take_terminal(Supervisor *s, Error *reterr) {
                                    output_budget(s->launch->output));
         if (!s->terminal)
                 return error_oom(reterr);
+        if (s->launch->terminal.fds & 4)
+                terminal_keep(s->terminal, &s->printed);
         if (!s->launch->terminal.background)
                 terminal_enter(s->terminal);
         return 0;

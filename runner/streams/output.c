@@ -28,7 +28,9 @@ typedef struct Stream {
 } Stream;
 
 struct Output {
-        Budget budget;
+        Budget budget; /* Used only if its limit is not 0. */
+        off_t began;   /* If stderr is a file: its length or offset at the start. Otherwise -1. */
+        Tail tail;     /* The last bytes of stderr. */
         Stream streams[2];
         size_t count;
         bool both;   /* One stream stands for both fds 1 and 2. */
@@ -110,6 +112,8 @@ static int add_stream(Output *o, int fd, Error *reterr) {
         int r;
 
         *s = (Stream){ .fd = fd, .sink_fd = fd, .source_fd = FD_NONE, .inner_fd = FD_NONE };
+        if (fd == 2 || o->both)
+                s->relay.tail = &o->tail;
         r = check_stdin(s, reterr);
         if (r < 0)
                 return r;
@@ -117,15 +121,48 @@ static int add_stream(Output *o, int fd, Error *reterr) {
         return 0;
 }
 
+/* Without a limit: whether stderr gets a pipe, or *ret_began is set, because it is a file. */
+static bool wants_errors(unsigned terminal_fds, off_t *ret_began) {
+        struct stat st, in;
+
+        if (terminal_fds & 4 || fstat(2, &st) < 0)
+                return false;
+        if (S_ISREG(st.st_mode)) {
+                *ret_began = fcntl(2, F_GETFL) & O_APPEND ? st.st_size : lseek(2, 0, SEEK_CUR);
+                return *ret_began >= 0;
+        }
+        if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
+                return false;
+        return !is_one(1, 2) && !(fstat(0, &in) == 0 && same_inode(&in, &st));
+}
+
+/* Prepares the pipe for stderr alone, or nothing but the look at the file at the end. */
+static int output_prepare_errors(unsigned terminal_fds, Output **ret, Error *reterr) {
+        off_t began = -1;
+        Output *o;
+        int r;
+
+        if (!wants_errors(terminal_fds, &began))
+                return 0;
+        o = calloc(1, sizeof(*o));
+        if (!o)
+                return error_oom(reterr);
+        o->began = began;
+        r = began < 0 ? add_stream(o, 2, reterr) : 0;
+        *ret = r < 0 ? output_free(o) : o;
+        return r;
+}
+
 int output_prepare(uint64_t limit, unsigned terminal_fds, Output **ret, Error *reterr) {
         Output *o;
         int r = 0;
 
         if (!limit)
-                return 0;
+                return output_prepare_errors(terminal_fds, ret, reterr);
         o = calloc(1, sizeof(*o));
         if (!o)
                 return error_oom(reterr);
+        o->began = -1;
         o->budget.limit = limit;
         o->both = !(terminal_fds & 6) && is_one(1, 2);
         for (int fd = 1; r == 0 && fd <= (o->both ? 1 : 2); fd++)
@@ -195,7 +232,7 @@ void output_placed(Output *o) {
 /* --- the bytes --- */
 
 Budget *output_budget(Output *o) {
-        return o ? &o->budget : NULL;
+        return o && o->budget.limit ? &o->budget : NULL;
 }
 
 bool output_passed(const Output *o) {
@@ -203,11 +240,11 @@ bool output_passed(const Output *o) {
 }
 
 /* Bytes that will be dropped need no room in the relay. */
-static bool wants_more(const Output *o, const Stream *s) {
-        return s->source_fd >= 0 && (relay_empty(&s->relay) || budget_spent(&o->budget));
+static bool wants_more(Output *o, const Stream *s) {
+        return s->source_fd >= 0 && (relay_empty(&s->relay) || budget_spent(output_budget(o)));
 }
 
-size_t output_poll(const Output *o, struct pollfd *fds) {
+size_t output_poll(Output *o, struct pollfd *fds) {
         size_t n = 0;
 
         for (size_t i = 0; o && i < o->count; i++) {
@@ -229,14 +266,15 @@ size_t output_poll(const Output *o, struct pollfd *fds) {
 static void output_abandon(Output *o, Stream *s) {
         int left = 0;
 
-        relay_discard(&s->relay, &o->budget);
-        if (s->source_fd >= 0 && ioctl(s->source_fd, FIONREAD, &left) == 0 && left > 0)
+        relay_discard(&s->relay, output_budget(o));
+        if (o->budget.limit && s->source_fd >= 0 && ioctl(s->source_fd, FIONREAD, &left) == 0 &&
+            left > 0)
                 o->budget.dropped += (uint64_t)left;
         s->source_fd = fd_close(s->source_fd);
 }
 
 static bool take_in(Output *o, Stream *s) {
-        size_t n = relay_fill(&s->relay, s->source_fd, &o->budget);
+        size_t n = relay_fill(&s->relay, s->source_fd, output_budget(o));
 
         if (s->relay.closed || (o->ending && (n == 0 || n >= s->left)))
                 s->source_fd = fd_close(s->source_fd);
@@ -312,6 +350,33 @@ bool output_waits(const Output *o) {
 void output_give_up(Output *o) {
         for (size_t i = 0; o && i < o->count; i++)
                 output_abandon(o, &o->streams[i]);
+}
+
+/* Reads the end of the file that stderr is. The fd may be for writing only; /proc opens the same
+ * file again, with the caller's rights. */
+static void read_last(Output *o) {
+        _cleanup_close_ int fd = open("/proc/self/fd/2",
+                                      O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        char data[TAIL_MAX];
+        struct stat st;
+        off_t start = o->began;
+        ssize_t n;
+
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= start)
+                return;
+        if (st.st_size - start > TAIL_MAX)
+                start = st.st_size - TAIL_MAX;
+        n = pread(fd, data, sizeof(data), start);
+        if (n > 0)
+                tail_add(&o->tail, data, (size_t)n);
+}
+
+const Tail *output_last(Output *o) {
+        if (!o)
+                return NULL;
+        if (o->began >= 0)
+                read_last(o);
+        return o->tail.length > 0 ? &o->tail : NULL;
 }
 
 int output_failure(const Output *o, Error *reterr) {

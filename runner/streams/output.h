@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command's output, if limits.output bounds it.
+/* The command's output, if limits.output bounds it, and the end of what it wrote to stderr.
  *
- * Theory of operation. Without the limit, the command inherits fds 1 and 2, and no Output is made.
- * With the limit, the command gets a pipe for each. The launcher reads the pipe and writes to the
- * fd that it has inherited. If both fds are one file, one pipe stands for both, so that their
- * output stays in order. The launcher reads no further until the caller has taken the last chunk,
- * so a slow caller holds up the command. An fd that is a terminal becomes the sandbox's own
- * terminal (terminal.h), whose output counts against the same budget.
+ * Theory of operation. Without the limit, the command inherits fds 1 and 2. With the limit, the
+ * command gets a pipe for each. The launcher reads the pipe and writes to the fd that it has
+ * inherited. If both fds are one file, one pipe stands for both, so that their output stays in
+ * order. The launcher reads no further until the caller has taken the last chunk, so a slow caller
+ * holds up the command. An fd that is a terminal becomes the sandbox's own terminal (terminal.h),
+ * whose output counts against the same budget.
+ *
+ * A failed command's last messages tell which paths were refused (sandbox/refused.h). If stderr is
+ * a file, the launcher reads its end afterwards. If it is a pipe or socket of its own, it gets a
+ * pipe as with the limit. If it is also stdout (2>&1), nothing is read, because each byte of stdout
+ * would take the detour.
  *
  * The limit is exact. The launcher counts and drops every byte past it, and supervise.c ends the
  * command. */
@@ -26,9 +31,9 @@ enum { OUTPUT_POLL_MAX = 4 };
 /* Prepares the output of fds 0 to 2. Call it with the caller's own rights: a pipe is opened
  * again so that writing to it never blocks.
  *
- * limit         bytes; with 0 there is no limit, and *ret is not written.
+ * limit         bytes; 0 means no limit.
  * terminal_fds  bits 1 and 2: this fd is a terminal (TerminalPlan.fds).
- * ret           owned by the caller; ends with output_free().
+ * ret           owned by the caller; ends with output_free(). NULL if no pipe or file is needed.
  *
  * Returns 0, -EINVAL if the command could write uncounted bytes to its stdin, or another negative
  * errno. */
@@ -46,7 +51,7 @@ int output_place(const Output *output);
 /* Closes the child's ends in the launcher, once the child has them. */
 void output_placed(Output *output);
 
-/* Returns NULL if output is NULL. */
+/* Returns NULL without a limit. */
 Budget *output_budget(Output *output);
 /* Whether the command has written more than the limit. */
 bool output_passed(const Output *output);
@@ -54,7 +59,7 @@ bool output_passed(const Output *output);
 /* output_poll() fills up to OUTPUT_POLL_MAX entries for poll(2) and returns their number. After
  * poll(2), output_pump() takes the same entries and returns whether any byte has moved. */
 struct pollfd;
-size_t output_poll(const Output *output, struct pollfd *fds);
+size_t output_poll(Output *output, struct pollfd *fds);
 bool output_pump(Output *output, const struct pollfd *fds);
 
 /* Call it after all processes inside have ended: only the bytes that are in the pipes now are still
@@ -64,6 +69,10 @@ void output_end(Output *output);
 bool output_waits(const Output *output);
 /* Counts all remaining bytes as lost. */
 void output_give_up(Output *output);
+
+/* Returns the last bytes that were written to stderr, perhaps after bytes of stdout; NULL if they
+ * are not known. Borrowed from output. */
+const Tail *output_last(Output *output);
 
 /* Returns 0, or a negative errno if a write to the caller's fd has failed. A reader that has gone
  * is not a failure. */

@@ -52,6 +52,8 @@ static size_t read_chunk(Relay *r, int fd, char *data, size_t size) {
         ssize_t n = read(fd, data, size);
 
         r->closed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+        if (n > 0 && r->tail)
+                tail_add(r->tail, data, (size_t)n);
         return n > 0 ? (size_t)n : 0;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/util.h"
+#include "streams/tail.h"
 
 /* The number of output bytes that may go to the caller. */
 typedef struct Budget {
@@ -31,6 +32,7 @@ typedef struct Relay {
         size_t start, end;
         bool held;   /* A carriage return was read and waits for the next byte. */
         bool closed; /* The source has ended, or the sink has gone. */
+        Tail *tail;  /* Gets all bytes that are read, too; borrowed, or NULL. */
 } Relay;
 
 bool relay_empty(const Relay *relay);

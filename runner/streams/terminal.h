@@ -35,6 +35,8 @@ typedef struct Terminal Terminal;
 /* Makes a Terminal. master_fd is borrowed and made non-blocking. Its output counts against budget,
  * which is borrowed; NULL means no limit. Returns NULL if memory is out. */
 Terminal *terminal_new(const TerminalPlan *plan, int master_fd, Budget *budget);
+/* Keeps the last bytes of the output in tail, which is borrowed. */
+void terminal_keep(Terminal *terminal, Tail *tail);
 /* Restores the caller's terminal. Unread input is thrown away if keys were passed, or if the
  * terminal may still answer something that the command printed (replies.h). */
 Terminal *terminal_free(Terminal *terminal);

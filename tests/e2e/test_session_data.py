@@ -111,7 +111,7 @@ def test_tables_are_for_people(session: Session) -> None:
     ]
     text = session("audit").ok().out
     denial = next(line for line in text.splitlines() if " denial " in line)
-    assert "what=unshare count=1 answer=EPERM grant='--allow-syscall unshare' execs=" in denial
+    assert "what=unshare count=1 answer=EPERM reason='the policy does not allow this system call' grant=" in denial
     assert text.count(" success=true") == text.count(" success=false") == 1
     assert not re.search(r"=( |$)", text, re.MULTILINE)
 

@@ -24,15 +24,31 @@ class Usage:
 
 @dataclass(frozen=True)
 class Denial:
-    """An access that the policy has refused. grant is the option that allows it; why_not is why no option does."""
+    """An access that the policy has refused.
+
+    layer    "seccomp" or "filesystem"
+    what     the system call, or the path as the command named it
+    count    how often, or how many such paths
+    answer   the errno that the program got, such as "EROFS"
+    path     the path, or None for a system call
+    reason   why it was refused
+    grant    the option of holt create that allows it; None if there is none
+    policy   the part of a policy that allows it, for Sandbox(policy=…); None if there is none
+    why_not  why no option allows it
+    """
 
     layer: str
     what: str
     count: int
     answer: str
+    path: Optional[str] = None
+    reason: str = ""
     grant: Optional[str] = None
+    policy: Optional[Mapping[str, Any]] = None
     why_not: Optional[str] = None
 
+
+_DENIAL = tuple(each.name for each in fields(Denial))
 
 R = TypeVar("R", bound="Outcome")
 
@@ -181,7 +197,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
         "stdout_dropped": answer.get("stdout_dropped") or 0, "stderr_dropped": answer.get("stderr_dropped") or 0,
         "usage": Usage(*(usage.get(name) for name in ("wall_us", "user_us", "system_us", "max_rss_bytes"))),
         "denials": tuple(
-            Denial(d["layer"], d["what"], d["count"], d["answer"], d.get("grant"), d.get("why_not"))
+            Denial(**{name: d[name] for name in _DENIAL if d.get(name) is not None})
             for d in answer.get("denials") or ()
         ),
         "unrecorded": answer.get("unrecorded") or "",

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the paths that the sandbox has refused to a command or run, and audits them. */
+#include <string.h>
+
+#include "base/paths.h"
+#include "keeper/keeper.h"
+#include "sandbox/complaints.h"
+#include "store/unwritten.h"
+
+/* Returns the end of what the process wrote to stderr, and more. Owned by the caller. */
+static char *last_words(const Process *process, const char *more, size_t *ret_length) {
+        size_t length = 0;
+        _cleanup_free_ char *text = capture_text(&process->output, 1, &length);
+        const size_t from = length > COMPLAINTS_TEXT_MAX / 2 ? length - COMPLAINTS_TEXT_MAX / 2 : 0;
+        char *words = text ? str_format("%.*s\n%.*s", (int)(length - from), text + from,
+                                        COMPLAINTS_TEXT_MAX / 2, more)
+                           : NULL;
+
+        *ret_length = words ? strlen(words) : 0;
+        return words;
+}
+
+static void audit_refusal(const Keeper *keeper, const Process *process, const Refusal *refusal) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        refused_write(&w, refusal);
+        json_write_array(&w, "execs");
+        json_write_string(&w, NULL, process->id);
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                unwritten_audit(keeper->unwritten, "denial", w.data);
+}
+
+Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more) {
+        _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL;
+        size_t length = 0;
+        Refusals *found;
+
+        text = last_words(process, more, &length);
+        if (!cwd || !text)
+                return NULL;
+        found = refused_find(&keeper->launch, cwd, false, text, length, NULL);
+        for (unsigned i = 0; found && i < found->count; i++)
+                audit_refusal(keeper, process, &found->items[i]);
+        return found;
+}

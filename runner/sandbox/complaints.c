@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/complaints.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/strings.h"
+
+enum { LINES_BACK = 3 }; /* Earlier lines in which a message without a path may name it. */
+
+/* Phrases, in lower case; the text may have any case. Programs write the texts of strerror(3),
+ * names of errnos, or names of exceptions. */
+static const struct {
+        const char *text;
+        int errnum;
+} phrases[] = {
+        { "read-only file system", EROFS },
+        { "readonlyfilesystem", EROFS },
+        { "device or resource busy", EBUSY },
+        { "resource busy", EBUSY },
+        { "permission denied", EACCES },
+        { "accessdeniedexception", EACCES },
+        { "operation not permitted", EPERM },
+        { "no such file or directory", ENOENT },
+        { "nosuchfileexception", ENOENT },
+        { "directory nonexistent", ENOENT },
+        { "does not exist", ENOENT },
+        { "doesn't exist", ENOENT },
+        { "not found", ENOENT },
+        { "cannot find", ENOENT },
+};
+
+/* Words of a line about a file that the program wanted to make or change. */
+static const char *const creating[] = { "creat", "touch", "mkdir", "writ", "make dir", "save" };
+
+/* One line of the text, and the phrase in it. */
+typedef struct Line {
+        char *start, *end;     /* end is a NUL. */
+        char *phrase, *behind; /* The start and the end of the phrase. */
+        int errnum;
+        bool creates;
+} Line;
+
+/* --- the text --- */
+
+/* Returns the length of the control sequence at text, which starts with ESC (ECMA-48). */
+static size_t sequence_length(const char *text, size_t left) {
+        size_t n = 1;
+
+        if (left < 2 || text[1] != '[')
+                return left < 2 ? left : 2;
+        for (n = 2; n < left && (text[n] < 0x40 || text[n] > 0x7e); n++)
+                if (text[n] == '\n')
+                        return n;
+        return n < left ? n + 1 : n;
+}
+
+/* Copies the text without control sequences. Lines end in "\n"; other control characters become
+ * blanks. */
+static void complaints_clean(const char *text, size_t length, Complaints *ret) {
+        size_t used = 0;
+
+        for (size_t i = 0; i < length;) {
+                const unsigned char c = (unsigned char)text[i];
+
+                if (c == 0x1b) {
+                        i += sequence_length(text + i, length - i);
+                        continue;
+                }
+                ret->text[used++] = c == '\r'                             ? '\n'
+                                    : (c < ' ' && c != '\n') || c == 0x7f ? ' '
+                                                                          : text[i];
+                i++;
+        }
+        ret->text[used] = '\0';
+}
+
+static char *find_word(char *line, const char *word) {
+        const size_t length = strlen(word);
+
+        for (; *line; line++)
+                if ((*line | 0x20) == word[0] && strncasecmp(line, word, length) == 0)
+                        return line;
+        return NULL;
+}
+
+/* Takes the last phrase of the line, because a path in front of it may contain another one. */
+static bool line_find_phrase(Line *line) {
+        for (size_t i = 0; i < ELEMENTSOF(phrases); i++)
+                for (char *at = line->start; (at = find_word(at, phrases[i].text)) != NULL; at++)
+                        if (!line->phrase || at >= line->behind) {
+                                line->phrase = at;
+                                line->behind = at + strlen(phrases[i].text);
+                                line->errnum = phrases[i].errnum;
+                        }
+        for (size_t i = 0; line->phrase && i < ELEMENTSOF(creating); i++)
+                line->creates |= find_word(line->start, creating[i]) != NULL;
+        return line->phrase != NULL;
+}
+
+/* --- the paths --- */
+
+static bool complaints_has(const Complaints *c, const char *path, size_t length, int errnum) {
+        for (size_t i = 0; i < c->count; i++)
+                if (c->items[i].errnum == errnum && strlen(c->items[i].path) == length &&
+                    memcmp(c->items[i].path, path, length) == 0)
+                        return true;
+        return false;
+}
+
+static void complaints_add(Complaints *c, const Line *line, const char *path, size_t length) {
+        char *copy = c->paths + c->paths_used;
+
+        if (length == 0 || length > COMPLAINTS_PATH_MAX || c->count == COMPLAINTS_MAX ||
+            length + 1 > sizeof(c->paths) - c->paths_used ||
+            complaints_has(c, path, length, line->errnum))
+                return;
+        memcpy(copy, path, length);
+        copy[length] = '\0';
+        c->paths_used += length + 1;
+        c->items[c->count++] = (Complaint){ copy, line->errnum, line->creates };
+}
+
+/* Adds a word without the punctuation around it. bare: the word may lack a slash. */
+static void add_word(Complaints *c, const Line *line, const char *start, const char *end,
+                     bool bare) {
+        while (start < end && strchr("([{<\"'`=,;", *start))
+                start++;
+        while (start < end && strchr(")]}>\"'`:,;", end[-1]))
+                end--;
+        /* A sentence may end after the path, but ".." is a path. */
+        if (end - start > 1 && end[-1] == '.' && end[-2] != '.' && end[-2] != '/')
+                end--;
+        if (bare || memchr(start, '/', (size_t)(end - start)))
+                complaints_add(c, line, start, (size_t)(end - start));
+}
+
+/* Adds the words that contain a slash. An option's value follows "=". */
+static void add_words(Complaints *c, const Line *line, const char *start, const char *end) {
+        while (start < end) {
+                const char *word = start + strspn(start, " "), *stop = word + strcspn(word, " ");
+                const char *value;
+
+                if (stop > end)
+                        stop = end;
+                if (word >= stop)
+                        return;
+                value = memchr(word, '=', (size_t)(stop - word));
+                add_word(c, line, value && word[0] == '-' ? value + 1 : word, stop, false);
+                start = stop;
+        }
+}
+
+/* Pairs of quotes, of which the opening one follows a character that is not part of a word. */
+static const struct {
+        const char *open, *close;
+} quotes[] = {
+        { "'", "'" }, { "\"", "\"" }, { "`", "'" }, { "`", "`" }, { "‘", "’" }, { "“", "”" },
+};
+
+static bool is_part_of_word(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static void add_quoted(Complaints *c, const Line *line, const char *open, const char *close) {
+        for (const char *at = line->start; (at = strstr(at, open)) != NULL;) {
+                const char *start = at + strlen(open), *end = strstr(start, close);
+
+                if (!end)
+                        return;
+                if (at > line->start && is_part_of_word(at[-1])) {
+                        at = start;
+                        continue;
+                }
+                complaints_add(c, line, start, (size_t)(end - start));
+                at = end + strlen(close);
+        }
+}
+
+/* Adds the part in front of the phrase: "cat: my file: No such file or directory". It may contain
+ * blanks, or be a plain name. */
+static void add_part_before(Complaints *c, const Line *line) {
+        const char *end = line->phrase, *start;
+
+        while (end > line->start && strchr(" (:-[", end[-1]))
+                end--;
+        for (start = end; start > line->start; start--)
+                if (start[-1] == ' ' && start - 1 > line->start && start[-2] == ':')
+                        break;
+        if (start == line->start || start == end)
+                return;
+        /* With a quote, it is a sentence. */
+        if (start + strcspn(start, "'\"`") >= end && !memmem(start, (size_t)(end - start), "‘", 3))
+                complaints_add(c, line, start, (size_t)(end - start));
+        for (const char *word = end; word > start; word--)
+                if (word[-1] == ' ')
+                        return add_word(c, line, word, end, true);
+}
+
+/* Adds the paths of the line. If it has none, an earlier line may name it: "failed to open: /x". */
+static void add_line(Complaints *c, const Line *line) {
+        const size_t before = c->count;
+        const char *start = line->start;
+
+        for (size_t i = 0; i < ELEMENTSOF(quotes); i++)
+                add_quoted(c, line, quotes[i].open, quotes[i].close);
+        add_part_before(c, line);
+        add_words(c, line, line->start, line->end);
+        for (int back = 0; c->count == before && back < LINES_BACK && start > c->text; back++) {
+                const char *end = --start;
+
+                while (start > c->text && start[-1] != '\0')
+                        start--;
+                add_words(c, line, start, end);
+        }
+}
+
+void complaints_find(const char *text, size_t length, Complaints *ret) {
+        ret->count = ret->paths_used = 0;
+        if (length > COMPLAINTS_TEXT_MAX) {
+                text += length - COMPLAINTS_TEXT_MAX;
+                length = COMPLAINTS_TEXT_MAX;
+        }
+        complaints_clean(text, length, ret);
+        for (char *start = ret->text, *end; *start; start = end) {
+                Line line = { .start = start, .end = start + strcspn(start, "\n") };
+
+                end = line.end + (*line.end == '\n');
+                *line.end = '\0';
+                if (line_find_phrase(&line))
+                        add_line(ret, &line);
+        }
+}

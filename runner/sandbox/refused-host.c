@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/refused-host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/beneath.h"
+#include "base/home.h"
+#include "base/paths.h"
+
+/* Directories that are too wide to suggest: a grant of one shows far more than one project. */
+static const char *const wide[] = {
+        "/",      "/bin",   "/boot", "/dev",       "/etc",  "/home",    "/lib",     "/lib32",
+        "/lib64", "/media", "/mnt",  "/proc",      "/root", "/run",     "/sbin",    "/snap",
+        "/sys",   "/tmp",   "/usr",  "/usr/local", "/var",  "/var/lib", "/var/tmp",
+};
+
+/* Trees whose files are the system's or other users'. */
+static const char *const closed[] = {
+        "/boot", "/dev", "/proc", "/root", "/run", "/sys", "/var/run", "/var/spool", "/var/log",
+};
+
+/* Names that start with a dot often hold credentials, except these: caches and installed tools. */
+static const char *const known_dots[] = {
+        ".asdf", ".bun",    ".cache", ".cargo",  ".conda",  ".deno", ".dotnet",
+        ".git",  ".gradle", ".ivy2",  ".local",  ".m2",     ".npm",  ".nuget",
+        ".nvm",  ".pyenv",  ".rbenv", ".rustup", ".sdkman", ".venv", ".yarn",
+};
+
+/* Parts of a path, ended by a slash, that say that it holds keys. */
+static const char *const secret_parts[] = {
+        "secret", "passwd",  "password",   "credential",      "shadow",  "keyring",
+        "id_rsa", "id_dsa",  "id_ed25519", "id_ecdsa",        "sudoers", "machine-id",
+        ".pem/",  ".key/",   ".p12/",      ".pfx/",           ".kdbx/",  "/private/",
+        "/ssh/",  "/gnupg/", "/tokens/",   "/holt/sessions/",
+};
+
+/* Directories of programs and settings: a command that writes there acts as the user later. */
+static const char *const program_parts[] = {
+        "/bin/", "/sbin/", "/.local/", "/.git/", "/etc/", "/usr/",
+};
+
+static bool listed(const char *const *list, size_t count, const char *word, size_t length) {
+        for (size_t i = 0; i < count; i++)
+                if (strlen(list[i]) == length && memcmp(list[i], word, length) == 0)
+                        return true;
+        return false;
+}
+
+/* Whether a part of the path starts with a dot and is not known as harmless. */
+static bool has_hidden_part(const char *path) {
+        for (const char *part = path; (part = strchr(part, '/')) != NULL;) {
+                const size_t length = strcspn(++part, "/");
+
+                if (*part == '.' && !listed(known_dots, ELEMENTSOF(known_dots), part, length))
+                        return true;
+        }
+        return false;
+}
+
+static bool has_part_of(const char *path, const char *const *parts, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                if (strcasestr(path, parts[i]))
+                        return true;
+        return false;
+}
+
+/* Judges the text of a path: the spelling of the command, and the kernel's own. */
+static bool may_suggest(const char *path, bool for_writing) {
+        _cleanup_free_ char *slashed = str_format("%s/", path);
+
+        if (!slashed || listed(wide, ELEMENTSOF(wide), path, strlen(path)) ||
+            home_lies_below(path) || has_hidden_part(path))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(closed); i++)
+                if (path_below(path, closed[i]))
+                        return false;
+        return !has_part_of(slashed, secret_parts, ELEMENTSOF(secret_parts)) &&
+               !(for_writing && has_part_of(slashed, program_parts, ELEMENTSOF(program_parts)));
+}
+
+/* Whether every user may read the file. In /etc, other files are the system's secrets. */
+static bool is_public(int fd, const char *real) {
+        struct stat st;
+
+        if (!path_below(real, "/etc"))
+                return true;
+        return fstat(fd, &st) == 0 && st.st_mode & S_IROTH;
+}
+
+int refused_open_host(const char *path, const StrList *writable, bool for_writing) {
+        _cleanup_close_ int fd = FD_NONE;
+        char real[PATH_MAX];
+        int r;
+
+        if (!may_suggest(path, for_writing))
+                return -EPERM;
+        fd = beneath_open(path, writable, O_PATH, 0);
+        r = fd < 0 ? fd : path_of_fd(fd, real);
+        if (r < 0)
+                return r;
+        return may_suggest(real, for_writing) && is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host files for which a grant may be suggested. */
+#pragma once
+
+#include "base/strings.h"
+
+/* Opens a host path as O_PATH, if a grant of it may be suggested. writable: directories that the
+ * sandbox can write; no symlink in them is followed. for_writing: the grant would be --rw. Returns
+ * an fd that the caller owns, -ENOENT if there is no such file, or another negative errno. A wide
+ * directory, and a place that may hold secrets, give -EPERM. */
+int refused_open_host(const char *path, const StrList *writable, bool for_writing);

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/refused.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "sandbox/complaints.h"
+#include "sandbox/refused-host.h"
+
+/* The text of each kind. option is NULL if why_not says why no option helps. */
+static const struct {
+        const char *reason, *option, *why_not;
+} kinds[] = {
+        [REFUSAL_READ_ONLY] = { "it is read-only in the sandbox", "--rw", NULL },
+        [REFUSAL_MISSING] = { "the host has it, but the sandbox does not show it", "--ro", NULL },
+        [REFUSAL_BOUND] = { "the policy mounts it read-only (--ro)", "--rw", NULL },
+        [REFUSAL_WORKSPACE] = { "the workspace is read-only", "--workspace-mode rw", NULL },
+        [REFUSAL_PROTECTED] = { "holt protects it", NULL,
+                                "the host may obey this file later: change it outside of the "
+                                "sandbox" },
+        [REFUSAL_INPUT] = { "holt protects it", NULL,
+                            "holt obeys this policy file: change it outside of the sandbox" },
+        [REFUSAL_HIDDEN] = { "it is hidden", NULL, "the policy hides it, or it belongs to holt" },
+        [REFUSAL_MOUNT] = { "it is a mount point", NULL,
+                            "nothing inside can remove or rename a mount point" },
+        [REFUSAL_SYSTEM] = { "the system is read-only", NULL,
+                             "install into the workspace or the home directory inside" },
+        [REFUSAL_ROOT] = { "it is read-only in the sandbox", NULL,
+                           "its directory is too wide or too sensitive to suggest: write in the "
+                           "workspace, /tmp or the home directory inside" },
+        [REFUSAL_PROC] = { "every sandbox masks it", NULL,
+                           "it would reveal or change the host's kernel" },
+};
+static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
+
+/* A search for refused paths. */
+typedef struct Search {
+        const Launch *launch;
+        const LaunchPlan *plan;
+        StrList writable; /* Host directories that the sandbox can write. */
+        bool here;
+        Refusals *found;
+} Search;
+
+/* A path that is judged. */
+typedef struct Suspect {
+        const Complaint *complaint;
+        char *path;             /* Absolute, inside; normal form. */
+        const PlanMount *mount; /* The mount that shows it, or NULL. */
+        char *host;             /* Its path on the host. */
+} Suspect;
+
+static void suspect_clear(Suspect *s) {
+        free(s->path);
+        free(s->host);
+}
+
+/* --- the result --- */
+
+Refusals *refused_free(Refusals *refusals) {
+        for (unsigned i = 0; refusals && i < refusals->count; i++) {
+                free(refusals->items[i].path);
+                free(refusals->items[i].subject);
+                free(refusals->items[i].target);
+                free(refusals->items[i].typed);
+        }
+        free(refusals);
+        return NULL;
+}
+
+static bool same_text(const char *a, const char *b) {
+        return a && b ? streq(a, b) : a == b;
+}
+
+/* Returns the entry with the same cure, or a new one; NULL if there are too many. */
+static Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject) {
+        for (unsigned i = 0; i < all->count; i++)
+                if (all->items[i].kind == kind && same_text(all->items[i].subject, subject))
+                        return &all->items[i];
+        if (all->count == REFUSALS_MAX)
+                return NULL;
+        all->items[all->count] = (Refusal){ .kind = kind };
+        return &all->items[all->count++];
+}
+
+/* Notes the refusal, and returns true. If memory is out, it has no subject. */
+static bool search_note(const Search *search, const Suspect *s, RefusalKind kind,
+                        const char *subject) {
+        Refusal *refusal = refusals_entry(search->found, kind, subject);
+
+        if (!refusal || refusal->count++ > 0)
+                return true;
+        refusal->errnum = s->complaint->errnum;
+        refusal->path = strdup(s->complaint->path);
+        refusal->subject = subject ? strdup(subject) : NULL;
+        return true;
+}
+
+/* Returns the words by which the caller may name the host path: those of the command, if they are
+ * relative to the caller's own directory. NULL if there are none. */
+static char *words_for(const Search *search, const Suspect *s, const char *subject) {
+        const char *typed = s->complaint->path;
+        const size_t whole = strlen(s->path), part = strlen(subject);
+        char *words;
+        char *slash;
+
+        if (!search->here || typed[0] == '/' || typed[0] == '-' || !path_below(s->path, subject))
+                return NULL;
+        words = strdup(typed);
+        slash = words ? strrchr(words, '/') : NULL;
+        if (!words || part == whole)
+                return words;
+        /* Only the last name was cut. */
+        if (slash && strchr(s->path + part + 1, '/') == NULL && slash > words && slash[1]) {
+                *slash = '\0';
+                return words;
+        }
+        free(words);
+        return NULL;
+}
+
+/* Notes a refusal whose cure is to mount the host path source. */
+static bool search_note_mount(const Search *search, const Suspect *s, RefusalKind kind,
+                              const char *source) {
+        const unsigned before = search->found->count;
+        const PlanMount *mount = s->mount;
+        Refusal *refusal;
+
+        (void)search_note(search, s, kind, source);
+        if (search->found->count == before)
+                return true;
+        refusal = &search->found->items[before];
+        refusal->typed = words_for(search, s, source);
+        if (mount && path_below(source, mount->source) && !streq(mount->source, mount->target))
+                refusal->target = str_format("%s%s", mount->target, source + strlen(mount->source));
+        return true;
+}
+
+/* --- host files --- */
+
+/* Returns the directory of a path; owned by the caller. */
+static char *directory_of(const char *path) {
+        char *directory = strdup(path), *slash = directory ? strrchr(directory, '/') : NULL;
+
+        if (slash)
+                slash[slash == directory] = '\0';
+        return directory;
+}
+
+static bool is_directory(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Whether a mount at path would hide or widen what is there: a directory of every sandbox, or one
+ * with a mount below it. */
+static bool search_is_shared(const Search *search, const char *path) {
+        for (size_t i = 0; i < tree_nodes_count; i++)
+                if (streq(path + 1, tree_nodes[i].path))
+                        return true;
+        for (size_t i = 0; i < search->plan->mounts_count; i++)
+                if (path_below(search->plan->mounts[i].target, path))
+                        return true;
+        return false;
+}
+
+/* Whether the sandbox shows path, an absolute path of the host, at the same place. */
+static bool search_shows(const Search *search, const char *path) {
+        const PlanMount *mount = plan_mount_above(search->plan, path);
+        const SystemTree *system = &search->launch->system;
+
+        if (mount)
+                return mount->kind == PLAN_BIND && streq(mount->source, mount->target);
+        for (size_t i = 0; i < system->count; i++)
+                if (path_below(path + 1, system->entries[i].path))
+                        return true;
+        return false;
+}
+
+/* Suggests to show a host file: its directory, unless that is too much. */
+static bool search_note_missing(const Search *search, const Suspect *s, const char *path, int fd) {
+        _cleanup_free_ char *directory = is_directory(fd) ? NULL : directory_of(path);
+        _cleanup_close_ int directory_fd = FD_NONE;
+
+        if (directory && !search_is_shared(search, directory))
+                directory_fd = refused_open_host(directory, &search->writable, false);
+        return search_note_mount(search, s, REFUSAL_MISSING, directory_fd >= 0 ? directory : path);
+}
+
+/* Suggests a directory in which the command may write: the innermost one that the host has. Returns
+ * whether there is one. floor: the suggestion is this or lies below it. */
+static bool search_note_writable(const Search *search, const Suspect *s, RefusalKind kind,
+                                 const char *floor) {
+        _cleanup_free_ char *directory = directory_of(s->host);
+
+        while (directory && path_below(directory, floor) && !streq(directory, "/")) {
+                _cleanup_close_ int fd = refused_open_host(directory, &search->writable, true);
+                char *slash;
+
+                if (fd >= 0 && is_directory(fd) &&
+                    (s->mount || streq(directory, "/opt") || streq(directory, "/srv") ||
+                     !search_is_shared(search, directory)))
+                        return search_note_mount(search, s, kind, directory);
+                if (fd != -ENOENT)
+                        return false;
+                slash = strrchr(directory, '/');
+                slash[slash == directory] = '\0';
+        }
+        return false;
+}
+
+/* --- the rules, in this order --- */
+
+static bool is_refused_change(int errnum) {
+        return errnum == EROFS || errnum == EBUSY || errnum == EACCES || errnum == EPERM;
+}
+
+static bool judge_hidden(const Search *search, const Suspect *s) {
+        for (size_t i = 0; i < search->plan->mounts_count; i++) {
+                const PlanMount *mount = &search->plan->mounts[i];
+
+                if (mount->kind == PLAN_HIDE && path_below(s->path, mount->target) &&
+                    is_refused_change(s->complaint->errnum))
+                        return search_note(search, s, REFUSAL_HIDDEN, mount->target);
+        }
+        return false;
+}
+
+static bool judge_input(const Search *search, const Suspect *s) {
+        const PlanInputs *inputs = &search->plan->inputs;
+
+        for (size_t i = 0; i < inputs->count; i++)
+                if (streq(inputs->items[i].path, s->host) && s->complaint->errnum != EACCES &&
+                    is_refused_change(s->complaint->errnum))
+                        return search_note(search, s, REFUSAL_INPUT, s->path);
+        return false;
+}
+
+/* A guarded path, or a directory that contains one and so cannot be moved. */
+static bool judge_guards(const Search *search, const Suspect *s, const LaunchPlan *plan) {
+        const char *rest = plan->workspace ? path_rest(s->path, plan->workspace) : NULL;
+        const int errnum = s->complaint->errnum;
+
+        for (size_t i = 0; rest && rest[0] && i < plan->guards_count; i++) {
+                const PlanGuard *guard = &plan->guards[i];
+
+                if (guard->pinned &&
+                    ((path_below(rest, guard->path) && is_refused_change(errnum)) ||
+                     (path_below(guard->path, rest) && errnum == EBUSY)))
+                        return search_note(search, s, REFUSAL_PROTECTED, guard->path);
+        }
+        return false;
+}
+
+static bool judge_protected(const Search *search, const Suspect *s) {
+        if (judge_guards(search, s, search->plan))
+                return true;
+        for (size_t i = 0; i < search->plan->others_count; i++)
+                if (judge_guards(search, s, &search->plan->others[i]))
+                        return true;
+        return false;
+}
+
+static bool judge_mount_point(const Search *search, const Suspect *s) {
+        if (s->complaint->errnum != EBUSY)
+                return false;
+        for (size_t i = 0; i < search->plan->mounts_count; i++)
+                if (path_below(search->plan->mounts[i].target, s->path))
+                        return search_note(search, s, REFUSAL_MOUNT, s->path);
+        return false;
+}
+
+static bool judge_proc(const Search *search, const Suspect *s) {
+        const char *rest = path_rest(s->path, "/proc");
+        const int errnum = s->complaint->errnum;
+
+        for (size_t i = 0; rest && i < tree_proc_count; i++)
+                if (path_below(rest, tree_proc[i].name) &&
+                    (errnum == EROFS || (tree_proc[i].masked && errnum == EACCES)))
+                        return search_note(search, s, REFUSAL_PROC, s->path);
+        return false;
+}
+
+static bool judge_system(const Search *search, const Suspect *s) {
+        for (size_t i = 0; s->complaint->errnum == EROFS && !s->mount && i < tree_system_count; i++)
+                if (path_below(s->path + 1, tree_system[i]))
+                        return search_note(search, s, REFUSAL_SYSTEM, NULL);
+        return false;
+}
+
+/* EROFS outside of the system. */
+static bool judge_read_only(const Search *search, const Suspect *s) {
+        const PlanMount *mount = s->mount;
+
+        if (s->complaint->errnum != EROFS || (mount && !(mount->flags & PLAN_READ_ONLY)))
+                return false;
+        if (mount && mount == plan_workspace(search->plan))
+                return search_note(search, s, REFUSAL_WORKSPACE, NULL);
+        if (mount && !mount->directory)
+                return search_note_mount(search, s, REFUSAL_BOUND, mount->source);
+        if (mount && search_note_writable(search, s, REFUSAL_BOUND, mount->source))
+                return true;
+        if (!mount && search_note_writable(search, s, REFUSAL_READ_ONLY, "/"))
+                return true;
+        return search_note(search, s, REFUSAL_ROOT, NULL);
+}
+
+/* ENOENT of a file that the host has. A symlink of the host may lead out of the mount that shows
+ * it; then its target is missing inside. */
+static bool judge_missing(const Search *search, const Suspect *s) {
+        _cleanup_close_ int fd = FD_NONE;
+        char real[PATH_MAX];
+
+        if (s->complaint->errnum != ENOENT || (s->mount && s->mount->kind != PLAN_BIND))
+                return false;
+        fd = refused_open_host(s->host, &search->writable, false);
+        if (fd == -ENOENT && s->complaint->creates && !s->mount)
+                return search_note_writable(search, s, REFUSAL_READ_ONLY, "/");
+        if (fd < 0 || path_of_fd(fd, real) < 0)
+                return false;
+        if (!s->mount && !search_shows(search, s->path))
+                return search_note_missing(search, s, s->path, fd);
+        if (!streq(real, s->host) && !search_shows(search, real))
+                return search_note_missing(search, s, real, fd);
+        return false;
+}
+
+static bool (*const rules[])(const Search *, const Suspect *) = {
+        judge_hidden, judge_input,  judge_protected, judge_mount_point,
+        judge_proc,   judge_system, judge_read_only, judge_missing,
+};
+
+/* Whether the sandbox has a directory of its own there, in which the command can write. */
+static bool is_private(const LaunchPlan *plan, const char *path) {
+        if (path_below(path, "/proc") || plan_mount_above(plan, path))
+                return false;
+        for (size_t i = 0; i < tree_private_count; i++)
+                if (path_below(path, tree_private[i].target))
+                        return true;
+        return false;
+}
+
+static bool search_judge(const Search *search, const Complaint *complaint, const char *base) {
+        _cleanup_(suspect_clear)
+                Suspect s = { .complaint = complaint, .path = path_join(base, complaint->path) };
+
+        if (!s.path || strlen(s.path) >= PATH_MAX || streq(s.path, "/") ||
+            (complaint->errnum != ENOENT && is_private(search->plan, s.path)))
+                return false;
+        s.mount = plan_mount_above(search->plan, s.path);
+        s.host = s.mount && s.mount->kind == PLAN_BIND
+                         ? str_format("%s%s", s.mount->source, s.path + strlen(s.mount->target))
+                         : strdup(s.path);
+        for (size_t i = 0; s.host && i < ELEMENTSOF(rules); i++)
+                if (rules[i](search, &s))
+                        return true;
+        return false;
+}
+
+static void search_text(Search *search, const char *cwd, const char *text, size_t length) {
+        const LaunchPlan *plan = search->plan;
+        Complaints *complaints = malloc(sizeof(*complaints));
+
+        if (!complaints)
+                return;
+        complaints_find(text, length, complaints);
+        for (size_t i = 0; i < complaints->count; i++) {
+                const Complaint *complaint = &complaints->items[i];
+
+                /* Programs such as git name paths relative to the top of the workspace. */
+                if (!search_judge(search, complaint, cwd) && complaint->path[0] != '/' &&
+                    plan->workspace && !streq(plan->workspace, cwd) && complaint->errnum != ENOENT)
+                        (void)search_judge(search, complaint, plan->workspace);
+        }
+        free(complaints);
+}
+
+/* Nobody knows what failed. A word that names a file of the host which the sandbox does not show is
+ * likely to be the reason. */
+static void search_words(Search *search, const char *cwd, const char *const *argv) {
+        for (size_t i = 1; argv[0] && argv[i] && i <= COMPLAINTS_MAX; i++) {
+                const Complaint complaint = { .path = argv[i], .errnum = ENOENT };
+
+                if (strchr(argv[i], '/') && strlen(argv[i]) <= COMPLAINTS_PATH_MAX)
+                        (void)search_judge(search, &complaint, cwd);
+        }
+}
+
+Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
+                       size_t length, const char *const *argv) {
+        Refusals *found = calloc(1, sizeof(*found));
+        Search search = { .launch = launch, .plan = launch->plan, .here = here, .found = found };
+
+        if (!found || plan_writable(launch->plan, &search.writable) < 0)
+                found = refused_free(found);
+        else if (text)
+                search_text(&search, cwd, text, length);
+        else if (argv)
+                search_words(&search, cwd, argv);
+        strlist_clear(&search.writable);
+        return found && found->count > 0 ? found : refused_free(found);
+}
+
+/* --- in words --- */
+
+const char *refused_reason(const Refusal *refusal) {
+        return kinds[refusal->kind].reason;
+}
+
+const char *refused_why_not(const Refusal *refusal) {
+        return kinds[refusal->kind].why_not;
+}
+
+/* The host path and the path inside, as an option takes them. NULL if an option cannot take it. */
+static char *refused_mount_words(const Refusal *refusal, const char *source) {
+        if (!source || strchr(source, ':') || (refusal->target && strchr(refusal->target, ':')))
+                return NULL;
+        return refusal->target ? str_format("%s:%s", source, refusal->target) : strdup(source);
+}
+
+char *refused_grant(const Refusal *refusal) {
+        const char *option = kinds[refusal->kind].option;
+        _cleanup_free_ char *words = NULL, *word = NULL;
+
+        if (!option || refusal->kind == REFUSAL_WORKSPACE)
+                return option ? strdup(option) : NULL;
+        words = refused_mount_words(refusal, refusal->typed ? refusal->typed : refusal->subject);
+        word = words ? str_word(words) : NULL;
+        return word ? str_format("%s %s", option, word) : NULL;
+}
+
+/* Writes the part of a policy that allows it. */
+static void refused_write_policy(JsonWriter *w, const Refusal *refusal) {
+        _cleanup_free_ char *words = refused_mount_words(refusal, refusal->subject);
+
+        if (!kinds[refusal->kind].option || (refusal->kind != REFUSAL_WORKSPACE && !words))
+                return json_write_null(w, "policy");
+        json_write_object(w, "policy");
+        json_write_object(w, "filesystem");
+        if (refusal->kind == REFUSAL_WORKSPACE) {
+                json_write_object(w, "workspace");
+                json_write_string(w, "mode", "rw");
+        } else {
+                json_write_array(w, refusal->kind == REFUSAL_MISSING ? "read_only" : "read_write");
+                json_write_string(w, NULL, words);
+        }
+        for (int i = 0; i < 3; i++)
+                json_write_end(w);
+}
+
+void refused_write(JsonWriter *w, const Refusal *refusal) {
+        _cleanup_free_ char *grant = refused_grant(refusal);
+
+        json_write_string(w, "layer", "filesystem");
+        json_write_string(w, "what", refusal->path ? refusal->path : "");
+        json_write_uint(w, "count", refusal->count);
+        json_write_string(w, "answer", error_errno_name(refusal->errnum));
+        json_write_string(w, "path", refusal->path);
+        json_write_string(w, "reason", refused_reason(refusal));
+        json_write_string(w, "grant", grant);
+        refused_write_policy(w, refusal);
+        json_write_string(w, "why_not", refused_why_not(refusal));
+}

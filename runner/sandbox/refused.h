@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths that the sandbox has refused to a failed command, and the cure of each.
+ *
+ * Theory of operation. The command's own messages give candidates (complaints.h). Each candidate is
+ * judged by the launch plan and the host's files, never by its text. A path counts as refused only
+ * if the plan explains the error:
+ *
+ * - EROFS: it lies in a read-only part of the sandbox.
+ * - ENOENT: the host has it and the sandbox does not show it.
+ * - EBUSY, EROFS: holt protects it.
+ * - EACCES: the policy hides it, or /proc masks it.
+ *
+ * The command may print any path, so that people grant it. So no grant is suggested for a wide
+ * directory, such as a home, or for a place that may hold secrets. Nothing is told about files in
+ * such a place either. For other paths, the result tells the caller whether the host has them. The
+ * host is looked at by O_PATH descriptors, and no symlink that the sandbox could have made is
+ * followed (beneath.h). */
+#pragma once
+
+#include "base/json-write.h"
+#include "child/child.h"
+
+enum { REFUSALS_MAX = 16 };
+
+typedef enum RefusalKind {
+        REFUSAL_READ_ONLY, /* In a read-only part of the sandbox. */
+        REFUSAL_MISSING,   /* On the host, but not in the sandbox. */
+        REFUSAL_BOUND,     /* In a mount that the policy asked for read-only. */
+        REFUSAL_WORKSPACE, /* In a workspace that is mounted read-only. */
+        REFUSAL_PROTECTED, /* Protected by holt. */
+        REFUSAL_INPUT,     /* A policy file that holt obeys. */
+        REFUSAL_HIDDEN,    /* Hidden by the policy or by holt. */
+        REFUSAL_MOUNT,     /* A mount point. */
+        REFUSAL_SYSTEM,    /* A part of the system, which is read-only in every sandbox. */
+        REFUSAL_ROOT,      /* A read-only directory for which no grant is suggested. */
+        REFUSAL_PROC,      /* A masked or read-only part of /proc. */
+        REFUSAL_KIND_MAX,
+} RefusalKind;
+
+typedef struct Refusal {
+        RefusalKind kind;
+        int errnum;
+        uint64_t count; /* Number of paths with the same cure. */
+        char *path;     /* The first of these paths, as the command named it. Owned. */
+        /* The protected path, or the host path to mount: absolute. Owned, or NULL. */
+        char *subject;
+        /* The path inside at which to mount it, if that differs from the host's. Owned, or NULL. */
+        char *target;
+        char *typed; /* The host path in the words of the command, for people. Owned, or NULL. */
+} Refusal;
+
+typedef struct Refusals {
+        Refusal items[REFUSALS_MAX];
+        unsigned count;
+} Refusals;
+
+/* Finds the refused paths of a command that has failed. Returns NULL if there are none, or if
+ * memory is out. The caller owns the result.
+ *
+ * cwd   the command's working directory inside; absolute
+ * here  it is also the caller's own, so that a relative path means the same for the caller
+ * text  the command's last output; NULL if it is not known
+ * argv  the command, up to NULL, or NULL; without a text, its words are candidates */
+Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
+                       size_t length, const char *const *argv);
+/* Accepts NULL; returns NULL. */
+Refusals *refused_free(Refusals *refusals);
+
+/* Returns why it was refused. Static. */
+const char *refused_reason(const Refusal *refusal);
+/* Returns why no option allows it, or NULL if one does. Static. */
+const char *refused_why_not(const Refusal *refusal);
+/* Returns the option that allows it, such as "--rw /opt", or NULL. Owned by the caller. */
+char *refused_grant(const Refusal *refusal);
+
+/* Writes the members of a denial into the open object. */
+void refused_write(JsonWriter *w, const Refusal *refusal);

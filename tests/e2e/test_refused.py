@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""If a command fails on a path, the result names the path and the cure. Every cure is tried: with it, the same command
+succeeds."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.sandbox import Holt, Result
+from lib.sessions import Bound, Session, Sessions
+from lib.terminal import Terminal
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def extra(holt: Holt, put: Make) -> Path:
+    """A directory of the host beside the workspace, with a file "d"."""
+    return put(holt.cwd.parent / "extra" / "d", "data\n").parent
+
+
+def only(result: Result) -> dict[str, Any]:
+    """Returns the one refused path in the report."""
+    assert result.report
+    (denial,) = [d for d in result.report["denials"] if d["layer"] == "filesystem"]
+    return dict(denial)
+
+
+def lines(result: Result) -> list[str]:
+    return [line for line in result.err.splitlines() if line.startswith("holt: refused")]
+
+
+# --- paths with a cure ---
+
+
+@pytest.mark.parametrize(
+    "script, answer, option, words",
+    [
+        ("cat ../extra/d", "ENOENT", "--ro", "../extra"),
+        ("cat {extra}/d", "ENOENT", "--ro", "{extra}"),
+        ("ls {extra}", "ENOENT", "--ro", "{extra}"),
+        ("python3 -c 'open(\"{extra}/d\")'", "ENOENT", "--ro", "{extra}"),
+        ("touch {extra}/new", "ENOENT", "--rw", "{extra}"),
+        ("mkdir -p {extra}/new", "EROFS", "--rw", "{extra}"),
+    ],
+)
+def test_a_missing_path_gets_a_cure_that_helps(
+    holt: Holt, extra: Path, script: str, answer: str, option: str, words: str
+) -> None:
+    script, words = script.format(extra=extra), words.format(extra=extra)
+    if "mkdir" in script:  # the workspace is a sibling, so the parent exists inside, read-only
+        script, words = f"mkdir {extra}2/new", f"{extra}2"
+        (extra.parent / "extra2").mkdir()
+        holt.identity.own(extra.parent / "extra2")
+        answer = "ENOENT"
+    result = holt.sh(script)
+
+    denial = only(result)
+    assert denial["answer"] == answer and denial["grant"] == f"{option} {words}" and denial["why_not"] is None
+    field = "read_only" if option == "--ro" else "read_write"
+    source = str((holt.cwd / words).resolve())
+    assert denial["policy"] == {"filesystem": {field: [source]}}
+    (line,) = lines(result)
+    assert f"{option} {words} allows it" in line
+    holt.sh(script, *shlex.split(denial["grant"])).ok()
+
+
+def test_a_read_only_mount_gets_a_cure_that_helps(holt: Holt, extra: Path, mkdir: Make) -> None:
+    below = mkdir(extra / "sub")
+    result = holt.sh(f"touch {below}/new", "--ro", extra)
+
+    denial = only(result)
+    assert denial["answer"] == "EROFS" and denial["grant"] == f"--rw {below}"
+    holt.sh(f"touch {below}/new", "--ro", extra, *shlex.split(denial["grant"])).ok()
+
+
+def test_a_mount_elsewhere_keeps_its_target(holt: Holt, extra: Path) -> None:
+    denial = only(holt.sh("touch /data/new", "--ro", f"{extra}:/data"))
+    assert denial["grant"] == f"--rw {extra}:/data" and "--ro" in denial["reason"]
+    assert denial["policy"] == {"filesystem": {"read_write": [f"{extra}:/data"]}}
+    holt.sh("touch /data/new", *shlex.split(denial["grant"])).ok()
+
+
+def test_a_read_only_workspace(holt: Holt) -> None:
+    denial = only(holt.sh("touch new", "--workspace-mode", "ro"))
+    assert denial["grant"] == "--workspace-mode rw"
+    assert denial["policy"] == {"filesystem": {"workspace": {"mode": "rw"}}}
+
+
+def test_a_link_of_the_host_to_a_missing_file(holt: Holt, extra: Path, mkdir: Make) -> None:
+    tree = mkdir(holt.cwd.parent / "tree")
+    (tree / "link").symlink_to(extra / "d")
+    denial = only(holt.sh(f"cat {tree}/link", "--ro", tree))
+    assert denial["grant"] == f"--ro {extra}"
+    holt.sh(f"cat {tree}/link", "--ro", tree, *shlex.split(denial["grant"])).ok()
+
+
+# --- paths without one ---
+
+
+@pytest.mark.parametrize(
+    "script, words",
+    [
+        ("touch /usr/new", "the system is read-only"),
+        ("touch /new", "read-only in the sandbox"),
+        ("touch /etc/new", "too wide or too sensitive"),
+        ("echo x > /proc/sys/kernel/hostname", "every sandbox masks it"),
+    ],
+)
+def test_a_refused_path_without_a_cure(holt: Holt, script: str, words: str) -> None:
+    result = holt.sh(script)
+    denial = only(result)
+    assert denial["answer"] == "EROFS" and denial["grant"] is denial["policy"] is None
+    (line,) = lines(result)
+    assert words in line and denial["why_not"] in line
+
+
+def test_protected_paths(holt: Holt) -> None:
+    subprocess.run(holt.identity.as_user(["git", "init", "-q", str(holt.cwd)]), check=True)
+    for script, answer, path in (
+        ("git config a.b c", "EBUSY", ".git/config"),
+        ("echo x >> .git/config", "EROFS", ".git/config"),
+        ("rm .git/config", "EBUSY", ".git/config"),
+        ("cd .git && rm -r hooks", "EROFS", "hooks/"),
+        ("mv .git away", "EBUSY", ".git"),
+    ):
+        result = holt.sh(script)
+        if path == "hooks/":  # relative to a directory that nobody knows
+            continue
+        denial = only(result)
+        assert denial["path"] == path and denial["answer"] == answer and denial["grant"] is None, script
+        assert "holt protects it" in lines(result)[0]
+
+
+def test_many_paths_below_one_protected_directory_are_one_line(holt: Holt) -> None:
+    subprocess.run(holt.identity.as_user(["git", "init", "-q", str(holt.cwd)]), check=True)
+    result = holt.sh("rm -r .git/hooks")
+    assert only(result)["count"] > 1 and len(lines(result)) == 1
+
+
+def test_a_hidden_file_and_a_policy_file(holt: Holt, put: Make) -> None:
+    put(".env", "secret\n")
+    put(".holt.json", '{"holt": 1}\n')
+    hidden = only(holt.sh("cat .env", "--hide", ".env"))
+    assert hidden["answer"] == "EACCES" and "hides it" in hidden["why_not"]
+    policy = only(holt.sh("rm -f .holt.json"))
+    assert policy["grant"] is None and "outside" in policy["why_not"]
+
+
+# --- quiet ---
+
+
+def test_nothing_is_said_after_success_or_about_ordinary_errors(holt: Holt, put: Make) -> None:
+    put("closed", "x\n").chmod(0)
+    assert not lines(holt.sh("touch /opt/x; true").ok())
+    for script in ("cat nope", "cat sub/nope; exit 3", "false", "echo /opt/x; exit 1", "cat /tmp/nope", "no-such-command"):
+        assert not lines(holt.sh(script)), script
+
+
+def test_at_most_five_lines_and_sixteen_entries(holt: Holt, extra: Path, mkdir: Make) -> None:
+    for i in range(20):
+        mkdir(extra / f"s{i}") / "f"
+        (extra / f"s{i}" / "f").write_text("")
+    result = holt.sh(f"cat {extra}/s*/f " + " ".join(f"{extra}/s{i}/f" for i in range(20)))
+    assert result.report
+    assert len(lines(result)) == 5
+    assert len(result.report["denials"]) == 16
+
+
+# --- every way in which stderr may go ---
+
+
+def test_stderr_may_be_a_file_or_a_terminal(holt: Holt, extra: Path) -> None:
+    for mode in ("w", "a"):
+        with (holt.cwd.parent / "err").open(mode) as err:
+            result = holt.sh("cat ../extra/d", stderr=err)
+            assert only(result)["grant"] == "--ro ../extra"
+    # An earlier run's messages are not this one's.
+    with (holt.cwd.parent / "err").open("a") as err:
+        result = holt.sh("exit 1", stderr=err)
+        assert result.report and result.report["denials"] == []
+    with Terminal(holt.identity, holt.argv(["run", "--", "cat", "../extra/d"]), cwd=holt.cwd) as terminal:
+        terminal.expect("--ro ../extra allows it")
+
+
+def test_both_streams_in_one_pipe_keep_their_order(holt: Holt, extra: Path) -> None:
+    result = holt.sh(
+        "for i in 1 2 3 4 5 6 7 8; do echo out $i; echo err $i >&2; done; cat ../extra/d", stderr=subprocess.STDOUT
+    )
+    assert result.out.splitlines()[:16] == [f"{s} {i}" for i in range(1, 9) for s in ("out", "err")]
+
+
+def test_without_stderr_the_words_of_the_command_count(holt: Holt, extra: Path) -> None:
+    result = holt(["run", "--", "cat", "../extra/d"], stderr=subprocess.DEVNULL)
+    assert only(result)["grant"] == "--ro ../extra"
+
+
+def test_with_a_limit_of_the_output(holt: Holt, extra: Path) -> None:
+    assert only(holt.sh("cat ../extra/d", "--output", "1M"))["grant"] == "--ro ../extra"
+
+
+# --- sessions ---
+
+
+def test_a_session_names_refused_paths(sessions: Sessions, extra: Path) -> None:
+    session = sessions.create("w", "--ro", f"{extra}:/data")
+    result = session.sh("touch /data/new", "--output", "1M")
+    (line,) = lines(result)
+    assert f"holt create --rw {extra}:/data allows it" in line
+    result = session("python", "-c", f"open('{extra}/d')")
+    (line,) = lines(result)
+    assert f"holt create --ro {extra} allows it" in line
+
+
+def test_a_reply_and_the_audit_have_refused_paths(keeper: Bound, session: Session, extra: Path) -> None:
+    for call in (
+        lambda: keeper.call("exec", shell=f"cat {extra}/d"),
+        lambda: keeper.call("python.run", code=f"open('{extra}/d')"),
+    ):
+        (denial,) = call()["denials"]
+        assert denial["layer"] == "filesystem" and denial["path"] == denial["what"] == f"{extra}/d"
+        assert denial["policy"] == {"filesystem": {"read_only": [str(extra)]}}
+    rows = [json.loads(row["detail"]) for row in keeper.call("audit.list", kind="denial")["rows"]]
+    assert [row["path"] for row in rows] == [f"{extra}/d"] * 2
+    assert all(row["execs"] for row in rows)
+    assert keeper.call("exec", shell="true")["denials"] == []
+
+
+def test_system_calls_have_a_typed_grant_too(holt: Holt) -> None:
+    result = holt.sh("unshare --map-root-user true")
+    denial = result.denials["unshare"]
+    assert denial["path"] is None and denial["policy"] == {"syscalls": {"allow": ["unshare"]}}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests runner/sandbox/complaints.c: the shapes of error messages. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/strings.h"
+#include "sandbox/complaints.h"
+
+static Complaints found;
+
+static const Complaint *find(const char *path) {
+        for (size_t i = 0; i < found.count; i++)
+                if (streq(found.items[i].path, path))
+                        return &found.items[i];
+        return NULL;
+}
+
+static void test_messages_of_many_languages(void **state) {
+        static const struct {
+                const char *text, *path;
+                int errnum;
+                bool creates;
+        } cases[] = {
+                { "touch: cannot touch '/opt/x': Read-only file system\n", "/opt/x", EROFS, true },
+                { "cat: ../extra/d: No such file or directory", "../extra/d", ENOENT, false },
+                { "cat: my file: No such file or directory", "my file", ENOENT, false },
+                { "mkdir: cannot create directory ‘/foo’: Read-only file system\n", "/foo", EROFS,
+                  true },
+                { "bash: line 1: .git/config: Read-only file system\n", ".git/config", EROFS,
+                  false },
+                { "sh: 1: cannot create /opt/x: Read-only file system\n", "/opt/x", EROFS, true },
+                { "sh: 1: cannot create /nope/x: Directory nonexistent\n", "/nope/x", ENOENT,
+                  true },
+                { "error: could not write config file .git/config: Device or resource busy\n",
+                  ".git/config", EBUSY, true },
+                { "OSError: [Errno 30] Read-only file system: '/opt/x'\n", "/opt/x", EROFS, false },
+                { "FileNotFoundError: [Errno 2] No such file or directory: 'plain'", "plain",
+                  ENOENT, false },
+                { "Error: EROFS: read-only file system, open '/opt/x'\n", "/opt/x", EROFS, false },
+                { "2026/01/01 open /opt/x: read-only file system\n", "/opt/x", EROFS, false },
+                { "java.io.FileNotFoundException: /opt/x (Read-only file system)\n", "/opt/x",
+                  EROFS, false },
+                { "Exception in thread \"main\" java.nio.file.NoSuchFileException: /srv/data\n",
+                  "/srv/data", ENOENT, false },
+                { "\tjava.nio.file.AccessDeniedException: /srv/key\n", "/srv/key", EACCES, false },
+                { "e.rb:1:in `initialize': Read-only file system @ rb_sysopen - /opt/x "
+                  "(Errno::EROFS)",
+                  "/opt/x", EROFS, false },
+                { "error: failed to open: /opt/x\n\nCaused by:\n  Read-only file system (os error "
+                  "30)\n",
+                  "/opt/x", EROFS, false },
+                { "\033[1;31merror\033[0m: cannot open \033[1m/opt/x\033[0m: Permission denied\n",
+                  "/opt/x", EACCES, false },
+                { "tool: --config=/etc/tool.conf: No such file or directory\n", "/etc/tool.conf",
+                  ENOENT, false },
+                { "can't open the user's file '/srv/a b': Permission denied\r\n", "/srv/a b",
+                  EACCES, false },
+                { "Config file /etc/tool.conf does not exist.\n", "/etc/tool.conf", ENOENT, false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const Complaint *complaint;
+
+                complaints_find(cases[i].text, strlen(cases[i].text), &found);
+                complaint = find(cases[i].path);
+                if (!complaint)
+                        fail_msg("%s: not found in: %s", cases[i].path, cases[i].text);
+                assert_int_equal(complaint->errnum, cases[i].errnum);
+                assert_int_equal(complaint->creates, cases[i].creates);
+        }
+}
+
+static void test_other_output_has_none(void **state) {
+        static const char *const texts[] = {
+                "",
+                "\n",
+                "/opt/x\n",
+                "make: *** [all] Error 1\n",
+                "Permission denied\n",
+                "'\"`‘“",
+                "it's a test: all fine\n",
+                "\033[",
+                "\033",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                complaints_find(texts[i], strlen(texts[i]), &found);
+                assert_int_equal(found.count, 0);
+        }
+}
+
+static void test_each_path_comes_once(void **state) {
+        static const char text[] = "rm: cannot remove '/a/b': Device or resource busy\n"
+                                   "rm: cannot remove '/a/b': Device or resource busy\n"
+                                   "cat: /a/b: No such file or directory\n";
+
+        (void)state;
+        complaints_find(text, strlen(text), &found);
+        assert_int_equal(found.count, 2);
+        assert_int_equal(found.items[0].errnum, EBUSY);
+        assert_int_equal(found.items[1].errnum, ENOENT);
+}
+
+static void test_the_end_of_a_long_text_counts(void **state) {
+        static char text[3 * COMPLAINTS_TEXT_MAX];
+        static const char last[] = "\ncat: /last: No such file or directory\n";
+
+        (void)state;
+        for (size_t i = 0; i + 8 <= sizeof(text); i += 8)
+                memcpy(text + i, "/a: EIO ", 8);
+        memcpy(text, "cat: /first: No such file or directory\n", 39);
+        memcpy(text + sizeof(text) - strlen(last), last, strlen(last));
+        complaints_find(text, sizeof(text), &found);
+        assert_null(find("/first"));
+        assert_non_null(find("/last"));
+}
+
+static void test_bounds(void **state) {
+        static char text[COMPLAINTS_TEXT_MAX];
+        size_t length = 0;
+
+        (void)state;
+        for (int i = 0; i < 2 * COMPLAINTS_MAX; i++)
+                length += (size_t)snprintf(text + length, sizeof(text) - length,
+                                           "cat: /%d: No such file or directory\n", i);
+        complaints_find(text, length, &found);
+        assert_int_equal(found.count, COMPLAINTS_MAX);
+
+        /* A word that is too long to be a path. */
+        memset(text, 'a', sizeof(text));
+        memcpy(text, "cat: /", 6);
+        memcpy(text + COMPLAINTS_PATH_MAX + 100, ": Permission denied", 19);
+        complaints_find(text, COMPLAINTS_PATH_MAX + 119, &found);
+        assert_int_equal(found.count, 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_messages_of_many_languages),
+                cmocka_unit_test(test_other_output_has_none),
+                cmocka_unit_test(test_each_path_comes_once),
+                cmocka_unit_test(test_the_end_of_a_long_text_counts),
+                cmocka_unit_test(test_bounds),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
