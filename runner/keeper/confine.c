@@ -13,6 +13,7 @@
 #include "keeper/keeper.h"
 #include "policy/syscalls.h"
 #include "reach/mount-table.h"
+#include "sandbox/host-gates.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
         /* Landlock goes by inode, whichever mount leads to it. The workspace is listed for the
@@ -54,6 +55,7 @@ int keeper_confine(const Keeper *keeper, Error *reterr) {
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot confine the keeper");
+        host_gates_note();
         r = mount_table_keep();
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "cannot open /proc/self/mountinfo");

@@ -19,7 +19,7 @@ static const char *const wide[] = {
 
 /* Trees whose files are the system's or other users'. */
 static const char *const closed[] = {
-        "/boot", "/dev", "/proc", "/root", "/run", "/sys", "/var/run", "/var/spool", "/var/log",
+        "/boot", "/dev", "/proc", "/run", "/sys", "/var/run", "/var/spool", "/var/log",
 };
 
 /* Names that start with a dot often hold credentials, except these: caches and installed tools. */
@@ -77,6 +77,8 @@ static bool may_suggest(const char *path, bool for_writing) {
         for (size_t i = 0; i < ELEMENTSOF(closed); i++)
                 if (path_below(path, closed[i]))
                         return false;
+        if (path_below(path, "/root") && !(home_path() && path_below(home_path(), "/root")))
+                return false;
         return !has_part_of(slashed, secret_parts, ELEMENTSOF(secret_parts)) &&
                !(for_writing && has_part_of(slashed, program_parts, ELEMENTSOF(program_parts)));
 }

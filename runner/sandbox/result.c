@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "policy/syscalls.h"
+#include "sandbox/host-gates.h"
 
 /* Returns a name such as "SIGTERM", or "SIG34" in buf. */
 static const char *result_signal_name(int signal, char buf[16]) {
@@ -124,6 +125,16 @@ static bool is_denied(const Policy *policy, const Denial *denial) {
                 strlist_has(&policy->syscalls_deny, group));
 }
 
+/* Whether the call makes or enters a namespace. */
+static bool makes_namespace(const char *name) {
+        static const char *const makers[] = { "clone", "unshare", "setns" };
+
+        for (size_t i = 0; name && i < ELEMENTSOF(makers); i++)
+                if (streq(name, makers[i]))
+                        return true;
+        return false;
+}
+
 const char *result_why_not(const Policy *policy, const LayerState *layers, const Denial *denial) {
         const StrList *allow = policy ? &policy->syscalls_allow : NULL;
         const char *argument = syscall_refused_argument(denial->nr);
@@ -132,10 +143,14 @@ const char *result_why_not(const Policy *policy, const LayerState *layers, const
                 return "the policy denies it (syscalls.deny)";
         if (argument)
                 return argument;
+        /* A program that makes a sandbox of its own mounts next, which Landlock refuses. */
+        if (makes_namespace(syscall_name(denial->nr)) && layers->landlock_abi > 0)
+                return "namespaces are not available in a sandbox; switch the program's own "
+                       "sandbox off inside (--no-sandbox or similar)";
         /* Landlock refuses to change mounts, even in a user namespace of the command's own. */
         if (!syscall_grantable(denial->nr, layers->landlock_abi > 0 ? NULL : allow))
                 return "it needs a capability, and no command in a sandbox has one";
-        return NULL;
+        return host_gate_why(denial->nr);
 }
 
 /* Writes the part of a policy that allows the call; null if name is NULL. */

@@ -5,6 +5,7 @@ succeeds."""
 from __future__ import annotations
 
 import json
+import platform
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -234,6 +235,18 @@ def test_a_reply_and_the_audit_have_refused_paths(keeper: Bound, session: Sessio
 
 
 def test_system_calls_have_a_typed_grant_too(holt: Holt) -> None:
-    result = holt.sh("unshare --map-root-user true")
-    denial = result.denials["unshare"]
-    assert denial["path"] is None and denial["policy"] == {"syscalls": {"allow": ["unshare"]}}
+    number = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+    result = holt.sh(f"python3 -c 'import ctypes; ctypes.CDLL(None).syscall({number}, 0, 0, 0)'; exit 1")
+    denial = result.denials["keyctl"]
+    assert denial["path"] is None and denial["policy"] == {"syscalls": {"allow": ["keyctl"]}}
+
+
+def test_a_sandbox_inside_is_told_that_there_are_no_namespaces(holt: Holt) -> None:
+    """To allow the call would lead nowhere, because such a program mounts next, and Landlock refuses that."""
+    for command in ("unshare --map-root-user true", "bwrap --ro-bind / / true"):
+        result = holt.sh(command)
+        denial = result.denials.get("unshare") or result.denials.get("clone")
+        if "bwrap" in command and not denial:  # not installed
+            continue
+        assert denial and denial["grant"] is denial["policy"] is None
+        assert "--no-sandbox" in denial["why_not"] and "--allow-syscall" not in result.err

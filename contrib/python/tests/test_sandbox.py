@@ -8,9 +8,11 @@ import datetime
 import gc
 import os
 import pickle
+import platform
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -91,8 +93,27 @@ def test_output_past_the_limit_is_counted(box: Sandbox) -> None:
 
 
 def test_a_denial_says_what_would_grant_it(box: Sandbox) -> None:
-    denials = {d.what: d for d in box.bash("unshare --map-root-user true").denials}
-    assert denials["unshare"].grant == "--allow-syscall unshare"
+    keyctl = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+    code = f"import ctypes; ctypes.CDLL(None).syscall({keyctl}, 0, 0, 0)"
+    denials = {d.what: d for d in box.exec(["python3", "-c", code]).denials}
+    assert denials["keyctl"].grant == "--allow-syscall keyctl"
+    assert denials["keyctl"].policy == {"syscalls": {"allow": ["keyctl"]}} and denials["keyctl"].path is None
+
+
+def test_a_refused_path_says_what_would_grant_it(box: Sandbox) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # pytest's own directories are closed to a session's uid
+        os.chmod(place, 0o755)
+        Path(place, "d").write_text("data")
+        for result in (box.bash(f"cat {place}/d"), box.python(f"open('{place}/d')")):
+            (denial,) = result.denials
+            assert denial.layer == "filesystem" and denial.path == denial.what == f"{place}/d"
+            assert denial.policy == {"filesystem": {"read_only": [place]}} and denial.reason
+            with Sandbox(policy=denial.policy) as other:
+                assert other.bash(f"cat {place}/d").stdout == "data"
+
+
+def test_the_audit_has_denials(box: Sandbox) -> None:
+    box.bash("unshare --map-root-user true")
     assert any(row.kind == "denial" for row in box.audit())
 
 
