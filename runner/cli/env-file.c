@@ -108,7 +108,7 @@ static int env_file_take_line(const EnvFile *file, size_t number, const char *li
 }
 
 static int env_file_take(const EnvFile *file, char *text, size_t length) {
-        static const char mark[] = "\xef\xbb\xbf"; /* of editors that mark UTF-8 */
+        static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark, which some editors write */
         char *line = str_starts(text, mark) ? text + strlen(mark) : text;
         char *const end = text + length;
 

@@ -99,9 +99,9 @@ int files_write(Files *files, const char *path, const void *data, size_t length,
 int files_append(Files *files, const char *path, const void *data, size_t length,
                  uint64_t *ret_size, Error *reterr);
 
-/* Does the same as files_write() with the data from the current offset of source_fd to its end, in
- * steps, so that the caller can serve others in between. source_fd is taken over even on failure.
- * The caller owns *ret. */
+/* Does the same as files_write() with the data from the current offset of source_fd to its end. It
+ * works in steps, so that the caller can serve others in between. source_fd is taken over even on
+ * failure. The caller owns *ret. */
 typedef struct FilesUpload FilesUpload;
 int files_upload_new(Files *files, const char *path, int source_fd, unsigned mode,
                      bool make_parents, FilesUpload **ret, Error *reterr);

@@ -3,9 +3,9 @@
  *
  * Theory of operation. No kernel interface reports failed opens to an unprivileged supervisor
  * cheaply. But programs print what failed: "touch: cannot touch '/opt/x': Read-only file system".
- * So this module looks for such phrases in the last output of a failed command, and takes the words
- * of that line that look like paths. It knows the shapes of C programs, shells, Python, node, Go,
- * Java, Ruby and Rust.
+ * So this module looks for such phrases in the last output of a failed command. From that line, it
+ * takes the words that look like paths. It knows the shapes of C programs, shells, Python, node,
+ * Go, Java, Ruby and Rust.
  *
  * The text is an attacker's, and a word proves nothing. The caller must judge every path by facts
  * (sandbox/refused.h). */

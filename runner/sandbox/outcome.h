@@ -18,7 +18,7 @@ typedef enum Cause {
         CAUSE_MAX,
 } Cause;
 
-/* Who asked the command to end by SIGINT. */
+/* The sender of a SIGINT to the command. */
 typedef enum Interrupt {
         INTERRUPT_NONE,
         INTERRUPT_SIGNAL, /* A process sent SIGINT to holt. */

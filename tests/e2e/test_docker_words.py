@@ -108,7 +108,7 @@ def test_no_symlink_leads_to_an_env_file(holt: Holt, put: Put) -> None:
 
 
 def test_an_env_file_may_be_a_descriptor(holt: Holt) -> None:
-    """As with bash's <(...)."""
+    """Bash passes such a descriptor for <(...)."""
     reader, writer = os.pipe()
     os.write(writer, b"A=piped\n")
     os.close(writer)
