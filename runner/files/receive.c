@@ -259,14 +259,12 @@ bool receives_busy(const Receives *all) {
 
 Receives *receives_free(Receives *all) {
         const uint64_t until = time_now_usec() + PATIENCE;
-        Receive *next;
 
         if (!all)
                 return NULL;
         /* A thread may block in read(2) on a source that wrongly reports data. It ends with the
          * process, and the next keeper removes its file. */
-        for (Receive *receive = all->first; receive; receive = next) {
-                next = receive->next;
+        list_each_safe(receive, all->first) {
                 if (receive->running)
                         (void)thread_wait(&receive->thread, until);
         }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "files/copy.h"
 #include "files/unfinished.h"
 
@@ -26,10 +27,8 @@ static const char *staged_name(const char *path) {
         return slash ? slash + 1 : path;
 }
 
-static void staged_drop(StagedOne **at) {
-        StagedOne *staged = *at;
-
-        *at = staged->next;
+static void staged_drop(Staged *all, StagedOne *staged) {
+        (void)list_remove(&all->first, staged);
         unfinished_leave(&staged->unfinished);
         free(staged->path);
         free(staged);
@@ -39,14 +38,13 @@ static void staged_drop(StagedOne **at) {
 static size_t staged_drop_settled(Staged *all) {
         size_t left = 0;
 
-        for (StagedOne **at = &all->first; *at;) {
+        list_each_safe(staged, all->first) {
                 bool there = true;
 
-                if (files_exists(all->files, (*at)->path, &there, NULL) == 0 && !there) {
-                        unfinished_end(&(*at)->unfinished);
-                        staged_drop(at);
+                if (files_exists(all->files, staged->path, &there, NULL) == 0 && !there) {
+                        unfinished_end(&staged->unfinished);
+                        staged_drop(all, staged);
                 } else {
-                        at = &(*at)->next;
                         left++;
                 }
         }
@@ -107,8 +105,8 @@ int staged_make(Staged *all, const RpcConnection *connection, const char *path, 
                 r = staged_make_directory(all, path, mode, &unfinished, reterr);
         if (r < 0)
                 return r;
-        *staged = (StagedOne){ all->first, connection, TAKE_PTR(copy), unfinished };
-        all->first = TAKE_PTR(staged);
+        *staged = (StagedOne){ NULL, connection, TAKE_PTR(copy), unfinished };
+        list_push(&all->first, TAKE_PTR(staged));
         return 0;
 }
 
@@ -164,18 +162,16 @@ int staged_new(Files *files, Works *works, Staged **ret, Error *reterr) {
 
 Staged *staged_free(Staged *all) {
         while (all && all->first)
-                staged_drop(&all->first);
+                staged_drop(all, all->first);
         free(all);
         return NULL;
 }
 
 void staged_forget(Staged *all, const RpcConnection *connection) {
-        for (StagedOne **at = &all->first; *at;) {
-                if ((*at)->connection != connection) {
-                        at = &(*at)->next;
+        list_each_safe(staged, all->first) {
+                if (staged->connection != connection)
                         continue;
-                }
-                staged_discard(all, *at);
-                staged_drop(at);
+                staged_discard(all, staged);
+                staged_drop(all, staged);
         }
 }

@@ -71,16 +71,6 @@ int work_new(Files *files, const char *path, const char *to, const char *pattern
         return 0;
 }
 
-/* Returns whether the job was in the list. */
-static bool job_unlink(Job **list, const Job *job) {
-        for (; *list; list = &(*list)->next)
-                if (*list == job) {
-                        *list = job->next;
-                        return true;
-                }
-        return false;
-}
-
 static void job_free(Job *job) {
         (void)work_free(job->work);
         free(job);
@@ -163,7 +153,7 @@ static void work_finish(void *data) {
         Job *job = data;
         Works *works = job->works;
 
-        (void)job_unlink(&works->running, job);
+        (void)list_remove(&works->running, job);
         works->count--;
         work_answer(job);
         job_free(job);
@@ -179,7 +169,7 @@ static void work_on_call_end(RpcCall *call, void *data) {
         if (!job->kind->looks)
                 return;
         atomic_store(&job->stop, true);
-        if (job_unlink(&job->works->waiting, job))
+        if (list_remove(&job->works->waiting, job))
                 job_free(job);
 }
 

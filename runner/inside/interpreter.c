@@ -516,17 +516,13 @@ static void interpreter_go_on(Interpreter *i) {
 }
 
 void interpreter_swept(Interpreters *all, Process *process) {
-        Interpreter *next;
-
         if (!all)
                 return;
         if (all->lasting && all->lasting->process == process)
                 interpreter_go_on(all->lasting);
-        for (Interpreter *i = all->once; i; i = next) {
-                next = i->next;
+        list_each_safe(i, all->once)
                 if (i->process == process)
                         interpreter_go_on(i);
-        }
 }
 
 /* --- for interpreter-ask.c --- */
@@ -570,12 +566,8 @@ int interpreters_new(const InterpreterSession *session, Interpreters **ret, Erro
 Interpreters *interpreters_free(Interpreters *all) {
         if (!all)
                 return NULL;
-        while (all->once) {
-                Interpreter *next = all->once->next;
-
-                (void)interpreter_free(all->once);
-                all->once = next;
-        }
+        list_each_safe(i, all->once)
+                (void)interpreter_free(i);
         (void)interpreter_free(all->lasting);
         free(all);
         return NULL;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/time.h"
 #include "store/unwritten.h"
 
@@ -19,10 +20,12 @@ struct Acts {
         Act *first;
 };
 
-static Act **act_find(Act **list, const RpcConnection *connection) {
-        while (*list && (*list)->connection != connection)
-                list = &(*list)->next;
-        return list;
+static Act *act_find(const Acts *all, const RpcConnection *connection) {
+        Act *act = all->first;
+
+        while (act && act->connection != connection)
+                act = act->next;
+        return act;
 }
 
 int acts_new(Store *store, Unwritten *unwritten, Acts **ret, Error *reterr) {
@@ -36,12 +39,8 @@ int acts_new(Store *store, Unwritten *unwritten, Acts **ret, Error *reterr) {
 }
 
 Acts *acts_free(Acts *all) {
-        while (all && all->first) {
-                Act *act = all->first;
-
-                all->first = act->next;
+        list_each_safe(act, all ? all->first : NULL)
                 free(act);
-        }
         free(all);
         return NULL;
 }
@@ -61,21 +60,19 @@ int act_begin(Acts *all, RpcConnection *connection, const char *name, const char
         if (r < 0)
                 return r;
         act->connection = connection;
-        act->next = all->first;
-        all->first = TAKE_PTR(act);
+        list_push(&all->first, TAKE_PTR(act));
         return 0;
 }
 
 int act_end(Acts *all, const RpcConnection *connection, const char *result,
             const char **ret_unrecorded, Error *reterr) {
-        Act **at = act_find(&all->first, connection);
-        _cleanup_free_ Act *act = *at;
+        _cleanup_free_ Act *act = act_find(all, connection);
 
         if (!act) {
                 (void)error_set(reterr, ERROR_MISSING, 0, "this connection has no open act");
                 return error_cure(reterr, -ENOENT, "Begin one first: history.begin.");
         }
-        *at = act->next;
+        (void)list_remove(&all->first, act);
         *ret_unrecorded = unwritten_record(all->unwritten,
                                            &(const StoreHistory){ .id = act->row,
                                                                   .result = result,
@@ -84,9 +81,7 @@ int act_end(Acts *all, const RpcConnection *connection, const char *result,
 }
 
 bool act_goes_on(const Acts *all, const RpcConnection *connection) {
-        Act *first = all->first;
-
-        return *act_find(&first, connection) != NULL;
+        return act_find(all, connection) != NULL;
 }
 
 void acts_forget(Acts *all, const RpcConnection *connection) {

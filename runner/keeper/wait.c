@@ -81,12 +81,8 @@ static int add_waiter(Keeper *keeper, RpcCall *call, Process *process, WaitFor w
 
         if (!waiter)
                 return error_oom(reterr);
-        *waiter = (Waiter){ .next = keeper->waiters,
-                            .keeper = keeper,
-                            .call = call,
-                            .process = process,
-                            .what = what };
-        keeper->waiters = waiter;
+        *waiter = (Waiter){ .keeper = keeper, .call = call, .process = process, .what = what };
+        list_push(&keeper->waiters, waiter);
         rpc_call_on_end(call, waiter_on_call_end, waiter);
         return 0;
 }
@@ -115,10 +111,8 @@ size_t keeper_waits_for_rest(const Keeper *keeper) {
 /* --- replying in time --- */
 
 void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd) {
-        Waiter *next;
 
-        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
-                next = waiter->next;
+        list_each_safe(waiter, keeper->waiters) {
                 if (waiter->process != process || waiter->what != WAIT_START)
                         continue;
                 answer_start(waiter, master_fd);
@@ -131,10 +125,8 @@ void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd
 static bool answer_some(Keeper *keeper) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
         bool left = false;
-        Waiter *next;
 
-        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
-                next = waiter->next;
+        list_each_safe(waiter, keeper->waiters) {
                 if (!is_settled(waiter))
                         continue;
                 if (!rpc_call_has_room(waiter->call)) {
@@ -170,7 +162,6 @@ void keeper_answer_more(void *data) {
 
 void keeper_fail_dropped(Keeper *keeper, const Process *process) {
         const Outcome *out = &process->outcome;
-        Waiter *next;
         Error error;
 
         (void)error_set(&error, ERROR_LIMIT, EBUSY,
@@ -179,8 +170,7 @@ void keeper_fail_dropped(Keeper *keeper, const Process *process) {
                         process->id, cause_name(out->cause), out->exit_code, RPC_QUEUE_SOFT >> 20);
         (void)error_cure(&error, 0,
                          "Read replies as they arrive. The history says how the command ended.");
-        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
-                next = waiter->next;
+        list_each_safe(waiter, keeper->waiters) {
                 if (waiter->process != process)
                         continue;
                 rpc_fail(waiter->call, &error);
@@ -189,10 +179,8 @@ void keeper_fail_dropped(Keeper *keeper, const Process *process) {
 }
 
 void keeper_fail_waiters(Keeper *keeper, const Error *error) {
-        Waiter *next;
 
-        for (Waiter *waiter = keeper->waiters; waiter; waiter = next) {
-                next = waiter->next;
+        list_each_safe(waiter, keeper->waiters) {
                 if (waiter->what == WAIT_REST || waiter_has_ended(waiter))
                         continue;
                 rpc_fail(waiter->call, error);

@@ -57,12 +57,9 @@ void capture_restart(Capture *output, size_t limit, bool keep_tail) {
 void capture_clear(Capture *output) {
         json_write_clear(&output->end);
         drop_all(output);
-        while (output->watchers) {
-                CaptureWatcher *watcher = output->watchers;
-
-                output->watchers = watcher->next;
+        list_each_safe(watcher, output->watchers)
                 free(watcher);
-        }
+        output->watchers = NULL;
 }
 
 /* --- watchers --- */
@@ -159,10 +156,8 @@ int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool
         watcher = malloc(sizeof(*watcher));
         if (!watcher)
                 return -ENOMEM;
-        *watcher = (CaptureWatcher){
-                .next = output->watchers, .connection = connection, .seq = seq, .base64 = base64
-        };
-        output->watchers = watcher;
+        *watcher = (CaptureWatcher){ .connection = connection, .seq = seq, .base64 = base64 };
+        list_push(&output->watchers, watcher);
         (void)pump_one(output, watcher);
         return 0;
 }

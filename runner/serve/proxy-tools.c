@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/list.h"
 #include "base/util.h"
 #include "session/directory.h"
 
@@ -29,17 +30,13 @@ static ProxyTool *proxy_tool_free(ProxyTool *tool) {
 /* Drops the tools that match. A NULL matches everything. */
 static void proxy_tools_drop(ProxyTool **all, const RpcConnection *client, const char *session,
                              const char *name) {
-        for (ProxyTool **at = all; *at;) {
-                ProxyTool *tool = *at;
-
+        list_each_safe(tool, *all) {
                 if ((client && tool->client != client) ||
                     (session && !streq(tool->session, session)) ||
-                    (name && !streq(tool->name, name))) {
-                        at = &tool->next;
-                } else {
-                        *at = tool->next;
-                        proxy_tool_free(tool);
-                }
+                    (name && !streq(tool->name, name)))
+                        continue;
+                (void)list_remove(all, tool);
+                proxy_tool_free(tool);
         }
 }
 

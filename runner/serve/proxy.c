@@ -68,11 +68,9 @@ static void set_gone(const Upstream *upstream, Error *error) {
 }
 
 void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
-        Upstream *next;
         Error error;
 
-        for (Upstream *upstream = proxy->upstreams; upstream; upstream = next) {
-                next = upstream->next;
+        list_each_safe(upstream, proxy->upstreams) {
                 set_gone(upstream, &error);
                 if (upstream->client == client)
                         upstream_free(upstream, &error);
@@ -323,10 +321,8 @@ static void on_keeper(void *data, uint32_t events) {
 }
 
 void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
-        Upstream *next;
 
-        for (Upstream *upstream = proxy->upstreams; upstream; upstream = next) {
-                next = upstream->next;
+        list_each_safe(upstream, proxy->upstreams) {
                 if (upstream->client != client || (!upstream->held_method && !upstream->paused))
                         continue;
                 upstream->paused = false;
