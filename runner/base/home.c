@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/paths.h"
-#include "base/util.h"
 
 /* The last answer is cached, because most mounts belong to one user. */
 const char *home_of_uid(uid_t uid) {

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/json-schema-rules.h"
-#include "base/strings.h"
 
 enum { REFERENCES_MAX = 8 }; /* longest chain of $ref */
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/operands.h"
 #include "keeper/connect.h"

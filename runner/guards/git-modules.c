@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/paths.h"
-#include "base/sys.h"
 #include "guards/git-config.h"
 #include "guards/repository.h"
 

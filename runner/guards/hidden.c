@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/paths.h"
-#include "base/sys.h"
 #include "guards/hidden.h"
 #include "reach/reach.h"
 

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/paths.h"
-#include "base/strings.h"
 #include "base/sys.h"
 
 #ifndef F_NOTIFY

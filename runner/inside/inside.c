@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/strings.h"
 #include "base/sys.h"
 #include "inside/bridge.h"
 

@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 
 #include "base/own-limits.h"
-#include "base/paths.h"
 #include "base/time.h"
 #include "files/receive.h"
 #include "files/staged.h"

@@ -18,7 +18,6 @@
 
 #include <signal.h>
 
-#include "base/wait.h"
 #include "files/files.h"
 #include "keeper/connect.h"
 #include "files/work.h"

@@ -4,7 +4,6 @@
 
 #include "base/paths.h"
 #include "inside/interpreter.h"
-#include "inside/tools.h"
 #include "methods/area.h"
 
 /* The file is in the session's root, so it survives a stop. */

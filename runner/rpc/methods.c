@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/json-write.h"
-#include "base/strings.h"
 #include "rpc/schema.h"
 
 const RpcShape rpc_nothing = { .name = "Nothing", .help = "an empty object" };

@@ -5,7 +5,6 @@
 
 #include "base/json-write.h"
 #include "base/json.h"
-#include "base/strings.h"
 #include "rpc/methods.h"
 #include "rpc/schema.h"
 #include "version.h"
