@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lib.openrpc import OPTIONS, VERBS
 from lib.paths import PROJECT
 from lib.sandbox import Holt
 
@@ -176,6 +177,18 @@ def test_each_kind_of_error_is_in_the_manual_and_a_class_of_the_sdk(monkeypatch:
     assert kinds <= set(re.findall(r"^:  ([a-z-]+)$", page("holt-serve.1"), re.M))
     for kind in kinds:
         assert type(errors.error_of({"message": "", "data": {"kind": kind}})).kind == kind
+
+
+def test_the_checker_of_hints_knows_the_words_of_the_command_line() -> None:
+    hints = (PROJECT / "runner" / "rpc" / "hints.c").read_text()
+    verbs, others = (hints.partition(f"}} {name}[] = {{")[2].partition("\n};")[0] for name in ("verbs", "others"))
+    options = re.findall(r'\.option = "--([\w-]+)"', (PROJECT / "policy" / "fields.c").read_text())
+    options += re.findall(r'\{ "--([\w-]+)", ', others)
+
+    assert len(options) > 20
+    for pattern, words in ((VERBS, re.findall(r'\{ "(\w+)", ', verbs)), (OPTIONS, options)):
+        known = re.search(r"\(([a-z|-]+)\)", pattern)
+        assert known and sorted(known[1].split("|")) == sorted(words)
 
 
 # --- files of the tests ---
