@@ -8,6 +8,8 @@
 typedef struct MethodArea {
         const RpcMethod *methods;
         size_t count;
+        /* Fills in the parts of the table that come from other tables. NULL if there are none. */
+        void (*prepare)(void);
 } MethodArea;
 
 /* One area for each file of methods. List a new one in methods.c too. */

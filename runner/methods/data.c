@@ -219,18 +219,13 @@ static const RpcShape mount_shape = { .name = "Mount",
                                       .help = "a path of the host that the session has",
                                       RPC_FIELDS(mount_fields) };
 
-static const RpcField limit_fields[] = {
-        { "timeout_us", RPC_UINT, RPC_OR_NULL, "wall time of a command, in microseconds" },
-        { "memory_per_process_bytes", RPC_UINT, RPC_OR_NULL, NULL },
-        { "pids", RPC_UINT, RPC_OR_NULL, "number of processes and threads" },
-        { "open_files", RPC_UINT, RPC_OR_NULL, "number of open files of a process" },
-        { "file_size_bytes", RPC_UINT, RPC_OR_NULL, NULL },
-        { "output_bytes", RPC_UINT, RPC_OR_NULL, "output of a command" },
-        { "tmp_size_bytes", RPC_UINT, RPC_OR_NULL, NULL },
-};
-static const RpcShape limits_shape = { .name = "Limits",
-                                       .help = "the limits of the policy; null for none",
-                                       RPC_FIELDS(limit_fields) };
+/* data_prepare() fills them in. */
+enum { LIMITS_MAX = 16 };
+static RpcField limit_fields[LIMITS_MAX];
+static RpcShape limits_shape = { .name = "Limits",
+                                 .help = "the limits of the policy, by the fields that set them; "
+                                         "null for none",
+                                 .fields = limit_fields };
 
 static const char *const live[] = { "live", NULL };
 
@@ -320,25 +315,29 @@ static const RpcField audit_fields[] = {
 };
 static const RpcShape audit_shape = { .name = "Audit", RPC_FIELDS(audit_fields) };
 
-static const RpcMethod methods[] = {
+/* Follows the limits. */
+#define SHOW_EXAMPLE                                                                               \
+        "\"name\": \"work\", \"state\": \"live\", \"keeper_pid\": 4711,"                           \
+        " \"started_ms\": 1700000000000, \"processes\": 0,"                                        \
+        " \"created_ms\": 1700000000000, \"idle_us\": 600000000,"                                  \
+        " \"preset\": \"standard\", \"tier\": null, \"cpus\": null,"                               \
+        " \"owned\": false, \"directory\":"                                                        \
+        " \"/home/me/.local/share/holt/sessions/work\", \"cwd\":"                                  \
+        " \"/workspace\", \"workspace\": \"/home/me/project\","                                    \
+        " \"mounts\": [{\"target\": \"/workspace\", \"source\":"                                   \
+        " \"/home/me/project\", \"read_only\": false}], \"allow_degraded\": [], \"layers\": "      \
+        "{\"user\":"                                                                               \
+        " \"on\", \"landlock\": \"on: ABI 4\"}}"
+
+enum { SHOW }; /* index in methods[] */
+
+static RpcMethod methods[] = {
+        [SHOW] =
         {
                 .name = "session.show",
                 .help = "says what the session is and has",
                 .result = &session_shape,
-                .example = { "{}", "{\"name\": \"work\", \"state\": \"live\", \"keeper_pid\": 4711,"
-                                   " \"started_ms\": 1700000000000, \"processes\": 0,"
-                                   " \"created_ms\": 1700000000000, \"idle_us\": 600000000,"
-                                   " \"preset\": \"standard\", \"tier\": null, \"cpus\": null,"
-                                   " \"owned\": false, \"directory\":"
-                                   " \"/home/me/.local/share/holt/sessions/work\", \"cwd\":"
-                                   " \"/workspace\", \"workspace\": \"/home/me/project\","
-                                   " \"mounts\": [{\"target\": \"/workspace\", \"source\":"
-                                   " \"/home/me/project\", \"read_only\": false}], \"limits\":"
-                                   " {\"timeout_us\": null, \"memory_per_process_bytes\": null,"
-                                   " \"pids\": 256, \"open_files\": 1024, \"file_size_bytes\":"
-                                   " null, \"output_bytes\": null, \"tmp_size_bytes\":"
-                                   " 1073741824}, \"allow_degraded\": [], \"layers\": {\"user\":"
-                                   " \"on\", \"landlock\": \"on: ABI 4\"}}" },
+                .example = { "{}", "{}" },
                 .function = method_session_show,
         },
         {
@@ -434,4 +433,35 @@ static const RpcMethod methods[] = {
                 .function = method_audit_list,
         },
 };
-const MethodArea method_data_area = { methods, ELEMENTSOF(methods) };
+
+static char *data_show_example(void) {
+        const LaunchPlan plan = { .pids = 256, .open_files = 1024, .tmp_size = 1 << 30 };
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        result_write_limits(&w, &plan);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return NULL;
+        *strrchr(w.data, '}') = '\0'; /* The other members follow. */
+        return str_format("%s, " SHOW_EXAMPLE, w.data);
+}
+
+/* The limits have their names in the table of policy fields. */
+static void data_prepare(void) {
+        char *example = data_show_example();
+
+        for (size_t i = 0; i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+
+                if (!field->result)
+                        continue;
+                assert(limits_shape.fields_count < LIMITS_MAX);
+                limit_fields[limits_shape.fields_count++] = (RpcField){ field->result, RPC_UINT,
+                                                                        RPC_OR_NULL, field->path };
+        }
+        if (example)
+                methods[SHOW].example.result = example;
+}
+
+const MethodArea method_data_area = { methods, ELEMENTSOF(methods), data_prepare };

@@ -29,6 +29,8 @@ const RpcMethod *session_methods(size_t *ret_count) {
         const size_t areas_count = count > 0 ? 0 : ELEMENTSOF(areas);
 
         for (size_t i = 0; i < areas_count; i++) {
+                if (areas[i]->prepare)
+                        areas[i]->prepare();
                 area_check(areas[i]);
                 assert(count + areas[i]->count <= METHODS_MAX);
                 memcpy(all + count, areas[i]->methods, areas[i]->count * sizeof(*all));

@@ -38,8 +38,8 @@ GENERAL = ("parse-error", "invalid-request", "unknown-method", "invalid-params")
 VERBS = r"holt (audit|cp|create|exec|history|kill|logs|ls|ps|python|rebind|rm|show|stop|tier)\b"
 OPTIONS = (
     r"(^|[\s(])--(ro|rw|tmpfs|hide|protect|tmp-size|allow-wide|allow-degraded|network|python|wheels|env|timeout|"
-    r"kill-after|memory|pids|open-files|file-size|output|syscalls|allow-syscall|deny-syscall|landlock|workspace|workspace-mode|files|"
-    r"rootfs|cwd|tier)\b"
+    r"kill-after|memory|pids|open-files|file-size|output|syscalls|allow-syscall|deny-syscall|landlock|workspace|"
+    r"workspace-mode|files|rootfs|cwd|tier)\b"
 )
 
 
