@@ -265,14 +265,6 @@ int ask_print_json(const JsonValue *value, Error *reterr) {
         return 0;
 }
 
-const char *ask_text(const JsonValue *object, const char *key) {
-        return json_member_text(object, key);
-}
-
-uint64_t ask_number(const JsonValue *object, const char *key) {
-        return json_member_uint(object, key);
-}
-
 const char *ask_time(uint64_t ms, char buf[24]) {
         const time_t seconds = (time_t)(ms / 1000);
         struct tm tm;
@@ -285,16 +277,16 @@ const char *ask_time(uint64_t ms, char buf[24]) {
 
 int ask_writable(const JsonValue *show, StrList *ret) {
         const JsonValue *mounts = json_member(show, "mounts");
-        int r = strlist_add(ret, ask_text(show, "directory"));
+        int r = strlist_add(ret, json_member_text(show, "directory"));
 
         for (const JsonValue *m = json_first(mounts); m && r == 0; m = json_next(m)) {
                 bool read_only = false;
 
                 (void)json_bool(json_member(m, "read_only"), &read_only);
                 if (!read_only)
-                        r = strlist_add(ret, ask_text(m, "source"));
-                if (r == 0 && !read_only && ask_text(m, "moved_to")[0])
-                        r = strlist_add(ret, ask_text(m, "moved_to"));
+                        r = strlist_add(ret, json_member_text(m, "source"));
+                if (r == 0 && !read_only && json_member_text(m, "moved_to")[0])
+                        r = strlist_add(ret, json_member_text(m, "moved_to"));
         }
         return r;
 }

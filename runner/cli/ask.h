@@ -96,10 +96,6 @@ bool ask_env_has(const StrList *env, const char *name);
 /* Prints to stdout, one member a line. Returns 0 or -ENOMEM. */
 int ask_print_json(const JsonValue *value, Error *reterr);
 
-/* ask_text() returns "" and ask_number() returns 0 if the member is missing or has another type. */
-const char *ask_text(const JsonValue *object, const char *key);
-uint64_t ask_number(const JsonValue *object, const char *key);
-
 /* Formats ms, milliseconds since the epoch, as local time: "2026-11-21 19:02:47", or "-" for 0.
  * Returns buf. */
 const char *ask_time(uint64_t ms, char buf[24]);

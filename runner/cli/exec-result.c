@@ -23,7 +23,7 @@ int exec_result_code(const ExecResult *result) {
 /* --- for people --- */
 
 static void exec_result_tell_timeout(const ExecResult *result) {
-        const uint64_t timeout = ask_number(result->result, "timeout_us");
+        const uint64_t timeout = json_member_uint(result->result, "timeout_us");
 
         if (!result->command)
                 report_timeout(timeout, "--timeout of the call, or the session's policy", stderr);
@@ -40,23 +40,25 @@ void exec_result_tell_denials(const JsonValue *result) {
         unsigned refused = 0;
 
         for (const JsonValue *d = json_first(denials); d; d = json_next(d)) {
-                const char *why_not = ask_text(d, "why_not");
+                const char *why_not = json_member_text(d, "why_not");
 
-                if (ask_text(d, "path")[0]) {
+                if (json_member_text(d, "path")[0]) {
                         if (refused++ < REPORT_REFUSALS_MAX)
-                                report_refusal(ask_text(d, "path"), ask_text(d, "answer"),
-                                               ask_text(d, "reason"), ask_text(d, "grant"), why_not,
-                                               "holt create ", stderr);
+                                report_refusal(
+                                        json_member_text(d, "path"), json_member_text(d, "answer"),
+                                        json_member_text(d, "reason"), json_member_text(d, "grant"),
+                                        why_not, "holt create ", stderr);
                         continue;
                 }
-                report_denial(ask_text(d, "what"), ask_number(d, "count"), ask_text(d, "answer"),
-                              why_not[0] ? why_not : NULL, "holt create ", stderr);
+                report_denial(json_member_text(d, "what"), json_member_uint(d, "count"),
+                              json_member_text(d, "answer"), why_not[0] ? why_not : NULL,
+                              "holt create ", stderr);
         }
 }
 
 void exec_result_tell_replaced(const JsonValue *result) {
-        if (ask_text(result, "replaced")[0])
-                report_replaced("the session", ask_text(result, "replaced"),
+        if (json_member_text(result, "replaced")[0])
+                report_replaced("the session", json_member_text(result, "replaced"),
                                 exec_result_set_aside(result), stderr);
 }
 
@@ -68,23 +70,24 @@ bool exec_result_set_aside(const JsonValue *result) {
 
 void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) {
         const JsonValue *names = json_member(result, "set_aside");
-        const char *workspace = show ? ask_text(show, "workspace") : "";
+        const char *workspace = show ? json_member_text(show, "workspace") : "";
         _cleanup_(strlist_clear) StrList moved = { 0 };
 
         for (const JsonValue *n = json_first(names); n; n = json_next(n))
                 if (json_string(n))
                         (void)strlist_add(&moved, json_string(n));
         report_moved(&moved, workspace[0] ? workspace : NULL,
-                     ask_text(result, "replaced")[0] != '\0', stderr);
-        if (ask_text(result, "unguarded")[0])
+                     json_member_text(result, "replaced")[0] != '\0', stderr);
+        if (json_member_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
                               "holt: a file at a protected path was left there: %s\n  Look at it "
                               "before git or a similar program runs there on the host.\n",
-                              ask_text(result, "unguarded"));
+                              json_member_text(result, "unguarded"));
 }
 
 static uint64_t exec_result_dropped(const JsonValue *result) {
-        return ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
+        return json_member_uint(result, "stdout_dropped") +
+               json_member_uint(result, "stderr_dropped");
 }
 
 void exec_result_tell(const ExecResult *result) {
@@ -98,8 +101,8 @@ void exec_result_tell(const ExecResult *result) {
                 (void)fputs("holt: the session was killed from outside\n", stderr);
                 return;
         }
-        report_unrecorded(ask_text(result->result, "unrecorded"), stderr);
-        cause = ask_text(result->result, "cause");
+        report_unrecorded(json_member_text(result->result, "unrecorded"), stderr);
+        cause = json_member_text(result->result, "cause");
         if (streq(cause, "timeout"))
                 exec_result_tell_timeout(result);
         if (streq(cause, "lost"))
@@ -120,7 +123,7 @@ void exec_result_tell(const ExecResult *result) {
 static int signal_of(const ExecResult *result) {
         if (result->lost)
                 return SIGKILL;
-        return result->result ? (int)ask_number(result->result, "signal") : 0;
+        return result->result ? (int)json_member_uint(result->result, "signal") : 0;
 }
 
 static void exec_result_write_output(const ExecResult *result, JsonWriter *w) {
@@ -129,7 +132,8 @@ static void exec_result_write_output(const ExecResult *result, JsonWriter *w) {
         if (!result->captured || !from)
                 return result_write_output(w, false, 0, 0);
         result_write_output(w, true,
-                            ask_number(from, "stdout_bytes") + ask_number(from, "stderr_bytes") -
+                            json_member_uint(from, "stdout_bytes") +
+                                    json_member_uint(from, "stderr_bytes") -
                                     exec_result_dropped(from),
                             exec_result_dropped(from));
 }
@@ -165,14 +169,14 @@ static void write_member(const JsonValue *from, const char *key, bool array, Jso
 }
 
 static void write_replaced(const ExecResult *result, JsonWriter *w) {
-        const char *path = result->result ? ask_text(result->result, "replaced") : "";
+        const char *path = result->result ? json_member_text(result->result, "replaced") : "";
 
         json_write_string(w, "replaced", path[0] ? path : NULL);
 }
 
 /* Writes the member only if there is something to report. */
 static void write_unrecorded(const ExecResult *result, JsonWriter *w) {
-        const char *why = result->result ? ask_text(result->result, "unrecorded") : "";
+        const char *why = result->result ? json_member_text(result->result, "unrecorded") : "";
 
         if (why[0])
                 json_write_string(w, "unrecorded", why);
@@ -181,7 +185,7 @@ static void write_unrecorded(const ExecResult *result, JsonWriter *w) {
 static const char *cause_of(const ExecResult *result) {
         if (result->error)
                 return "error";
-        return result->lost ? "lost" : ask_text(result->result, "cause");
+        return result->lost ? "lost" : json_member_text(result->result, "cause");
 }
 
 int exec_result_write(const ExecResult *result, JsonWriter *w) {

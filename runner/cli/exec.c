@@ -157,7 +157,7 @@ static int exec_spawn(Exec *exec, RpcMessage *ret, Error *reterr) {
                 return r;
         (void)snprintf(exec->id, sizeof(exec->id), "%s",
                        json_string(json_member(ret->result, "id")));
-        timeout = ask_number(ret->result, "timeout_us");
+        timeout = json_member_uint(ret->result, "timeout_us");
         exec->deadline = timeout ? asked_at + timeout : 0;
         return 0;
 }
@@ -195,7 +195,7 @@ static bool exec_may_stop(const Exec *exec) {
  * has started, until the deadline. Reports of a stop that came before the last process.resume are
  * ignored, including those that holt caused. */
 static void exec_command_stopped(Exec *exec, const RpcMessage *message) {
-        const uint64_t signal = ask_number(message->params, "signal");
+        const uint64_t signal = json_member_uint(message->params, "signal");
         const bool wants_keys = signal == SIGTTIN || signal == SIGTTOU;
 
         if (!exec->terminal || exec->resuming)
@@ -519,7 +519,7 @@ static int main_with(Exec *exec, Error *error) {
                 return 0;
         code = exec_tell(exec, r < 0 ? error : NULL);
         return r < 0 ? code
-                     : interrupt_end(ask_text(exec->settled.result, "cause"), code,
+                     : interrupt_end(json_member_text(exec->settled.result, "cause"), code,
                                      exec->interrupt);
 }
 

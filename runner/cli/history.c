@@ -112,7 +112,8 @@ static void history_print_rows(const Listing *listing, const Answer *one, const 
 
         (void)puts(listing->title);
         for (; (a || b) && limit > 0; limit--) {
-                const bool from_a = a && (!b || ask_number(a, "id") > ask_number(b, "id"));
+                const bool from_a = a &&
+                                    (!b || json_member_uint(a, "id") > json_member_uint(b, "id"));
                 const JsonValue **next = from_a ? &a : &b;
 
                 listing->print(*next);
@@ -147,7 +148,7 @@ static int history_list(const Listing *listing, const char *name, const ListOpti
 /* Parses a member that contains JSON as text; NULL if it has none. The caller frees the
  * document. */
 static JsonDocument *parse_text(const JsonValue *row, const char *key) {
-        const char *text = ask_text(row, key);
+        const char *text = json_member_text(row, key);
         JsonDocument *document = NULL;
 
         (void)json_parse(text, strlen(text), "the row", &document, NULL);
@@ -183,7 +184,7 @@ static const struct {
 
 /* Describes a call: by the words of its command, by its shell line, or by its main parameters. */
 static char *history_describe(const JsonValue *params) {
-        const char *code = ask_text(params, "code");
+        const char *code = json_member_text(params, "code");
         const JsonValue *words = json_member(params, "argv");
 
         words = words ? words : json_member(params, "operands");
@@ -193,10 +194,10 @@ static char *history_describe(const JsonValue *params) {
                 return str_format("%.*s%s", (int)strcspn(code, "\n"), code,
                                   strchr(code, '\n') ? " ..." : "");
         for (size_t i = 0; i < ELEMENTSOF(abouts); i++) {
-                const char *first = ask_text(params, abouts[i].first), *second = "";
+                const char *first = json_member_text(params, abouts[i].first), *second = "";
 
                 if (abouts[i].second)
-                        second = ask_text(params, abouts[i].second);
+                        second = json_member_text(params, abouts[i].second);
                 if (first[0])
                         return str_format("%s%s%s", first, second[0] ? abouts[i].between : "",
                                           second);
@@ -215,7 +216,7 @@ static bool has_failed(const JsonValue *result) {
 
 /* "exited 1", "timeout" or "ok"; "-" if the call still runs, or a crash has interrupted it. */
 static const char *end_of(const JsonValue *result, char buf[32]) {
-        const char *cause = result ? ask_text(result, "cause") : "";
+        const char *cause = result ? json_member_text(result, "cause") : "";
 
         if (!result)
                 return "-";
@@ -223,7 +224,7 @@ static const char *end_of(const JsonValue *result, char buf[32]) {
                 return has_failed(result) ? "failed" : "ok";
         if (!streq(cause, "exited"))
                 return cause;
-        (void)snprintf(buf, 32, "exited %" PRIu64, ask_number(result, "exit_code"));
+        (void)snprintf(buf, 32, "exited %" PRIu64, json_member_uint(result, "exit_code"));
         return buf;
 }
 
@@ -232,7 +233,7 @@ static void print_failure(const JsonValue *result) {
         static const char *const keys[] = { "errno", "errorType", "kind" };
 
         for (size_t i = 0; has_failed(result) && i < ELEMENTSOF(keys); i++) {
-                const char *why = ask_text(result, keys[i]);
+                const char *why = json_member_text(result, keys[i]);
 
                 if (why[0]) {
                         (void)printf(" (%s)", why);
@@ -242,7 +243,7 @@ static void print_failure(const JsonValue *result) {
 }
 
 static const char *history_called(const JsonValue *row) {
-        const char *name = ask_text(row, "name");
+        const char *name = json_member_text(row, "name");
 
         return streq(name, exec_alias.method) ? exec_alias.verb : name;
 }
@@ -251,12 +252,13 @@ static void print_history(const JsonValue *row) {
         _cleanup_(json_freep) JsonDocument *params = parse_text(row, "params");
         _cleanup_(json_freep) JsonDocument *result = parse_text(row, "result");
         _cleanup_free_ char *what = params ? history_describe(json_root(params)) : NULL;
-        const uint64_t started = ask_number(row, "started_ms"), ended = ask_number(row, "ended_ms");
+        const uint64_t started = json_member_uint(row, "started_ms"),
+                       ended = json_member_uint(row, "ended_ms");
         char when[24], end[32], took[24] = "-", visible[1024];
 
         if (ended)
                 (void)snprintf(took, sizeof(took), "%.3fs", (double)(ended - started) / 1000);
-        (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s", ask_number(row, "id"),
+        (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s", json_member_uint(row, "id"),
                      ask_time(started, when), took, end_of(result ? json_root(result) : NULL, end),
                      history_called(row), str_visible(what ? what : "", visible, sizeof(visible)));
         if (result)
@@ -289,8 +291,8 @@ static void print_audit(const JsonValue *row) {
         _cleanup_(json_freep) JsonDocument *detail = parse_text(row, "detail");
         char when[24], visible[1024];
 
-        (void)printf("%-6" PRIu64 " %-19s %-8s", ask_number(row, "id"),
-                     ask_time(ask_number(row, "at_ms"), when), ask_text(row, "kind"));
+        (void)printf("%-6" PRIu64 " %-19s %-8s", json_member_uint(row, "id"),
+                     ask_time(json_member_uint(row, "at_ms"), when), json_member_text(row, "kind"));
         for (const JsonValue *m = detail ? json_first(json_root(detail)) : NULL; m;
              m = json_next(m)) {
                 _cleanup_free_ char *text = history_plain(m);

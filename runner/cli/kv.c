@@ -86,7 +86,7 @@ static int kv_get(const KvCall *call, Error *reterr) {
                 return r;
         if (call->json)
                 return ask_print_json(answer.result, reterr);
-        return print_value(call, ask_text(answer.result, "value"), reterr);
+        return print_value(call, json_member_text(answer.result, "value"), reterr);
 }
 
 static int keys_at_rest(Store *store, const char *path, const void *data, JsonWriter *w,

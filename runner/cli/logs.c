@@ -69,12 +69,12 @@ static void chunks_clear(Chunks *chunks) {
 }
 
 static int logs_decode(const JsonValue *value, Chunk *ret, Error *reterr) {
-        int r = base64_decode(ask_text(value, "base64"), &ret->data, &ret->length);
+        int r = base64_decode(json_member_text(value, "base64"), &ret->data, &ret->length);
 
         if (r < 0)
                 return error_set(reterr, ERROR_PROTOCOL, -r, "cannot decode the keeper's reply");
-        ret->stream = streq(ask_text(value, "stream"), capture_stream_name(1));
-        ret->offset = ask_number(value, "offset");
+        ret->stream = streq(json_member_text(value, "stream"), capture_stream_name(1));
+        ret->offset = json_member_uint(value, "offset");
         return 0;
 }
 
@@ -91,10 +91,10 @@ static int logs_print_json(const JsonValue *value, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
-        json_write_uint(&w, "seq", ask_number(value, "seq"));
-        json_write_string(&w, "stream", ask_text(value, "stream"));
-        json_write_uint(&w, "offset", ask_number(value, "offset"));
-        json_write_string(&w, "base64", ask_text(value, "base64"));
+        json_write_uint(&w, "seq", json_member_uint(value, "seq"));
+        json_write_string(&w, "stream", json_member_text(value, "stream"));
+        json_write_uint(&w, "offset", json_member_uint(value, "offset"));
+        json_write_string(&w, "base64", json_member_text(value, "base64"));
         json_write_end(&w);
         return json_write_finish(&w) < 0 ? error_oom(reterr)
                                          : logs_write_all(STDOUT_FILENO, w.data, w.length, reterr);
@@ -162,8 +162,8 @@ static int logs_take(Log *log, const JsonValue *value, Chunks *later, Error *ret
 
 /* Reports the bytes that were dropped after the last kept chunk. */
 static int take_end(Log *log, const JsonValue *answer, Chunks *later, Error *reterr) {
-        const uint64_t ends[CAPTURE_STREAMS] = { ask_number(answer, "stdout_bytes"),
-                                                 ask_number(answer, "stderr_bytes") };
+        const uint64_t ends[CAPTURE_STREAMS] = { json_member_uint(answer, "stdout_bytes"),
+                                                 json_member_uint(answer, "stderr_bytes") };
         const JsonValue *names = json_member(answer, "elsewhere");
         int r = 0;
 
@@ -194,7 +194,7 @@ static int read_page(Log *log, Chunks *later, Error *reterr) {
                 r = logs_take(log, c, later, reterr);
         if (r < 0)
                 return r;
-        log->seq = ask_number(answer.result, "next");
+        log->seq = json_member_uint(answer.result, "next");
         (void)json_bool(json_member(answer.result, "more"), &more);
         return more ? 1 : take_end(log, answer.result, later, reterr);
 }
@@ -278,7 +278,7 @@ static int logs_hear(Log *log, uint64_t wait_id, Error *reterr) {
                 return 1; /* a command that could not be started has ended, too */
         if (!message.method || !streq(message.method, "process.output"))
                 return 0;
-        number = ask_number(message.params, "seq");
+        number = json_member_uint(message.params, "seq");
         if (number < log->seq)
                 return 0;
         log->seq = number + 1;

@@ -53,19 +53,19 @@ static void print_fact(const char *label, const char *text) {
 }
 
 static void ls_print_state(const JsonValue *session) {
-        const uint64_t count = ask_number(session, "processes");
+        const uint64_t count = json_member_uint(session, "processes");
         char when[24], text[128];
 
-        if (!streq(ask_text(session, "state"), "live"))
+        if (!streq(json_member_text(session, "state"), "live"))
                 return print_fact("state", "at rest");
         (void)snprintf(text, sizeof(text), "live since %s, %" PRIu64 " process%s, keeper %" PRIu64,
-                       ask_time(ask_number(session, "started_ms"), when), count,
-                       count == 1 ? "" : "es", ask_number(session, "keeper_pid"));
+                       ask_time(json_member_uint(session, "started_ms"), when), count,
+                       count == 1 ? "" : "es", json_member_uint(session, "keeper_pid"));
         print_fact("state", text);
 }
 
 static void print_idle(const JsonValue *session) {
-        const uint64_t idle = ask_number(session, "idle_us");
+        const uint64_t idle = json_member_uint(session, "idle_us");
         _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"), idle);
         char text[64];
 
@@ -91,8 +91,8 @@ static void print_mounts(const JsonValue *session) {
                 _cleanup_free_ char *text = NULL;
 
                 (void)json_bool(json_member(m, "read_only"), &read_only);
-                text = str_format("%s at %s%s", ask_text(m, "source"), ask_text(m, "target"),
-                                  read_only ? ", read-only" : "");
+                text = str_format("%s at %s%s", json_member_text(m, "source"),
+                                  json_member_text(m, "target"), read_only ? ", read-only" : "");
                 print_fact(label, text ? text : "");
                 label = "";
         }
@@ -100,8 +100,8 @@ static void print_mounts(const JsonValue *session) {
 
 static void print_limits(const JsonValue *session) {
         const JsonValue *limits = json_member(session, "limits");
-        const char *tier = ask_text(session, "tier");
-        const uint64_t cpus = ask_number(session, "cpus");
+        const char *tier = json_member_text(session, "tier");
+        const uint64_t cpus = json_member_uint(session, "cpus");
         char text[512] = "";
 
         if (tier[0]) {
@@ -133,15 +133,15 @@ static void print_degraded(const JsonValue *session) {
 static void print_session(const JsonValue *session) {
         char when[24];
 
-        print_fact("name", ask_text(session, "name"));
+        print_fact("name", json_member_text(session, "name"));
         ls_print_state(session);
-        print_fact("created", ask_time(ask_number(session, "created_ms"), when));
-        print_fact("directory", ask_text(session, "directory"));
+        print_fact("created", ask_time(json_member_uint(session, "created_ms"), when));
+        print_fact("directory", json_member_text(session, "directory"));
         print_idle(session);
         print_owned(session);
-        print_fact("starts in", ask_text(session, "cwd"));
+        print_fact("starts in", json_member_text(session, "cwd"));
         print_mounts(session);
-        print_fact("preset", ask_text(session, "preset"));
+        print_fact("preset", json_member_text(session, "preset"));
         print_limits(session);
         print_degraded(session);
 }
@@ -191,11 +191,11 @@ typedef struct Listed {
 } Listed;
 
 static void ls_print_row(const ShownSession *session, const JsonValue *result, const Error *error) {
-        const char *workspace = result ? ask_text(result, "workspace") : error->text;
+        const char *workspace = result ? json_member_text(result, "workspace") : error->text;
         char when[24], visible[PATH_MAX];
 
         (void)printf("%-20s %-8s %-19s %s\n", session->name, session->state,
-                     ask_time(result ? ask_number(result, "created_ms") : 0, when),
+                     ask_time(result ? json_member_uint(result, "created_ms") : 0, when),
                      str_visible(workspace, visible, sizeof(visible)));
 }
 

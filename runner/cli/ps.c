@@ -35,11 +35,12 @@ static void print_process(const JsonValue *process) {
         char when[24], visible[1024], code[24] = "";
 
         if (json_member(process, "exit_code"))
-                (void)snprintf(code, sizeof(code), "%" PRIu64, ask_number(process, "exit_code"));
-        (void)printf("%-6s %-10s %-4s %-19s %s\n", ask_text(process, "id"),
-                     ask_text(process, "state"), code,
-                     ask_time(ask_number(process, "started_ms"), when),
-                     str_visible(ask_text(process, "command"), visible, sizeof(visible)));
+                (void)snprintf(code, sizeof(code), "%" PRIu64,
+                               json_member_uint(process, "exit_code"));
+        (void)printf("%-6s %-10s %-4s %-19s %s\n", json_member_text(process, "id"),
+                     json_member_text(process, "state"), code,
+                     ask_time(json_member_uint(process, "started_ms"), when),
+                     str_visible(json_member_text(process, "command"), visible, sizeof(visible)));
 }
 
 static int do_ps(const OptionResult *words, const void *options, Error *reterr) {

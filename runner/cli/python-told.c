@@ -19,7 +19,7 @@ static const char *display_type(const JsonValue *display, const char *result, bo
                         type = json_key(v);
                         image = str_starts(type, "image/");
                 }
-        *ret_printed = !image && result && streq(ask_text(display, "text/plain"), result);
+        *ret_printed = !image && result && streq(json_member_text(display, "text/plain"), result);
         return type;
 }
 
@@ -50,8 +50,10 @@ void python_tell_displays(const JsonValue *result) {
  * code runs. Bytes that the session has dropped do not matter, because they were printed as they
  * came. */
 static uint64_t count_missed(const JsonValue *result, uint64_t printed) {
-        uint64_t all = ask_number(result, "stdout_dropped") + ask_number(result, "stderr_dropped");
-        const char *const kept[] = { ask_text(result, "stdout"), ask_text(result, "stderr") };
+        uint64_t all = json_member_uint(result, "stdout_dropped") +
+                       json_member_uint(result, "stderr_dropped");
+        const char *const kept[] = { json_member_text(result, "stdout"),
+                                     json_member_text(result, "stderr") };
 
         for (size_t i = 0; i < ELEMENTSOF(kept); i++) {
                 _cleanup_free_ char *bytes = NULL;
@@ -76,7 +78,7 @@ void python_tell_missed(const JsonValue *result, uint64_t printed) {
 }
 
 static void told_tell_timeout(const JsonValue *result, uint64_t asked) {
-        const uint64_t timeout = ask_number(result, "timeout_us");
+        const uint64_t timeout = json_member_uint(result, "timeout_us");
 
         report_timeout(timeout,
                        timeout == asked ? "--timeout"
@@ -85,21 +87,21 @@ static void told_tell_timeout(const JsonValue *result, uint64_t asked) {
 }
 
 void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
-        const char *cause = ask_text(result, "cause");
+        const char *cause = json_member_text(result, "cause");
         bool kept = false;
 
-        report_unrecorded(ask_text(result, "unrecorded"), stderr);
-        if (ask_text(result, "lost")[0])
+        report_unrecorded(json_member_text(result, "unrecorded"), stderr);
+        if (json_member_text(result, "lost")[0])
                 (void)fprintf(stderr,
                               "holt: the interpreter ended after the last run (%s)\n  Its "
                               "variables are lost. This run had a new interpreter.\n",
-                              ask_text(result, "lost"));
+                              json_member_text(result, "lost"));
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
                 told_tell_timeout(result, asked);
         else if (!kept)
                 (void)fprintf(stderr, "holt: the interpreter ended (%s, %" PRIu64 ")\n", cause,
-                              ask_number(result, "exit_code"));
+                              json_member_uint(result, "exit_code"));
         if (!kept && !fresh)
                 (void)fputs("  Its variables are lost. The next run has a new interpreter.\n",
                             stderr);

@@ -147,13 +147,14 @@ static void python_print_bytes(Run *run, FILE *out, const char *bytes, size_t le
 }
 
 static void print_output(Run *run, const JsonValue *params) {
-        const char *encoded = ask_text(params, "base64");
+        const char *encoded = json_member_text(params, "base64");
         _cleanup_free_ char *bytes = NULL;
         size_t length = 0;
 
         if (base64_decode(encoded, &bytes, &length) < 0)
                 return;
-        python_print_bytes(run, streq(ask_text(params, "stream"), "stderr") ? stderr : stdout,
+        python_print_bytes(run,
+                           streq(json_member_text(params, "stream"), "stderr") ? stderr : stdout,
                            bytes, length);
         run->printed += length;
 }
@@ -277,9 +278,10 @@ static bool is_number_of(const char *message, uint64_t exit_code) {
 
 /* Works as python3 does: an argument of sys.exit() that is not a number is printed as a message. */
 static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
-        const char *message = ask_text(error, "message"), *traceback = ask_text(error, "traceback");
+        const char *message = json_member_text(error, "message"),
+                   *traceback = json_member_text(error, "traceback");
 
-        if (!streq(ask_text(error, "name"), "SystemExit"))
+        if (!streq(json_member_text(error, "name"), "SystemExit"))
                 python_print_bytes(run, stderr, traceback, strlen(traceback));
         else if (!is_number_of(message, exit_code)) {
                 python_print_bytes(run, stderr, message, strlen(message));
@@ -294,7 +296,7 @@ static void tell_refused(const Run *run) {
         Error ignored;
 
         exec_result_tell_replaced(result);
-        if (ask_number(result, "exit_code") != 0)
+        if (json_member_uint(result, "exit_code") != 0)
                 exec_result_tell_denials(result);
         /* If the sandbox was stopped, its keeper may be gone. */
         if (exec_result_set_aside(result))
@@ -305,7 +307,7 @@ static void tell_refused(const Run *run) {
 static int print_end(Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
-        const uint64_t exit_code = ask_number(result, "exit_code");
+        const uint64_t exit_code = json_member_uint(result, "exit_code");
         int r = 0;
 
         if (run->options->json) {
@@ -386,11 +388,13 @@ static void print_variables(const JsonValue *result) {
         for (const JsonValue *v = json_first(list); v; v = json_next(v)) {
                 char name[256], type[256], size[256], text[1024];
 
-                (void)printf("%s: %s", str_visible(ask_text(v, "name"), name, sizeof(name)),
-                             str_visible(ask_text(v, "type"), type, sizeof(type)));
-                if (ask_text(v, "size")[0])
-                        (void)printf(" [%s]", str_visible(ask_text(v, "size"), size, sizeof(size)));
-                (void)printf(" = %s\n", str_visible(ask_text(v, "repr"), text, sizeof(text)));
+                (void)printf("%s: %s", str_visible(json_member_text(v, "name"), name, sizeof(name)),
+                             str_visible(json_member_text(v, "type"), type, sizeof(type)));
+                if (json_member_text(v, "size")[0])
+                        (void)printf(" [%s]",
+                                     str_visible(json_member_text(v, "size"), size, sizeof(size)));
+                (void)printf(" = %s\n",
+                             str_visible(json_member_text(v, "repr"), text, sizeof(text)));
         }
 }
 

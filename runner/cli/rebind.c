@@ -14,10 +14,10 @@ static int rebind_print_text(const JsonValue *list) {
         if (!json_first(list))
                 (void)puts("no source was replaced");
         for (const JsonValue *item = json_first(list); item; item = json_next(item)) {
-                (void)printf("%s now mounts ",
-                             str_visible(ask_text(item, "target"), visible, sizeof(visible)));
-                (void)printf("the new %s\n",
-                             str_visible(ask_text(item, "source"), visible, sizeof(visible)));
+                (void)printf("%s now mounts ", str_visible(json_member_text(item, "target"),
+                                                           visible, sizeof(visible)));
+                (void)printf("the new %s\n", str_visible(json_member_text(item, "source"), visible,
+                                                         sizeof(visible)));
         }
         return 0;
 }

@@ -125,7 +125,7 @@ void transfer_end(RpcClient *client, int r, const Error *error) {
                 json_write_string(&w, "error", error->text);
         }
         if (transfer_call(client, "history.end", &w, FD_NONE, &message, &ignored) == 0)
-                report_unrecorded(ask_text(message.result, "unrecorded"), stderr);
+                report_unrecorded(json_member_text(message.result, "unrecorded"), stderr);
 }
 
 /* --- names --- */
