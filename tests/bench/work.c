@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does work of one kind and times itself, so that the start of a sandbox does not count: work
- * cpu|files|calls RUNS. Prints one line: the ns of each run. "files" uses the working directory. */
+ * cpu|files|opens|calls RUNS. Prints one line: the ns of each run. "files" and "opens" use the
+ * working directory. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,6 +54,49 @@ static void files(void) {
         }
 }
 
+enum { OPENED = 5000, IN_DIRECTORY = 100 };
+
+static void opens_make(void) {
+        char name[64] = "";
+
+        mkdir("tree", 0755);
+        for (int i = 0; i < OPENED; i++) {
+                int fd;
+
+                snprintf(name, sizeof(name), "tree/part-%d", i / IN_DIRECTORY);
+                mkdir(name, 0755);
+                snprintf(name, sizeof(name), "tree/part-%d/source", i / IN_DIRECTORY);
+                mkdir(name, 0755);
+                snprintf(name, sizeof(name), "tree/part-%d/source/file-%d", i / IN_DIRECTORY, i);
+                fd = open(name, O_WRONLY | O_CREAT, 0644);
+                if (fd < 0 || write(fd, name, sizeof(name)) < 0) {
+                        perror(name);
+                        exit(1);
+                }
+                close(fd);
+        }
+}
+
+/* Opens and reads files three directories deep, like a search. The first run makes them. */
+static void opens(void) {
+        static int made;
+        static char data[4096];
+        char name[64];
+
+        if (!made++)
+                opens_make();
+        for (int i = 0; i < OPENED; i++) {
+                int fd;
+
+                snprintf(name, sizeof(name), "tree/part-%d/source/file-%d", i / IN_DIRECTORY, i);
+                fd = open(name, O_RDONLY);
+
+                while (read(fd, data, sizeof(data)) > 0)
+                        ;
+                close(fd);
+        }
+}
+
 /* Makes the cheapest system call, uncached by libc: shows what the filter costs each call. */
 static void calls(void) {
         for (int i = 0; i < 50000; i++)
@@ -63,7 +107,7 @@ int main(int argc, char **argv) {
         static const struct {
                 const char *name;
                 void (*run)(void);
-        } kinds[] = { { "cpu", cpu }, { "files", files }, { "calls", calls } };
+        } kinds[] = { { "cpu", cpu }, { "files", files }, { "opens", opens }, { "calls", calls } };
         int runs = argc == 3 ? atoi(argv[2]) : 0;
 
         for (size_t k = 0; argc == 3 && k < sizeof(kinds) / sizeof(kinds[0]); k++)

@@ -40,6 +40,10 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def test_dev_null_as_stdin_can_be_opened_again(holt: Holt) -> None:
+    assert holt(["run", "--", "cat", "/dev/stdin"]).ok().out == ""
+
+
 @pytest.mark.identities("user", "root")
 def test_100_megabytes_go_through_pipes_unchanged(holt: Holt, large: Path) -> None:
     result = through_shell(holt, f'cat {large} | "$0" "$@" | sha256sum', "run", "--", "cat").ok()

@@ -20,6 +20,7 @@ ATTACKS = {
     "written": "exec 3<>/proc/self/fd/0 && echo evil >&3",
     "appended to": "echo evil >>/dev/stdin",
     "cut": ": >/proc/self/fd/0",
+    "cut by its path": "/usr/bin/python3 -c 'import os; os.truncate(\"/proc/self/fd/0\", 0)'",
     "given another mode": "/usr/bin/python3 -c 'import os; os.fchmod(0, 0o666)'",
     "given a time": "/usr/bin/python3 -c 'import os; os.utime(0, (1, 1))'",
     "written by its link": "/usr/bin/python3 -c 'import os; open(os.readlink(\"/proc/self/fd/0\"), \"w\").write(\"evil\")'",
@@ -103,7 +104,7 @@ def test_a_large_one_outside(holt: Holt, place: Path, workspace: Path) -> None:
     holt.identity.own(path)
     with path.open() as stdin:
         assert holt(["run", "--", "wc", "-c"], stdin=stdin).ok().out.split() == [str(32 << 20)]
-    for attack in ("written", "appended to", "cut", "written by its link"):
+    for attack in ("written", "appended to", "cut", "cut by its path", "written by its link"):
         with path.open() as stdin:
             holt(["run", "--", "bash", "-c", ATTACKS[attack]], stdin=stdin)
         with path.open() as stdin:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,11 @@ ROOTLESS_FIRST = 100000
 
 # The system calls of Landlock.
 LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
+
+
+def landlock_abi() -> int:
+    """Uses landlock_create_ruleset(2) with LANDLOCK_CREATE_RULESET_VERSION. Returns -1 if the kernel has no Landlock."""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1)
 
 
 def maps_tmpfs() -> bool:
