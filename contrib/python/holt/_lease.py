@@ -37,12 +37,12 @@ def pause() -> "Steps[None]":
 def remove_steps(server: Server, name: str) -> "Steps[None]":
     """Stops and removes a session."""
     deadline = time.monotonic() + REMOVE_WITHIN
-    yield server.submit("session.stop", {"session": name}, urgent=True)
     while True:
+        yield server.submit("session.stop", {"session": name}, urgent=True)
         try:
             yield server.submit("session.remove", {"session": name}, urgent=True)
             return
-        except BusyError:  # its keeper is still ending
+        except BusyError:  # its keeper is still ending, or a request of another thread has started the next one
             if time.monotonic() > deadline:
                 raise
         yield from pause()
