@@ -305,7 +305,7 @@ def _brief(text):
 
 
 def search(query, detail="brief", limit=10):
-    """Finds the callable tools that fit the query, best first.
+    """Finds the callable tools that fit the query, best first. An empty query fits none.
 
     With detail "brief", each has name, description and score; an ellipsis marks a shortened description. With "full", each has
     the whole description, and also input_schema, output_schema and timeout_ms.
@@ -314,8 +314,6 @@ def search(query, detail="brief", limit=10):
         raise TypeError("query and detail must be str")
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise TypeError(f"limit must be an int, not {type(limit).__name__}")
-    if not query.strip():
-        raise ValueError("query must not be empty")
     if detail not in ("brief", "full"):
         raise ValueError(f'detail must be "brief" or "full", not {detail!r}')
     if limit < 1:
