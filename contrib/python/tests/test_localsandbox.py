@@ -31,7 +31,8 @@ from holt.localsandbox import (
     ToolDefinition,
     function_to_tool_definition,
     functions_to_toolset,
-    sandbox as module,
+    _bash,
+    _python,
 )
 
 
@@ -39,6 +40,12 @@ def test_everything_is_exported() -> None:
     for name in package.__all__:
         assert hasattr(package, name)
     assert package.core.JsonValue and package.exceptions.CommandError is CommandError
+    for name in package.__all__:
+        if name not in ("core", "exceptions", "KeyValueStore"):
+            assert getattr(package.core, name) is getattr(package, name)
+    for name in ("KVStore", "LocalSandbox", "JsonValue", "JsonScalar", "ToolHandler", "ToolCallable", "ToolsetInput"):
+        assert name in package.core.__all__
+    assert type(LocalSandbox().kv) is package.core.KVStore
     for each in (CommandError, TimeoutError, SubprocessCrashed, ExecutionLimitError):
         assert issubclass(each, LocalSandboxError)
     assert issubclass(FileNotFoundError, CommandError) and issubclass(PermissionError, CommandError)
@@ -61,10 +68,12 @@ def test_seeds_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_files_and_a_snapshot_are_too_much() -> None:
-    with pytest.raises(ValueError, match="Cannot provide both"):
-        LocalSandbox(files={"a": "b"}, snapshot=b"x")
-    with pytest.raises(ValueError):
-        LocalSandbox(snapshot=b"garbage").bash("true")
+    for files in ({"a": "b"}, {}):
+        for snapshot in (b"x", b""):
+            with pytest.raises(ValueError, match="Cannot provide both"):
+                LocalSandbox(files=files, snapshot=snapshot)
+    with pytest.raises(TypeError, match="a snapshot must be bytes, not str"):
+        LocalSandbox(snapshot="x")  # type: ignore[arg-type]
     with pytest.raises(ValueError):
         LocalSandbox(preset="none")
     with pytest.raises(TypeError, match="a file must be str, bytes or pathlib.Path, not int"):
@@ -85,10 +94,9 @@ def test_seeds_below_the_system_s_names(path: str, read: str) -> None:
 
 
 def test_a_seed_that_can_t_be_written() -> None:
-    with LocalSandbox(files={"/etc/app.conf": "text"}) as local:
-        with pytest.raises(PermissionError) as error:
-            local.bash("true")
-        assert error.value.path == "/etc/app.conf"
+    with pytest.raises(PermissionError, match="Permission denied: /etc/app.conf") as error:
+        LocalSandbox(files={"/etc/app.conf": "text"})
+    assert error.value.path == "/etc/app.conf"
 
 
 def test_errors_can_be_sent_to_another_process() -> None:
@@ -191,7 +199,7 @@ def test_what_is_left_out_of_long_output_is_told(local: LocalSandbox) -> None:
     flood = "head -c 9000000 /dev/zero | tr '\\0' x"
     done = local.bash(flood)
     assert (done.stdout, done.stderr) == ("x" * (8 << 20), "holt: 611392 more bytes of stdout were left out\n")
-    with pytest.raises(FileNotFoundError, match="^cat: nope: No such file or directory$") as error:
+    with pytest.raises(FileNotFoundError, match="^File not found: nope$") as error:
         local.bash(f"{flood}; cat nope")
     assert error.value.stderr.startswith("holt: 611392 more bytes")
     ran = local.execute_python("import sys\nprint('e' * 9000000, end='', file=sys.stderr)\n1/0")
@@ -214,9 +222,9 @@ def test_failed_bash_is_in_the_history(local: LocalSandbox) -> None:
 
 
 def test_timeouts(local: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (module.BASH_TIMEOUT_MS, module.PYTHON_TIMEOUT_MS) == (30000, 60000)
-    monkeypatch.setattr(module, "BASH_TIMEOUT_MS", 300)
-    monkeypatch.setattr(module, "PYTHON_TIMEOUT_MS", 300)
+    assert (_bash.BASH_TIMEOUT_MS, _python.PYTHON_TIMEOUT_MS) == (30000, 60000)
+    monkeypatch.setattr(_bash, "BASH_TIMEOUT_MS", 300)
+    monkeypatch.setattr(_python, "PYTHON_TIMEOUT_MS", 300)
     with pytest.raises(TimeoutError) as error:
         local.bash("sleep 100")
     assert error.value.timeout_ms == 300
@@ -285,7 +293,12 @@ def test_a_crash_of_the_interpreter(end: str, signal: "int | None", local: Local
 
 def test_the_hint() -> None:
     assert "host_tools" in LocalSandbox.get_python_hint()
-    assert LocalSandbox.get_python_hint(runtime=PythonRuntime.MONTY) == LocalSandbox.get_python_hint("pyodide")
+    assert LocalSandbox.get_python_hint() == LocalSandbox.get_python_hint(python_runtime="pyodide")
+    monty = LocalSandbox.get_python_hint(python_runtime=PythonRuntime.MONTY)
+    assert monty == LocalSandbox.get_python_hint("monty")
+    for words in ("pathlib", "third-party packages are not available", "tool_search"):
+        assert words in monty
+    assert "host_tools" not in monty
     with pytest.raises(ValueError):
         LocalSandbox.get_python_hint("perl")
 

@@ -5,22 +5,7 @@
 """
 
 from . import core, exceptions
-from .core import BashResult, ExecutionPreset, HistoryEntry, JsonValue, PythonResult, PythonRuntime
-from .exceptions import (
-    CommandError,
-    ExecutionLimitError,
-    FileNotFoundError,
-    LocalSandboxError,
-    PermissionError,
-    SubprocessCrashed,
-    TimeoutError,
-)
-from .sandbox import KeyValueStore, LocalSandbox
-from .tools import PythonToolset, ToolDefinition, function_to_tool_definition, functions_to_toolset
+from .core import *
+from .core import KVStore as KeyValueStore
 
-__all__ = [
-    "BashResult", "CommandError", "ExecutionLimitError", "ExecutionPreset", "FileNotFoundError", "HistoryEntry",
-    "JsonValue", "KeyValueStore", "LocalSandbox", "LocalSandboxError", "PermissionError", "PythonResult",
-    "PythonRuntime", "PythonToolset", "SubprocessCrashed", "TimeoutError", "ToolDefinition", "core", "exceptions",
-    "function_to_tool_definition", "functions_to_toolset",
-]
+__all__ = [*core.__all__, "KeyValueStore", "core", "exceptions"]

@@ -50,15 +50,15 @@ def _path_in(forms: "tuple[re.Pattern[str], ...]", text: str) -> Optional[str]:
 
 def command_error(exit_code: int, stdout: str, stderr: str) -> CommandError:
     """Returns the exception for a failed command."""
-    lines = stderr.strip().splitlines()
-    message = lines[-1] if lines else f"the command ended with {exit_code}"
     path = _path_in(_MISSING_FORMS, stderr)
     if path is not None:
-        return FileNotFoundError(message, exit_code, stdout, stderr, path)
+        return FileNotFoundError(f"File not found: {path}", exit_code, stdout, stderr, path)
     path = _path_in(_REFUSED_FORMS, stderr)
     if path is not None or "permission denied" in stderr.lower():
-        return PermissionError(message, exit_code, stdout, stderr, path)
-    return CommandError(message, exit_code, stdout, stderr)
+        return PermissionError(f"Permission denied: {path}" if path else "Permission denied", exit_code, stdout, stderr, path)
+    lines = stderr.strip().splitlines()
+    reason = f": {lines[-1]}" if lines else ""
+    return CommandError(f"Command failed with exit code {exit_code}{reason}", exit_code, stdout, stderr)
 
 
 def file_error(error: HoltError, path: str, missing: bool) -> LocalSandboxError:
@@ -70,7 +70,7 @@ def file_error(error: HoltError, path: str, missing: bool) -> LocalSandboxError:
         return SubprocessCrashed(str(error))
     text = f"{error.message}: {error.errno}" if error.errno else error.message
     if error.errno in ("EACCES", "EPERM", "EROFS"):
-        return PermissionError(f"{path}: {text}", 1, "", text, path)
+        return PermissionError(f"Permission denied: {path}", 1, "", text, path)
     if missing or error.errno == "ENOENT":
-        return FileNotFoundError(f"{path}: {text}", 1, "", text, path)
+        return FileNotFoundError(f"File not found: {path}", 1, "", text, path)
     return CommandError(f"{path}: {text}", 1, "", text)

@@ -12,11 +12,8 @@ to the system, and /data/lib to the program.
 
 from __future__ import annotations
 
-import io
-import json
 import posixpath
 import secrets
-import tarfile
 from pathlib import Path
 from typing import Any, Dict, List, Set, Tuple
 
@@ -36,22 +33,23 @@ PYTHON = f"{HERE}/python"
 SNAPSHOT_MAX = 256 << 20
 """Maximum bytes of a snapshot's files, which must fit in this program's memory."""
 
+MONTY = f"{HERE}/monty.json"
+"""Names and descriptions of the functions that monty.py makes; only with that runtime."""
+
 HOME = "/home/user"
 
 SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
 """The system's names that a program may write to. A snapshot includes them, except the session's own /home/agent."""
 
-_STATE, _FILES = "state.json", "files.tar"
-
 # tar cannot read entries without permissions (chmod 000). They get permissions while tar runs, and keep them in the
 # snapshot.
 PACK = r"""
-shopt -s dotglob nullglob; cd /; all=(); target=$1; shift
+shopt -s dotglob nullglob; cd /; all=(); target=$1 wheels=$2; shift 2
 for each in *; do [[ " $__LOCALSANDBOX_SYSTEM " == *" $each "* ]] || all+=("./$each"); done
 for each; do all+=("./$each"); done
 shut=(-type d ! -perm -500 -printf '%m %p\0' -exec chmod u+rx '{}' ';' , -type f ! -perm -400 -printf '%m %p\0' -exec chmod u+r '{}' ';')
 mapfile -d '' opened < <(find "${all[@]}" -path ./home/agent -prune -o -user "$EUID" '(' "${shut[@]}" ')')
-tar --exclude=./home/agent -cf "$target" -- "${all[@]}"; status=$?
+tar --exclude=./home/agent ${wheels:+"--exclude=$wheels"} -cf "$target" -- "${all[@]}"; status=$?
 for ((i = ${#opened[@]} - 1; i >= 0; i--)); do chmod "${opened[i]%% *}" "${opened[i]#* }"; done
 [[ $status -le 1 ]]
 """
@@ -60,8 +58,8 @@ for ((i = ${#opened[@]} - 1; i >= 0; i--)); do chmod "${opened[i]%% *}" "${opene
 class Names:
     """The files of one sandbox. Methods are steps; see _operations.py."""
 
-    def __init__(self, box: SandboxApi) -> None:
-        self.box = box
+    def __init__(self, box: SandboxApi, has_wheels: bool) -> None:
+        self.box, self.wheels = box, "./mnt/wheels" if has_wheels else ""
         self.files = FilesApi(box._server, box.name)
         self.system: Set[str] = set()
         self.links_stale = self.names_stale = False
@@ -72,7 +70,8 @@ class Names:
         self.system = {each.name for each in entries}
         texts = {name: Path(__file__).with_name(name).read_text() for name in SCRIPTS}
         texts.update({"system": " ".join(sorted(self.system)) + "\n", "links": ""})
-        texts["python/sitecustomize.py"] = Path(__file__).with_name("names.py").read_text()
+        for name, module in (("sitecustomize", "names.py"), ("holt_monty", "monty.py")):
+            texts[f"python/{name}.py"] = Path(__file__).with_name(module).read_text()
         for name, text in texts.items():
             yield from FilesApi.write.steps(self.files, f"{HERE}/{name}", text)
         for directory in ("/data", HOME):
@@ -80,7 +79,7 @@ class Names:
 
     def environment(self) -> Dict[str, str]:
         return {
-            "HOME": HOME, "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": "/home/agent/.cache",
+            "HOME": HOME, "LC_ALL": "C.UTF-8", "PYTHONUSERBASE": "/home/agent/.local", "XDG_CACHE_HOME": "/home/agent/.cache",
             "XDG_CONFIG_HOME": "/home/agent/.config", "XDG_DATA_HOME": "/home/agent/.local/share",
             "__LOCALSANDBOX_SYSTEM": " ".join(sorted(self.system)), "__LOCALSANDBOX_SHARED": " ".join(SHARED),
         }
@@ -123,6 +122,18 @@ class Names:
             return (yield from FilesApi.stat.steps(self.files, f"/data/{name}", follow=False)).type != "link"
         except MissingError:
             return False
+
+    def directory(self, path: str) -> "Steps[str]":
+        """Returns the real path of an existing directory, or else /data."""
+        for each in (path, "/data"):
+            place = yield from self.place(each)
+            try:
+                if (yield from FilesApi.stat.steps(self.files, place)).type == "directory":
+                    return place
+            except (MissingError, UsageError):
+                pass
+        yield from FilesApi.mkdir.steps(self.files, "/data")  # code has removed it
+        return "/data"
 
     def write(self, path: str, data: bytes) -> "Steps[None]":
         place = yield from self.place(path)
@@ -169,7 +180,7 @@ class Names:
         """Returns a tar archive of all files that the program has made."""
         yield from self.settle(names=True)
         path = f"{HERE}/{secrets.token_hex(8)}.tar"
-        argv = ["bash", "-c", PACK, "bash", path, *(name for name in SHARED if name in self.system)]
+        argv = ["bash", "-c", PACK, "bash", path, self.wheels, *(name for name in SHARED if name in self.system)]
         result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/", env=self.environment())
         if not result.ok:
             raise HoltError(f"cannot pack the files: {result}")
@@ -183,41 +194,13 @@ class Names:
         yield from FilesApi.write.steps(self.files, path, data)
         # Existing directories of the system are not changed.
         argv = ["tar", "-xpf", path, "-C", "/", "--no-overwrite-dir", "--no-same-owner"]
+        if self.wheels:  # the snapshot may have the files of a sandbox without wheels
+            argv.append(f"--exclude={self.wheels}")
         result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/")
         yield from FilesApi.remove.steps(self.files, path)
         if not result.ok:
-            raise HoltError(f"cannot unpack the snapshot: {result}")
+            raise ValueError(f"the files in this snapshot of a LocalSandbox are damaged: {result}")
         self.links_stale = True
-
-
-def pack_snapshot(files: bytes, state: Any) -> bytes:
-    """Returns a tar archive of the files' archive and of the other state as JSON."""
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
-        for name, data in ((_STATE, json.dumps(state).encode()), (_FILES, files)):
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return whole.getvalue()
-
-
-def unpack_snapshot(snapshot: bytes) -> Tuple[bytes, Dict[str, Any]]:
-    """Returns the files' archive and the other state. Raises ValueError for invalid data."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(snapshot), mode="r:gz") as archive:
-            parts = {}
-            for name in (_STATE, _FILES):
-                member = archive.extractfile(name)
-                assert member
-                parts[name] = member.read(SNAPSHOT_MAX + 1)
-                if len(parts[name]) > SNAPSHOT_MAX:
-                    raise ValueError(f"it has more than {SNAPSHOT_MAX} bytes")
-        state = json.loads(parts[_STATE])
-        if state["holt_localsandbox"] != 1:
-            raise ValueError(f"its version is {state['holt_localsandbox']}, not 1")
-    except (tarfile.TarError, KeyError, EOFError, OSError, ValueError, AssertionError) as error:
-        raise ValueError(f"this is not a snapshot of a LocalSandbox: {error}") from error
-    return parts[_FILES], state
 
 
 def seed_bytes(content: Any) -> bytes:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sitecustomize of each python3 inside: it makes /NAME and /data/NAME one file while the code runs.
+"""The sitecustomize of each python3 inside: it makes /NAME and /data/NAME one file while the code runs. With the runtime
+Monty, it also lets monty.py make functions of the tools.
 
 Theory of operation. names.bash runs before and after a call. During a call, Python tells an audit hook about each use
 of a path in advance. Just before a file is made at one place, the hook makes the symlink at the other. Just before a
@@ -91,7 +92,12 @@ def install(here: str) -> None:
     sys.addaudithook(hook)
 
 
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 try:
-    install(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    install(HERE)
 except OSError:
     pass
+
+if "holt_displays" in sys.modules and os.path.exists(HERE + "/monty.json"):  # in holt's own interpreter
+    __import__("holt_monty").install(HERE + "/monty.json")

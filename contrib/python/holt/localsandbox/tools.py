@@ -9,12 +9,14 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from .._docstring import docstring_of, fitting
 from ..tools import Tool
-from .core import JsonValue
+from ._types import JsonValue
 
-Handler = Callable[[Any], Any]
+ToolHandler = Callable[[Any], Any]
+"""A function of the payload, or a coroutine function."""
+ToolCallable = Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@dataclass
 class ToolDefinition:
     name: str
     description: str
@@ -23,13 +25,13 @@ class ToolDefinition:
     timeout_ms: int = 30000
 
 
-@dataclass(frozen=True)
+@dataclass
 class PythonToolset:
     """Definitions of tools, and their handlers by name. A handler takes the payload. Raises ValueError if one is missing.
     """
 
     definitions: Sequence[ToolDefinition]
-    handlers: Mapping[str, Handler]
+    handlers: Mapping[str, ToolHandler]
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.definitions]
@@ -51,7 +53,7 @@ class PythonToolset:
         ]
 
 
-Toolset = Union[PythonToolset, Sequence[Callable[..., Any]]]
+ToolsetInput = Union[PythonToolset, Sequence[ToolCallable]]
 
 
 def _definition(tool: Tool) -> ToolDefinition:
@@ -69,13 +71,13 @@ def function_to_tool_definition(function: Callable[..., Any]) -> ToolDefinition:
     return _definition(_tool_of(function))
 
 
-def functions_to_toolset(functions: Sequence[Callable[..., Any]]) -> PythonToolset:
+def functions_to_toolset(functions: Sequence[ToolCallable]) -> PythonToolset:
     """Makes a toolset of typed callables: functions, methods or coroutines."""
     made = [_tool_of(each) for each in functions]
     return PythonToolset([_definition(each) for each in made], {each.name: each.handler for each in made})
 
 
-def toolset_of(toolset: Optional[Toolset]) -> PythonToolset:
+def toolset_of(toolset: Optional[ToolsetInput]) -> PythonToolset:
     if toolset is None:
         return PythonToolset([], {})
     if isinstance(toolset, PythonToolset):
