@@ -4,6 +4,7 @@
  * The kernel reads at most 32 bits of each of these arguments, or of its flags (clone:
  * lower_32_bits() in kernel/fork.c). seccomp hands the filter 64 bits. Only the low half may be
  * compared; otherwise any value with a higher bit set would pass (CVE-2019-10063). */
+#include "policy/plan.h"
 #include "syscalls-table.h"
 
 #define RANGES(list) .ranges = (list), .count = ELEMENTSOF(list)
@@ -77,6 +78,17 @@ static const CheckRange ioctl_requests[] = {
 /* Interfaces of the network. A socket that was passed in as stdin belongs to the host's network and
  * can list its interfaces, whatever its family. Under strict, there is no netlink socket either. */
 static const CheckRange interface_requests[] = { SPAN(0x8910, 0x89ff, ENOTTY) };
+
+/* The ids that a sandbox has: PLAN_AGENT_ID, and -1 for "unchanged". To the kernel, every other id
+ * is one that the user namespace does not have, and it answers EINVAL. Programs such as fakeroot
+ * and libuv know only EPERM, which an ordinary user gets for another id. */
+#define IDS(action)                                                                                \
+        { VALUE(PLAN_AGENT_ID, action), VALUE(WHOLE, action), }
+static const CheckRange id_last[] = IDS(ALLOW);
+static const CheckRange ids_then_arg1[] = IDS(CHECK_ID_ARG1);
+static const CheckRange ids_then_arg2[] = IDS(CHECK_ID_ARG2);
+static const CheckRange ids_then_arg3[] = IDS(CHECK_ID_ARG3);
+static const CheckRange ids_then_arg1_2[] = IDS(CHECK_IDS_ARG1_2);
 
 /* S_IFMT: none (a regular file), S_IFIFO, S_IFREG, S_IFSOCK. Devices are refused, even one that the
  * kernel would create: 0:0 is overlayfs's whiteout, which needs no privilege since Linux 5.8. */
@@ -204,6 +216,14 @@ static const char set_id[] = "a mode with the set-user-ID or set-group-ID bit, w
 
 const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
         CHECK_OF(CLONE) = { 0, CLONE_NAMESPACES, ACTION_NOTIFY_EPERM, RANGES(only_zero) },
+        CHECK_OF(ID_ARG0) = { 0, WHOLE, ACTION_EPERM, RANGES(id_last) },
+        CHECK_OF(ID_ARG1) = { 1, WHOLE, ACTION_EPERM, RANGES(id_last) },
+        CHECK_OF(ID_ARG2) = { 2, WHOLE, ACTION_EPERM, RANGES(id_last) },
+        CHECK_OF(ID_ARG3) = { 3, WHOLE, ACTION_EPERM, RANGES(id_last) },
+        CHECK_OF(IDS_ARG0_1) = { 0, WHOLE, ACTION_EPERM, RANGES(ids_then_arg1) },
+        CHECK_OF(IDS_ARG0_2) = { 0, WHOLE, ACTION_EPERM, RANGES(ids_then_arg1_2) },
+        CHECK_OF(IDS_ARG1_2) = { 1, WHOLE, ACTION_EPERM, RANGES(ids_then_arg2) },
+        CHECK_OF(IDS_ARG2_3) = { 2, WHOLE, ACTION_EPERM, RANGES(ids_then_arg3) },
         CHECK_OF(INET) = { 1, 0xf, ACTION_EPERM, RANGES(inet_types) },
         CHECK_OF(INET_PROTOCOL) = { 2, WHOLE, ACTION_EPROTONOSUPPORT, RANGES(inet_protocols) },
         CHECK_OF(IOCTL) = { 1, REQUEST, ACTION_ENOTTY, RANGES(ioctl_requests) },

@@ -27,6 +27,14 @@ typedef enum SyscallAction {
         ACTION_KILL,
         ACTION_CHECK_FIRST, /* from here on, syscall_checks[action - ACTION_CHECK_FIRST] decides */
         ACTION_CHECK_CLONE = ACTION_CHECK_FIRST,
+        ACTION_CHECK_ID_ARG0, /* the last argument that is a uid or a gid */
+        ACTION_CHECK_ID_ARG1,
+        ACTION_CHECK_ID_ARG2,
+        ACTION_CHECK_ID_ARG3,
+        ACTION_CHECK_IDS_ARG0_1, /* both arguments are ids */
+        ACTION_CHECK_IDS_ARG0_2, /* all three arguments are ids */
+        ACTION_CHECK_IDS_ARG1_2,
+        ACTION_CHECK_IDS_ARG2_3,
         ACTION_CHECK_INET,
         ACTION_CHECK_INET_PROTOCOL,
         ACTION_CHECK_IOCTL,

@@ -370,13 +370,17 @@ const char *syscall_refused_argument(unsigned nr) {
         return action < ACTION_CHECK_FIRST ? NULL : syscall_checks[action - ACTION_CHECK_FIRST].why;
 }
 
-static bool is_grantable(const SyscallRow *row, const StrList *allow) {
+static bool allows_namespaces(const StrList *allow) {
         static const char *const makers[] = { "@namespace", "unshare", "clone", "clone3" };
 
-        for (size_t i = 0; allow && row->gate == GATE_OWN && i < ELEMENTSOF(makers); i++)
+        for (size_t i = 0; allow && i < ELEMENTSOF(makers); i++)
                 if (strlist_has(allow, makers[i]))
                         return true;
-        return row->gate == GATE_NONE;
+        return false;
+}
+
+static bool is_grantable(const SyscallRow *row, const StrList *allow) {
+        return row->gate == GATE_NONE || (row->gate == GATE_OWN && allows_namespaces(allow));
 }
 
 bool syscall_grantable(unsigned nr, const StrList *allow) {
@@ -444,6 +448,14 @@ static int deny_row(const SyscallRow *row, uint8_t *action, bool by_group) {
         return 0;
 }
 
+/* A user namespace of the command's own may have other ids than the sandbox. Then only the kernel
+ * knows whether an id exists. */
+static void allow_ids(uint8_t *actions) {
+        for (size_t i = 0; i < syscall_rows_count; i++)
+                if (actions[i] >= ACTION_CHECK_ID_ARG0 && actions[i] <= ACTION_CHECK_IDS_ARG2_3)
+                        actions[i] = ACTION_ALLOW;
+}
+
 static int syscalls_resolve(unsigned preset, const StrList *allow, const StrList *deny,
                             uint8_t *actions, Error *reterr) {
         int r = 0;
@@ -454,6 +466,8 @@ static int syscalls_resolve(unsigned preset, const StrList *allow, const StrList
                 r = for_each_named(allow->items[i], actions, allow_row, reterr);
         for (size_t i = 0; deny && i < deny->count && r == 0; i++)
                 r = for_each_named(deny->items[i], actions, deny_row, reterr);
+        if (allows_namespaces(allow))
+                allow_ids(actions);
         return r;
 }
 

@@ -31,12 +31,15 @@ static int confine_files(const Keeper *keeper, Error *reterr) {
 
 /* The keeper finds files by openat2, and sets the modes of new files. It tells files apart by their
  * handles (base/file-id.h). A handle opens nothing, because open_by_handle_at stays refused.
- * Outside the sandbox, ptrace would reach the caller's other processes. */
+ * SQLite gives
+ * new files the owner of their database. Outside the sandbox, ptrace would reach the caller's other
+ * processes. */
 static int confine_calls(Error *reterr) {
         static char open_name[] = "openat2", handle_name[] = "name_to_handle_at";
+        static char owner_name[] = "fchown";
         static char ptrace_name[] = "@ptrace";
         static struct sock_filter room[SYSCALLS_PROGRAM_MAX];
-        char *names[] = { open_name, handle_name }, *refused[] = { ptrace_name };
+        char *names[] = { open_name, handle_name, owner_name }, *refused[] = { ptrace_name };
         const StrList allow = { .items = names, .count = ELEMENTSOF(names) };
         const StrList deny = { .items = refused, .count = ELEMENTSOF(refused) };
         struct sock_fprog filter = { .filter = room };

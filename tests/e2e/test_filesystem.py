@@ -12,6 +12,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.sandbox import Holt
+from lib.tools import needs
 
 Make = Callable[..., Path]
 
@@ -371,6 +372,39 @@ def test_the_environment_is_small_and_its_own(holt: Holt) -> None:
     assert {line.split("=")[0] for line in result.out.split("\0") if line} == {
         "PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "PIP_RETRIES", "npm_config_fetch_retries",
     }
+
+
+OTHER_ID = """
+import errno, os
+open("/tmp/x", "w").close()
+calls = {"chown": (os.chown, "/tmp/x", 0, -1), "lchown": (os.lchown, "/tmp/x", -1, 123), "setuid": (os.setuid, 0),
+         "setgid": (os.setgid, 5), "setreuid": (os.setreuid, -1, 0), "setresgid": (os.setresgid, 1000, 1000, 0),
+         "own": (os.chown, "/tmp/x", 1000, 1000)}
+for name, (call, *args) in calls.items():
+    try:
+        call(*args)
+        print(name, "done")
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+"""
+
+
+@needs("python3")
+@pytest.mark.identities("user", "root", "nested")
+def test_an_id_of_another_is_refused_as_to_an_ordinary_user(holt: Holt) -> None:
+    """The kernel answers EINVAL, because the user namespace has only one id. fakeroot and libuv expect EPERM."""
+    lines = holt(["run", "--", "python3", "-c", OTHER_ID]).ok().out.splitlines()
+
+    assert lines.pop() == "own done"
+    assert len(lines) == 6 and all(line.endswith(" EPERM") for line in lines), lines
+
+
+@needs("python3")
+def test_namespaces_of_the_command_have_their_own_ids(holt: Holt) -> None:
+    flags = ("--allow-syscall", "@namespace", "--landlock", "off")
+    script = 'unshare -r python3 -c "import os; os.setuid(0); os.chown(\'/tmp\', 0, 0); print(os.getuid())"'
+
+    assert holt.sh(script, *flags).ok().out == "0\n"
 
 
 def test_package_managers_do_not_wait_for_a_network(holt: Holt) -> None:
