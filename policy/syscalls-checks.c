@@ -176,7 +176,9 @@ static const CheckRange inet_types[] = { SPAN(1, 2, CHECK_INET_PROTOCOL) };
  * much code with a long list of CVEs, and a socket loads most of it as modules. A program that
  * tries MPTCP first, such as one in Go, falls back on TCP. */
 static const CheckRange inet_protocols[] = {
-        VALUE(0, ALLOW), VALUE(1, ALLOW), VALUE(6, ALLOW), VALUE(17, ALLOW), VALUE(58, ALLOW),
+        VALUE(0, ALLOW),  VALUE(1, ALLOW),          VALUE(6, ALLOW), VALUE(17, ALLOW),
+        VALUE(58, ALLOW), VALUE(136, NOTIFY_EPERM), /* UDP-Lite, reported because no program falls
+                                                       back on UDP */
 };
 
 /* RLIMIT_CORE. If core_pattern is a pipe, the kernel starts its program as root in the host's own
@@ -211,6 +213,10 @@ static const CheckRange ptrace_requests[] = {
 static const char set_id[] = "a mode with the set-user-ID or set-group-ID bit, which would make "
                              "the host run the file as "
                              "its owner";
+
+static const char udp_lite[] =
+        "a socket of UDP-Lite, which makes the host load a rarely used kernel "
+        "module; use UDP";
 
 #define CHECK_OF(name) [ACTION_CHECK_##name - ACTION_CHECK_FIRST]
 
@@ -251,6 +257,6 @@ const SyscallCheck syscall_checks[ACTION_MAX - ACTION_CHECK_FIRST] = {
          * could allow calls that holt only reports. The kernel allows one listener, but it forgets
          * holt's once the launcher is dead. While one exists, the kernel's answer is EBUSY. */
         CHECK_OF(SECCOMP) = { 1, 0x8, ACTION_EBUSY, RANGES(only_zero) },
-        CHECK_OF(SOCKET) = { 0, WHOLE, ACTION_EAFNOSUPPORT, RANGES(families) },
+        CHECK_OF(SOCKET) = { 0, WHOLE, ACTION_EAFNOSUPPORT, RANGES(families), .why = udp_lite },
         CHECK_OF(SOCKET_STRICT) = { 0, WHOLE, ACTION_EAFNOSUPPORT, RANGES(families_strict) },
 };

@@ -4,7 +4,7 @@
  * Theory of operation. This namespace alone takes as long to make as the rest of a launch. The
  * kernel sets up every protocol in it, and announces the loopback to each. The tree does not depend
  * on any of that, so a thread does it on another processor. The thread makes the namespace
- * (unshare(2) affects only the calling thread), brings the loopback up and takes the namespace's fd
+ * (unshare(2) affects only the calling thread), sets the loopback up and takes the namespace's fd
  * from its socket. The child enters it when the tree is finished (build_network()). Until then, the
  * child is in the launcher's network and runs only these steps. If it cannot enter the namespace,
  * it stops.
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/if.h>
+#include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/sockios.h>
 #include <stdint.h>
@@ -32,7 +33,9 @@ static char thread_stack[THREAD_STACK_SIZE] __attribute__((aligned(64)));
 static struct {
         /* ID of the thread. When the thread ends, the kernel sets this to 0 and wakes waiters. */
         uint32_t running;
-        int fd; /* The namespace. */
+        int fd;     /* The namespace. */
+        int sys_fd; /* The launcher's /proc/sys, whose part net/ shows the reader's own namespace.
+                     */
         int errnum;
         const char *failed; /* The failed step: an infinitive with its object. */
 } network;
@@ -43,19 +46,72 @@ static int network_fail(int errnum, const char *what) {
         return -errnum;
 }
 
-/* Makes the namespace. Any socket will do, so AF_UNIX is used: a kernel may have no IPv4. */
+/* Routes multicast of IPv4 to the loopback, like a host does to its network. Otherwise programs
+ * that join a group fail with ENODEV. The scope gives packets the address 127.0.0.1. */
+static void route_multicast(int fd) {
+        const struct {
+                struct nlmsghdr header;
+                struct rtmsg route;
+                struct rtattr group_header;
+                uint8_t group[4];
+                struct rtattr device_header;
+                uint32_t device;
+        } message = {
+                .header = { .nlmsg_len = sizeof(message),
+                            .nlmsg_type = RTM_NEWROUTE,
+                            .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE },
+                .route = { .rtm_family = AF_INET,
+                           .rtm_dst_len = 4,
+                           .rtm_table = RT_TABLE_MAIN,
+                           .rtm_protocol = RTPROT_BOOT,
+                           .rtm_scope = RT_SCOPE_HOST,
+                           .rtm_type = RTN_UNICAST },
+                .group_header = { .rta_len = RTA_LENGTH(4), .rta_type = RTA_DST },
+                .group = { 224, 0, 0, 0 },
+                .device_header = { .rta_len = RTA_LENGTH(4), .rta_type = RTA_OIF },
+                .device = 1, /* The loopback is the first device of each namespace. */
+        };
+
+        (void)sys6(SYS_sendto, fd, (long)&message, sizeof(message), MSG_NOSIGNAL, 0, 0);
+}
+
+/* Lets the agent's group send pings. By default, no group of a new namespace may. */
+static void allow_ping(void) {
+        static const char groups[] = "1000 1000";
+        long fd = sys4(SYS_openat, network.sys_fd, (long)"net/ipv4/ping_group_range",
+                       O_WRONLY | O_CLOEXEC, 0);
+
+        static_assert(PLAN_AGENT_ID == 1000, "the range is the agent's group");
+        if (fd >= 0) {
+                (void)sys3(SYS_write, fd, (long)groups, sizeof(groups) - 1);
+                (void)sys1(SYS_close, fd);
+        }
+}
+
+/* Makes a socket of the namespace. Any one can set the loopback up. Only one of rtnetlink can also
+ * set routes, but a container's filter may refuse it. */
+static long make_socket(void) {
+        long fd = sys3(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+        return fd >= 0 ? fd : sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+/* Makes the namespace. A host may refuse multicast and pings, because few programs need these. */
 static int make_network(void) {
-        struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+        struct ifreq request = { .ifr_name = "lo",
+                                 .ifr_flags = IFF_UP | IFF_RUNNING | IFF_MULTICAST };
         long fd, r = sys1(SYS_unshare, CLONE_NEWNET);
 
         if (r < 0)
                 return network_fail((int)-r, "make a net namespace");
-        fd = sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        fd = make_socket();
         if (fd < 0)
                 return network_fail((int)-fd, "make a socket");
         r = sys3(SYS_ioctl, fd, SIOCSIFFLAGS, (long)&request);
         if (r < 0)
                 return network_fail((int)-r, "bring up the loopback");
+        route_multicast((int)fd);
+        allow_ping();
         r = sys2(SYS_ioctl, fd, SIOCGSKNS);
         if (r < 0)
                 return network_fail((int)-r, "reach the net namespace");
@@ -85,8 +141,11 @@ int build_network_begin(Launch *launch, Error *error) {
         network.running = 0;
         network.fd = FD_NONE;
         network.errnum = 0;
+        network.sys_fd = FD_NONE;
         if (launch->layers.missing & LAYER_BIT(LAYER_NET))
                 return 0;
+        /* Opened before the tree changes, in which the thread could find another one. */
+        network.sys_fd = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (raw_clone(SYS_clone3, (long)&args, sizeof(args), 0, 0, 0, thread_main, NULL) < 0) {
                 network.running = 0;
                 (void)make_network();
@@ -112,5 +171,6 @@ int build_network(Launch *launch, Error *error) {
         if (syscall(SYS_setns, network.fd, CLONE_NEWNET) < 0)
                 r = step_fail(error, LAYER_NET, errno, "cannot enter", "the net namespace");
         network.fd = fd_close(network.fd);
+        network.sys_fd = fd_close(network.sys_fd);
         return r;
 }

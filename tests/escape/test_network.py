@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,7 +48,6 @@ ADDRESSES = {
     "192.168.0.1": "80",
     "172.17.0.1": "2375",  # Docker's bridge.
     "2001:db8::1": "9",
-    "224.0.0.251": "5353",
     **{address: "53" for address in nameservers()},
     **{address: "22" for address in own_addresses()},
 }
@@ -64,6 +64,34 @@ def test_the_loopback_is_the_only_interface(holds: Run) -> None:
 
 def test_there_is_no_route(holds: Run) -> None:
     holds(Attack("network", "routes"))
+
+
+MULTICAST = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(sys.argv[2]))
+s.sendto(b"hello", ("224.0.0.251", int(sys.argv[1])))
+print("sent")
+"""
+
+
+def test_multicast_stays_inside(holt: Holt) -> None:
+    """Inside, the loopback carries multicast. A member of the same group on the host's loopback hears nothing of it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as member:
+        member.bind(("", 0))
+        port = str(member.getsockname()[1])
+        group = socket.inet_aton("224.0.0.251") + socket.inet_aton("127.0.0.1")
+        member.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+        for interface in ("0.0.0.0", "127.0.0.1"):
+            assert holt(["run", "--", "python3", "-c", MULTICAST, port, interface]).ok().out == "sent\n"
+        # The control comes last: it would have arrived after the others.
+        subprocess.run(["/usr/bin/python3", "-c", MULTICAST, port, "127.0.0.1"], check=True, stdout=subprocess.DEVNULL)
+        member.settimeout(20)
+        assert member.recv(9) == b"hello"
+        member.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            member.recv(9)
 
 
 # --- the host's own listeners ---

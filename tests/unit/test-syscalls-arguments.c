@@ -193,6 +193,8 @@ static const Sample samples[] = {
         /* NETLINK_ROUTE; NETLINK_KOBJECT_UEVENT, NETLINK_AUDIT */
         { "socket", { 16, 3, 0 }, ALLOWED, EAFNOSUPPORT },
         { "socket", { 16, 3 | 02000000, HIGH }, ALLOWED, EAFNOSUPPORT },
+        { "socket", { 2, 2, 136 }, SAME(REPORTED | EPERM) },
+        { "socket", { 10, 2, HIGH | 136 }, SAME(REPORTED | EPERM) },
         { "socket", { 16, 3, 15 }, EPROTONOSUPPORT, EAFNOSUPPORT },
         { "socket", { 16, 3, 9 }, EPROTONOSUPPORT, EAFNOSUPPORT },
         { "socket", { 16, 3, HIGH | 12 }, EPROTONOSUPPORT, EAFNOSUPPORT },
