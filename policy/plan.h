@@ -33,9 +33,19 @@ enum {
 extern const char *const tree_system[];
 extern const size_t tree_system_count;
 
-/* Names in /etc that come from the system tree, sorted. A '*' at the end matches any ending. */
-extern const char *const tree_etc[];
-extern const size_t tree_etc_count;
+/* Names in a directory of the system tree, such as "etc", that every sandbox shows. A name that is
+ * missing on the host, or that others may not read, is left out. */
+typedef struct TreeShown {
+        const char *directory;
+        const char *const *names;
+        size_t count;
+} TreeShown;
+extern const TreeShown tree_shown[];
+extern const size_t tree_shown_count;
+
+/* Directories below such names that are masked if they exist. */
+extern const char *const tree_masked[];
+extern const size_t tree_masked_count;
 
 /* A file of /etc that holt writes. */
 typedef struct TreeFile {

@@ -13,6 +13,8 @@
 #include "base/sys.h"
 #include "child/build.h"
 
+enum { LENGTH_AT = 16 }; /* Offset of d_reclen, see getdents64(2). */
+
 static int refuse_place(const char *name, int errnum, Error *error) {
         int r = step_fail(error, LAYER_NONE, errnum,
                           "the session's root contains something other than a directory at", name);
@@ -50,7 +52,7 @@ static int cover_system(const Launch *launch, Error *error) {
                 const SystemEntry *entry = &launch->system.entries[i];
                 int r = 0;
 
-                if (strchr(entry->path, '/') || entry->text)
+                if (strchr(entry->path, '/'))
                         continue;
                 if (!entry->link)
                         r = lasting_cover(entry->path, error);
@@ -62,6 +64,46 @@ static int cover_system(const Launch *launch, Error *error) {
                         return r;
         }
         return 0;
+}
+
+/* Whether the directory at dir_fd is empty, or cannot be read. */
+static bool is_empty(int dir_fd) {
+        _uninitialized_ char buf[1024];
+        long n = syscall(SYS_getdents64, dir_fd, buf, sizeof(buf));
+        size_t names = 0;
+
+        for (long at = 0; at < n; names++)
+                at += *(const unsigned short *)(const void *)(buf + at + LENGTH_AT);
+        return names <= 2; /* "." and ".." */
+}
+
+/* Attaches a directory of the system below /var, which belongs to the session. If the command has
+ * made something else there, the session keeps that. */
+static void lasting_show(const SystemEntry *entry) {
+        int fd = FD_NONE, target_fd;
+        Error ignored;
+
+        if (build_target(child_state.lasting_fd, entry->path, true, &ignored) < 0)
+                return;
+        target_fd = sys_open_beneath(child_state.lasting_fd, entry->path, O_RDONLY | O_DIRECTORY);
+        if (target_fd >= 0 && is_empty(target_fd))
+                fd = sys_open_tree(child_state.root_fd, entry->path,
+                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                                           AT_SYMLINK_NOFOLLOW);
+        if (fd >= 0)
+                (void)sys_move_mount(fd, "", target_fd, "",
+                                     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+        fd_close(fd);
+        fd_close(target_fd);
+}
+
+static void show_system(const Launch *launch) {
+        for (size_t i = 0; i < launch->system.count; i++) {
+                const SystemEntry *entry = &launch->system.entries[i];
+
+                if (str_starts(entry->path, "var/") && entry->directory)
+                        lasting_show(entry);
+        }
 }
 
 /* Creates directories that programs expect. If the command has replaced one of them, it stays as it
@@ -125,6 +167,8 @@ int build_lasting(Launch *launch, Error *error) {
                 r = lasting_cover(tree_covered[i], error);
         if (r == 0)
                 make_usual();
+        if (r == 0)
+                show_system(launch);
         if (r == 0)
                 r = make_targets(launch->plan, error);
         if (r < 0)

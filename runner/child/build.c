@@ -22,7 +22,12 @@
 #include "child/build.h"
 #include "child/identity.h"
 
+/* sys/mount.h and linux/mount.h cannot be included together. */
 #define MNT_DETACH_FLAG 2
+#define MS_BIND_FLAG 4096UL
+#define MS_REC_FLAG 16384UL
+
+enum { SYSTEM_PATH_MAX = 320 }; /* Bytes: NAME_MAX below a directory of tree_shown[]. */
 
 ChildState child_state;
 
@@ -279,10 +284,10 @@ static int make_system(const Launch *launch, int root_fd, Error *error) {
                 const SystemEntry *entry = &launch->system.entries[i];
                 int r;
 
+                if (entry->masked)
+                        continue;
                 if (entry->link)
                         r = make_link(root_fd, entry->path, entry->link, error);
-                else if (entry->text)
-                        r = build_write_text(root_fd, entry->path, entry->text, entry->size, error);
                 else if (entry->directory)
                         r = build_directory(root_fd, entry->path, 0755, error);
                 else
@@ -314,6 +319,59 @@ static int build_skeleton(Launch *launch, Error *error) {
 
 /* --- the system, read-only --- */
 
+/* Covers a directory in an entry of the system. It may be gone since holt looked. */
+static int build_mask(const SystemEntry *entry, Error *error) {
+        int fd = sys_open_tree(child_state.scratch_fd, "hidden.d",
+                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        int r;
+
+        if (fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", "an empty directory");
+        r = build_attach(fd, child_state.root_fd, entry->path, error);
+        fd_close(fd);
+        if (r != -ENOENT)
+                return r;
+        error->text[0] = '\0';
+        return 0;
+}
+
+/* Attaches an entry of the host's own system by one call, where open_tree(2) needs three: most of
+ * the sandbox's mounts are made here. Only root of the host could put a symlink in its place. The
+ * working directory is the new root. Returns false if the kernel refuses the call, as in a
+ * container that forbids mount(2) alone. */
+static bool bind_entry(const SystemEntry *entry) {
+        char source[SYSTEM_PATH_MAX + 1] = "/";
+
+        if (strlen(entry->path) >= SYSTEM_PATH_MAX)
+                return false;
+        (void)strncat(source, entry->path, SYSTEM_PATH_MAX - 1);
+        return syscall(SYS_mount, source, entry->path, NULL, MS_BIND_FLAG | MS_REC_FLAG, NULL) == 0;
+}
+
+/* Attaches an entry of the system, or covers it. A package manager may have removed a part of /etc
+ * or /var since holt looked; then its place stays empty. */
+static int build_entry(const SystemEntry *entry, int tree_fd, bool own, Error *error) {
+        int fd, r;
+
+        if (entry->link)
+                return 0;
+        if (entry->masked)
+                return build_mask(entry, error);
+        if (own && bind_entry(entry))
+                return 0;
+        fd = sys_open_tree(tree_fd, entry->path,
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                                   AT_SYMLINK_NOFOLLOW);
+        if (fd < 0 && errno == ENOENT && strchr(entry->path, '/'))
+                return 0;
+        if (fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone the system's",
+                                 entry->path);
+        r = build_attach(fd, child_state.root_fd, entry->path, error);
+        fd_close(fd);
+        return r;
+}
+
 static int build_system(Launch *launch, Error *error) {
         const MountAttr read_only = {
                 .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
@@ -323,6 +381,7 @@ static int build_system(Launch *launch, Error *error) {
         const char *tree = rootfs->source ? rootfs->source : "/";
         int tree_fd = open(tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
         struct stat st;
+        bool own;
 
         if (tree_fd < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot open the system tree", tree);
@@ -331,19 +390,10 @@ static int build_system(Launch *launch, Error *error) {
             (fstat(tree_fd, &st) < 0 || st.st_dev != rootfs->device || st.st_ino != rootfs->inode))
                 return step_fail(error, LAYER_NONE, ESTALE,
                                  "this was replaced while holt was starting:", tree);
+        own = !rootfs->source && fchdir(child_state.root_fd) == 0;
         for (size_t i = 0; i < launch->system.count; i++) {
-                const SystemEntry *entry = &launch->system.entries[i];
-                int fd, r;
+                int r = build_entry(&launch->system.entries[i], tree_fd, own, error);
 
-                if (entry->link || entry->text)
-                        continue;
-                fd = sys_open_tree(tree_fd, entry->path,
-                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
-                                           AT_SYMLINK_NOFOLLOW);
-                if (fd < 0)
-                        return step_fail(error, LAYER_MOUNT, errno, "cannot clone the system's",
-                                         entry->path);
-                r = build_attach(fd, child_state.root_fd, entry->path, error);
                 if (r < 0)
                         return r;
         }

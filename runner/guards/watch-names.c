@@ -45,7 +45,7 @@ static int watch_open_system(const Watch *watch, const char *path, int *ret_fd) 
         const PlanMount *rootfs = &watch->plan->rootfs;
         _cleanup_close_ int tree_fd = FD_NONE;
 
-        if (!entry || entry->link || entry->text || !entry->directory)
+        if (!entry || entry->link || !entry->directory)
                 return 0;
         tree_fd = rootfs->source ? fcntl(rootfs->fd, F_DUPFD_CLOEXEC, 0)
                                  : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

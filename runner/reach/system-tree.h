@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system tree of a sandbox: the host's /usr and a few entries of its /etc. */
+/* The system tree of a sandbox: the host's /usr and some entries of its /etc and /var. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,12 +8,11 @@
 typedef struct SystemEntry {
         char *path; /* Path relative to the system tree and to the root inside: "usr", "etc/ssl". */
         char *link; /* Target of a symlink, or NULL. */
-        char *text; /* Content of a small file that is copied instead of mounted, or NULL. */
-        size_t size;
-        bool directory;
+        bool directory; /* A directory of the host. */
+        bool masked;    /* A directory in an earlier entry: an empty one of mode 0 covers it. */
 } SystemEntry;
 
 typedef struct SystemTree {
         SystemEntry *entries;
-        size_t count;
+        size_t count, room;
 } SystemTree;

@@ -123,7 +123,6 @@ void launch_clear(Launch *launch) {
         for (size_t i = 0; i < launch->system.count; i++) {
                 free(launch->system.entries[i].path);
                 free(launch->system.entries[i].link);
-                free(launch->system.entries[i].text);
         }
         free(launch->system.entries);
         fd_close(launch->init_fd);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the files that a plan names, once, and decides everything that depends on the host. After
  * this, only files of root are looked up by name, and the child checks that it finds the same files
- * again. This file handles the system; prepare-mounts.c handles the caller's mounts. */
+ * again. prepare-system.c handles the system, and prepare-mounts.c the caller's mounts. */
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/sysinfo.h>
 
-#include "base/sys.h"
 #include "child/identity.h"
 #include "child/landlock.h"
 #include "child/limits.h"
@@ -19,103 +15,6 @@
 #include "reach/own-store.h"
 #include "sandbox/prepare.h"
 #include "sandbox/stdio-files.h"
-
-enum { TEXT_MAX = 16 * 1024 }; /* Bytes. A longer file of /etc is mounted instead of copied. */
-
-/* --- the system tree --- */
-
-static SystemEntry *prepare_add_entry(Launch *launch, const char *prefix, const char *name) {
-        SystemEntry *entry = &launch->system.entries[launch->system.count];
-
-        *entry = (SystemEntry){ .path = str_format("%s%s", prefix, name) };
-        if (!entry->path)
-                return NULL;
-        launch->system.count++;
-        return entry;
-}
-
-static char *prepare_read_link(int dir_fd, const char *name) {
-        char buf[PATH_MAX];
-        ssize_t n = readlinkat(dir_fd, name, buf, sizeof(buf) - 1);
-
-        return n < 0 ? NULL : strndup(buf, (size_t)n);
-}
-
-/* Returns the text of a small file that everybody may read. Returns NULL if the file must be
- * mounted. */
-static char *read_small(int dir_fd, const char *name, const struct stat *st, size_t *ret_size) {
-        _cleanup_close_ int fd = FD_NONE;
-        _cleanup_free_ char *text = NULL;
-        ssize_t n;
-
-        if (!S_ISREG(st->st_mode) || st->st_size > TEXT_MAX || !(st->st_mode & S_IROTH))
-                return NULL;
-        fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        text = malloc((size_t)st->st_size + 1);
-        if (fd < 0 || !text)
-                return NULL;
-        n = read(fd, text, (size_t)st->st_size);
-        if (n < 0)
-                return NULL;
-        *ret_size = (size_t)n;
-        return TAKE_PTR(text);
-}
-
-/* Notes the entry of the host called name, if it exists. */
-static int prepare_look_at(Launch *launch, int dir_fd, const char *prefix, const char *name,
-                           Error *reterr) {
-        SystemEntry *entry;
-        struct stat st;
-
-        if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return 0;
-        entry = prepare_add_entry(launch, prefix, name);
-        if (!entry)
-                return error_oom(reterr);
-        entry->directory = S_ISDIR(st.st_mode);
-        if (S_ISLNK(st.st_mode)) {
-                entry->link = prepare_read_link(dir_fd, name);
-                return entry->link ? 0 : error_oom(reterr);
-        }
-        if (prefix[0])
-                entry->text = read_small(dir_fd, name, &st, &entry->size);
-        return 0;
-}
-
-static int look_at_etc(Launch *launch, int tree_fd, Error *reterr) {
-        /* If the caller passes the tree, its /etc may be a symlink, which must not be followed to
-         * the host's. */
-        _cleanup_close_ int fd = openat(tree_fd, "etc",
-                                        O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = 0;
-
-        for (size_t i = 0; fd >= 0 && r == 0 && i < tree_etc_count; i++)
-                r = prepare_look_at(launch, fd, "etc/", tree_etc[i], reterr);
-        return r;
-}
-
-static int prepare_system(Launch *launch, Error *reterr) {
-        const PlanMount *rootfs = &launch->plan->rootfs;
-        _cleanup_close_ int tree_fd = rootfs->source ? fcntl(rootfs->fd, F_DUPFD_CLOEXEC, 0)
-                                                     : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        int r = 0;
-
-        if (tree_fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot open the system tree");
-        launch->system.entries = calloc(tree_system_count + tree_etc_count,
-                                        sizeof(*launch->system.entries));
-        if (!launch->system.entries)
-                return error_oom(reterr);
-        for (size_t i = 0; r == 0 && i < tree_system_count; i++)
-                r = prepare_look_at(launch, tree_fd, "", tree_system[i], reterr);
-        if (r == 0 && launch->system.count == 0)
-                r = error_set(reterr, ERROR_POLICY, 0,
-                              "%s: it contains neither usr nor bin; name the top of a system tree",
-                              rootfs->origin);
-        return r < 0 ? r : look_at_etc(launch, tree_fd, reterr);
-}
-
-/* --- together --- */
 
 static int check_landlock(Launch *launch, Error *reterr) {
         LandlockMode mode = launch->plan->landlock;
@@ -167,7 +66,7 @@ static int prepare_limits(Launch *launch, Error *reterr) {
 static int prepare_tree(Launch *launch, Error *reterr) {
         int r = prepare_rootfs(launch->plan, reterr);
 
-        return r == 0 ? prepare_system(launch, reterr) : r;
+        return r == 0 ? prepare_system(launch->plan, &launch->system, reterr) : r;
 }
 
 static int prepare_hiding(Launch *launch, Error *reterr) {

@@ -56,15 +56,23 @@ static bool is_made(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
-/* Whether path comes from the system tree. In /etc, only the names of tree_etc[] do. */
-static bool warnings_is_of_system(const char *path) {
-        const char *rest = path_rest(path, "/etc");
+/* Whether path, relative to the root, is one of the names in the directory, or lies below one. */
+static bool warnings_is_shown(const TreeShown *shown, const char *path) {
+        const char *rest = path_rest(path, shown->directory);
 
-        for (size_t i = 0; !rest && i < tree_system_count; i++)
+        for (size_t i = 0; rest && i < shown->count; i++)
+                if (path_below(rest, shown->names[i]))
+                        return true;
+        return false;
+}
+
+/* Whether path comes from the system tree. */
+static bool warnings_is_of_system(const char *path) {
+        for (size_t i = 0; i < tree_system_count; i++)
                 if (path_below(path + 1, tree_system[i]))
                         return true;
-        for (size_t i = 0; rest && i < tree_etc_count; i++)
-                if (path_below(rest, tree_etc[i]))
+        for (size_t i = 0; i < tree_shown_count; i++)
+                if (warnings_is_shown(&tree_shown[i], path + 1))
                         return true;
         return false;
 }

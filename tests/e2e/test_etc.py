@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of /etc and /var that packages of distributions need are inside, and nothing private is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.rootfs import make_rootfs
+from lib.sandbox import Holt
+from lib.sessions import Sessions
+from lib.tools import needs
+
+Tree = Callable[..., Path]
+tree = needs("busybox")
+
+# One file for each kind of package. They stand in for the packages themselves, which hosts may not have.
+SHOWN = (
+    "etc/chromium.d/flags", "etc/libreoffice/sofficerc", "etc/maven/m2.conf", "etc/java-17-openjdk/security/policy",
+    "etc/R/Renviron", "etc/php/8.2/cli/conf.d/xml.ini", "etc/ImageMagick-6/type.xml", "etc/emacs/site-start.el",
+    "etc/xml/catalog", "etc/sgml/catalog", "etc/texmf/web2c/texmf.cnf", "etc/mime.types", "etc/nginx/mime.types",
+    "etc/manpath.config", "etc/shells", "etc/pki/ca-trust/bundle", "etc/ca-certificates/extracted/bundle",
+    "var/lib/ghc/package.conf.d/base", "var/lib/texmf/web2c/pdftex.fmt", "var/lib/aspell/en.rws", "var/lib/php/modules/x",
+    "var/lib/dpkg/status", "var/cache/fontconfig/fonts.cache",
+)
+
+
+@pytest.fixture
+def rootfs(place: Path, identity: Identity) -> Tree:
+    """Makes a system tree with these files in it; each contains its own path. modes: the mode of some paths."""
+
+    def make(*paths: str, modes: dict[str, int] | None = None) -> Path:
+        root = make_rootfs(place / "rootfs", identity)
+        for path in paths:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(f"{path}\n")
+        subprocess.run(["chown", "-Rh", f"{identity.uid}:{identity.gid}", root], check=True)
+        for path, mode in (modes or {}).items():
+            (root / path).chmod(mode)
+        return root
+
+    return make
+
+
+def words(paths: tuple[str, ...]) -> str:
+    return " ".join(f"/{path}" for path in paths)
+
+
+@tree
+def test_settings_and_databases_of_packages_are_shown(holt: Holt, rootfs: Tree) -> None:
+    result = holt(["run", "--rootfs", rootfs(*SHOWN), "--", "sh", "-c", f"cat {words(SHOWN)}"]).ok()
+    assert result.out.split() == list(SHOWN)
+
+
+@tree
+def test_they_are_read_only(holt: Holt, rootfs: Tree) -> None:
+    top = rootfs(*SHOWN)
+    script = f"for f in {words(SHOWN)}; do echo x >>$f && echo $f; busybox mkdir ${{f}}.d && echo $f; done"
+    holt(["run", "--rootfs", top, "--", "sh", "-c", script])
+    assert all((top / path).read_text() == f"{path}\n" for path in SHOWN)
+    assert not list(top.rglob("*.d.d")) and not list(top.rglob("catalog.d"))
+
+
+@tree
+def test_other_names_are_not_shown(holt: Holt, rootfs: Tree) -> None:
+    hidden = ("etc/other/x", "etc/environment", "etc/machine-id", "etc/hostname", "etc/ssh/config", "var/lib/other/x",
+              "var/cache/other/x", "var/log/x", "etc/phpmyadmin/x", "etc/java-x/x")
+    result = holt(["run", "--rootfs", rootfs(*hidden), "--", "sh", "-c", f"cat {words(hidden)}; ls /var /var/lib /var/cache"])
+    assert result.out.split() == ["/var:", "cache", "lib", "run", "tmp", "/var/cache:", "/var/lib:"]
+
+
+@tree
+@pytest.mark.parametrize("path, mode", (
+    ("etc/php", 0o750), ("etc/php", 0o754), ("etc/php/8.2/ini", 0o600), ("etc/shells", 0o640), ("var/lib", 0o750),
+    ("var", 0o700), ("etc", 0o750), ("var/lib/ghc", 0o700), ("etc/ssl/private", 0o710),
+))
+@pytest.mark.identities("root")
+def test_root_shows_nothing_that_others_may_not_read(path: str, mode: int, holt: Holt, rootfs: Tree) -> None:
+    """Root of the host could read it all. The command, which has another uid, must not."""
+    files = ("etc/php/8.2/ini", "etc/shells", "var/lib/ghc/db", "etc/ssl/private/key")
+    gone = [f for f in files if f == path or f.startswith(f"{path}/")]
+    top = rootfs(*files, modes={path: mode, **({} if path == "etc/ssl/private" else {"etc/ssl/private": 0o710})})
+    result = holt(["run", "--rootfs", top, "--", "sh", "-c", f"cat {words(files)}"])
+    assert result.out.split() == [f for f in files[:3] if f not in gone]
+
+
+@tree
+@pytest.mark.identities("user", "root", "nested")
+def test_a_private_entry_is_left_out_even_if_the_caller_owns_it(holt: Holt, rootfs: Tree) -> None:
+    top = rootfs("etc/php/ini", "etc/shells", "etc/xml/catalog", modes={"etc/php": 0o700, "etc/shells": 0o600})
+    result = holt(["run", "--rootfs", top, "--", "sh", "-c", "cat /etc/php/ini /etc/shells /etc/xml/catalog; ls -d /etc/p*"])
+    assert result.out.split() == ["etc/xml/catalog", "/etc/passwd"]
+
+
+MASKED = ("etc/ssl/private/key", "etc/pki/tls/private/key", "etc/pki/CA/private/key", "etc/nginx/sites-enabled/site",
+          "etc/nginx/sites-available/site", "etc/nginx/conf.d/site", "var/lib/php/sessions/s", "var/lib/php/session/s")
+
+
+@tree
+@pytest.mark.identities("user", "root", "nested")
+def test_keys_and_sites_in_shown_directories_are_masked(holt: Holt, rootfs: Tree) -> None:
+    """The caller owns the files here, like a member of the group ssl-cert or root of a container."""
+    top = rootfs(*MASKED, "etc/ssl/certs/ca", "etc/nginx/mime.types")
+    script = f"cat {words(MASKED)}; ls /etc/ssl/private; cat /etc/ssl/certs/ca /etc/nginx/mime.types; busybox chmod 755 /etc/ssl/private"
+    result = holt(["run", "--rootfs", top, "--", "sh", "-c", script])
+    assert result.out.split() == ["etc/ssl/certs/ca", "etc/nginx/mime.types"]
+    assert result.code != 0
+
+
+@tree
+@pytest.mark.parametrize("link", ("etc", "var", "var/lib", "var/cache"))
+def test_a_symlink_of_the_tree_does_not_lead_to_the_host(link: str, holt: Holt, rootfs: Tree, place: Path, put: Tree) -> None:
+    top = rootfs()
+    for name in ("ghc", "fontconfig", "php", "lib/ghc", "cache/fontconfig"):
+        put(place / "outside" / name / "file", "secret\n")
+    subprocess.run(["rm", "-rf", top / link], check=True)
+    (top / link).parent.mkdir(parents=True, exist_ok=True)
+    (top / link).symlink_to(place / "outside")
+    result = holt(["run", "--rootfs", top, "--", "sh", "-c", "cat /etc/*/file /var/*/*/file /var/*/file"])
+    assert "secret" not in result.out
+
+
+@tree
+def test_a_mount_of_the_policy_may_lie_in_a_shown_place(holt: Holt, rootfs: Tree, put: Tree, workspace: Path) -> None:
+    """Its target is made. If the host has none there, the rest of the host's directory gives way."""
+    put("given/file", "given\n")
+    top = rootfs("etc/php/8.2/ini", "etc/xml/catalog", "var/lib/texmf/ls-R")
+    mounts = [":/etc/php/8.2", ":/etc/xml/new/place", ":/var/lib/texmf/own", ":/var/lib/dpkg", ":/var/cache/mine"]
+    flags = [word for target in mounts for word in ("--ro", f"{workspace}/given{target}")]
+    script = "cat /etc/php/8.2/file /etc/xml/new/place/file /var/lib/texmf/own/file /var/lib/dpkg/file /var/cache/mine/file"
+    assert holt(["run", "--rootfs", top, *flags, "--", "sh", "-c", script]).ok().out == "given\n" * 5
+
+
+@tree
+def test_a_shown_path_can_be_hidden(holt: Holt, rootfs: Tree) -> None:
+    flags = ["--hide", "/var/lib/dpkg", "--hide", "/etc/php/8.2"]
+    result = holt(["run", "--rootfs", rootfs("var/lib/dpkg/status", "etc/php/8.2/ini"), *flags, "--", "sh", "-c",
+                   "cat /var/lib/dpkg/status /etc/php/8.2/ini; ls -d /etc/php"])
+    assert result.out == "/etc/php\n" and "warning" not in result.err and "does not exist" not in result.err
+
+
+@tree
+def test_a_session_shows_them_and_keeps_its_own(sessions: Sessions, rootfs: Tree) -> None:
+    top = rootfs("var/lib/ghc/db", "var/lib/texmf/ls-R", "var/cache/fontconfig/cache", "etc/php/ini")
+    session = sessions.create("w", "--rootfs", top)
+    script = "cat /var/lib/ghc/db /var/lib/texmf/ls-R /var/cache/fontconfig/cache /etc/php/ini; echo x >/var/lib/ghc/new"
+    assert session.exec("sh", "-c", script).out.split() == ["var/lib/ghc/db", "var/lib/texmf/ls-R", "var/cache/fontconfig/cache", "etc/php/ini"]
+    session.exec("sh", "-c", "busybox mkdir -p /var/lib/dpkg /var/lib/own && echo mine >/var/lib/dpkg/status && echo own >/var/lib/own/x").ok()
+    session.stop()
+    (top / "var/lib/dpkg").mkdir()
+    (top / "var/lib/dpkg/status").write_text("host\n")
+    assert session.exec("sh", "-c", "cat /var/lib/dpkg/status /var/lib/own/x /var/lib/ghc/db").ok().out == "mine\nown\nvar/lib/ghc/db\n"
+    assert not (top / "var/lib/ghc/new").exists()
+
+
+@tree
+def test_a_session_cannot_lead_the_mounts_elsewhere(sessions: Sessions, rootfs: Tree, place: Path, put: Tree) -> None:
+    put(place / "outside" / "keep", "")
+    session = sessions.create("w", "--rootfs", rootfs("var/lib/ghc/db"))
+    script = f"busybox mv /var/lib /var/old; busybox ln -s {place}/outside /var/lib; readlink /var/lib"
+    assert session.exec("sh", "-c", script).ok().out == f"{place}/outside\n"
+    session.stop()
+    session.exec("echo").ok()
+    assert [path.name for path in (place / "outside").iterdir()] == ["keep"]
+
+
+# Settings of users and services, which no program of a package needs to start.
+NOT_SHOWN = ("/etc/environment",)
+
+
+def links_out_of_usr() -> dict[str, str]:
+    """The symlinks below /usr to public places in /etc, /var/lib and /var/cache, and where they lead."""
+    found = {}
+    for directory, names, files in os.walk("/usr"):
+        for name in (*names, *files):
+            path = os.path.join(directory, name)
+            target = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path))) if os.path.islink(path) else ""
+            if target.startswith(("/etc/", "/var/lib/", "/var/cache/")) and os.path.lexists(target):
+                found[path] = target
+    return found
+
+
+def is_public(path: str) -> bool:
+    parents = [str(parent) for parent in Path(path).parents]
+    return all(os.stat(parent).st_mode & 0o1 for parent in parents) and bool(os.lstat(path).st_mode & 0o4)
+
+
+def test_no_link_of_usr_dangles_only_inside(holt: Holt) -> None:
+    """If this fails, a package of this host needs another name in policy/tree.c, or has settings that are private."""
+    links = {path: target for path, target in links_out_of_usr().items() if is_public(target) and target not in NOT_SHOWN}
+    script = 'while IFS= read -r path; do [ -e "$path" ] || [ -L "$path" ] || printf "%s\\n" "$path"; done'
+    result = holt(["run", "--", "bash", "-c", script], stdin="".join(f"{target}\n" for target in links.values()))
+    missing = set(result.ok().out.splitlines())
+    assert not [f"{path} -> {target}" for path, target in links.items() if target in missing]
