@@ -15,6 +15,10 @@
 
 enum { LENGTH_AT = 16 }; /* Offset of d_reclen, see getdents64(2). */
 
+bool build_lasts(const LaunchPlan *plan, const PlanMount *mount) {
+        return plan->root.source && !str_starts(mount->target, "/etc/");
+}
+
 static int refuse_place(const char *name, int errnum, Error *error) {
         int r = step_fail(error, LAYER_NONE, errnum,
                           "the session's root contains something other than a directory at", name);
@@ -127,13 +131,13 @@ static void make_usual(void) {
         }
 }
 
-/* Creates the mount points of the policy's mounts that lie in the root itself. */
+/* Creates the mount points of the policy's mounts that lie in the lasting root itself. */
 static int make_targets(const LaunchPlan *plan, Error *error) {
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
                 int r = 0;
 
-                if (mount->flags & PLAN_IN_ROOT)
+                if (mount->flags & PLAN_IN_ROOT && build_lasts(plan, mount))
                         r = build_target(child_state.lasting_fd, mount->target + 1,
                                          mount->kind == PLAN_PRIVATE || mount->directory, error);
                 if (r < 0)

@@ -310,7 +310,7 @@ static int build_skeleton(Launch *launch, Error *error) {
         for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++) {
                 const PlanMount *mount = &launch->plan->mounts[i];
 
-                if (mount->flags & PLAN_IN_ROOT && !launch->plan->root.source)
+                if (mount->flags & PLAN_IN_ROOT && !build_lasts(launch->plan, mount))
                         r = build_target(root_fd, mount->target + 1,
                                          mount->kind == PLAN_PRIVATE || mount->directory, error);
         }

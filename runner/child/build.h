@@ -23,6 +23,10 @@ int build_directory(int dir_fd, const char *path, mode_t mode, Error *error);
  * because they could lead to the host. */
 int build_target(int root_fd, const char *path, bool directory, Error *error);
 
+/* Whether the target of a mount lies in a session's own root. /etc is new in each sandbox, and
+ * read-only. */
+bool build_lasts(const LaunchPlan *plan, const PlanMount *mount);
+
 /* Writes value in decimal to buf; returns a pointer into buf. */
 const char *build_decimal(uint64_t value, char buf[24]);
 

@@ -60,8 +60,8 @@ static bool is_public(mode_t mode) {
         return S_ISLNK(mode) || ((S_ISDIR(mode) || S_ISREG(mode)) && (mode & bits) == bits);
 }
 
-/* Whether a mount of the policy has its target below the entry, at a place that the host's entry
- * does not have. The target cannot be made there, so the entry is left out. */
+/* Whether a mount of the policy takes the place of the entry, or has its target below it where the
+ * host's entry has nothing. Such a target cannot be made there, so the entry is left out. */
 static bool is_in_the_way(const SystemSearch *search, const char *path) {
         for (size_t i = 0; i < search->plan->mounts_count; i++) {
                 const PlanMount *mount = &search->plan->mounts[i];
@@ -69,8 +69,8 @@ static bool is_in_the_way(const SystemSearch *search, const char *path) {
                                                             : path_rest(mount->target + 1, path);
                 struct stat st;
 
-                if (rest && rest[0] &&
-                    fstatat(search->tree_fd, mount->target + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                if (rest && (rest[0] == '\0' || fstatat(search->tree_fd, mount->target + 1, &st,
+                                                        AT_SYMLINK_NOFOLLOW) < 0))
                         return true;
         }
         return false;

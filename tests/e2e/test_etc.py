@@ -137,6 +137,27 @@ def test_a_mount_of_the_policy_may_lie_in_a_shown_place(holt: Holt, rootfs: Tree
 
 
 @tree
+def test_a_mount_of_the_policy_may_take_the_place_of_an_entry(holt: Holt, rootfs: Tree, put: Tree, workspace: Path) -> None:
+    """The entry may be of another type, or a symlink."""
+    put("given", "given\n")
+    top = rootfs("etc/php/ini")
+    (top / "etc/shells").symlink_to("/no/such")
+    flags = ["--ro", f"{workspace}/given:/etc/php", "--ro", f"{workspace}/given:/etc/shells"]
+    assert holt(["run", "--rootfs", top, *flags, "--", "cat", "/etc/php", "/etc/shells"]).ok().out == "given\n" * 2
+
+
+@tree
+def test_a_session_can_have_more_of_etc(sessions: Sessions, rootfs: Tree, put: Tree, workspace: Path) -> None:
+    """A session makes /etc anew at each start, so the place of the mount is made there too."""
+    put("given", "given\n")
+    flags = ["--ro", f"{workspace}/given:/etc/php", "--ro", f"{workspace}/given:/etc/new/place"]
+    session = sessions.create("w", "--rootfs", rootfs("etc/php/ini"), *flags)
+    for _ in range(2):
+        assert session.exec("cat", "/etc/php", "/etc/new/place").ok().out == "given\n" * 2
+        session.stop()
+
+
+@tree
 def test_a_shown_path_can_be_hidden(holt: Holt, rootfs: Tree) -> None:
     flags = ["--hide", "/var/lib/dpkg", "--hide", "/etc/php/8.2"]
     result = holt(["run", "--rootfs", rootfs("var/lib/dpkg/status", "etc/php/8.2/ini"), *flags, "--", "sh", "-c",
