@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/paths.h"
+#include "base/strings.h"
+#include "base/util.h"
 
 /* The last answer is cached, because most mounts belong to one user. */
 const char *home_of_uid(uid_t uid) {
@@ -44,6 +46,28 @@ const char *home_path(void) {
         if (!home[0] && set)
                 (void)strcpy(home, set);
         return home[0] ? home : NULL;
+}
+
+char *home_config_directory(void) {
+        const char *xdg = getenv("XDG_CONFIG_HOME"), *home = home_path();
+
+        /* A relative path is ignored (XDG Base Directory Specification). */
+        if (xdg && xdg[0] == '/')
+                return strdup(xdg);
+        return home ? str_format("%s/.config", home) : NULL;
+}
+
+const char *home_config(bool *ret_must) {
+        static char path[PATH_MAX];
+        const char *named = getenv("HOLT_CONFIG");
+        _cleanup_free_ char *directory = named ? NULL : home_config_directory();
+        int n;
+
+        *ret_must = named != NULL;
+        if (named)
+                return named[0] == '\0' || streq(named, "none") ? NULL : named;
+        n = directory ? snprintf(path, sizeof(path), "%s/holt/config.json", directory) : 0;
+        return n > 0 && n < (int)sizeof(path) ? path : NULL;
 }
 
 bool home_lies_below(const char *path) {

@@ -59,16 +59,30 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
 
 /* --- the directories above --- */
 
-static int way_refuse_owner(const char *path, uid_t owner, Error *reterr) {
+/* Words of the errors, by the end of the way. */
+typedef struct WayWords {
+        const char *part, *theirs, *elsewhere;
+} WayWords;
+
+static const WayWords to_sessions = {
+        .part = "a parent directory of holt's sessions",
+        .theirs = "replace your sessions",
+        .elsewhere = "set XDG_DATA_HOME to another directory of yours",
+};
+static const WayWords to_settings = {
+        .part = "which holds your settings of holt",
+        .theirs = "change your settings",
+        .elsewhere = "leave the settings out with --no-config",
+};
+
+static int way_refuse_owner(const char *path, uid_t owner, const WayWords *words, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, EPERM,
-                        "%s, a parent directory of holt's sessions, belongs to uid %u, and holt "
-                        "runs as uid %u",
-                        path, owner, geteuid());
-        return error_cure(
-                reterr, -EPERM,
-                "Its owner could replace your sessions. Run holt as that user, or set "
-                "XDG_DATA_HOME to a directory of yours whose parents all belong to you or "
-                "to root.");
+                        "%s, %s, belongs to uid %u, and holt runs as uid %u", path, words->part,
+                        owner, geteuid());
+        return error_cure(reterr, -EPERM,
+                          "Its owner could %s. Run holt as that user, or %s. All directories above "
+                          "must belong to you or to root.",
+                          words->theirs, words->elsewhere);
 }
 
 static const char group_rule[] =
@@ -76,20 +90,17 @@ static const char group_rule[] =
         "it as your primary group and as nobody else's, and /etc/group lists no "
         "other members.";
 
-static int way_refuse_mode(const char *path, const struct stat *st, Error *reterr) {
+static int way_refuse_mode(const char *path, const struct stat *st, const WayWords *words,
+                           Error *reterr) {
         _cleanup_free_ char *word = str_word(path);
 
-        (void)error_set(reterr, ERROR_SETUP, EPERM,
-                        "other users may write to %s, a parent directory of holt's sessions (mode "
-                        "%04o)",
-                        path, (unsigned)st->st_mode & 07777);
-        return error_cure(
-                reterr, -EPERM,
-                "They could replace your sessions. Set XDG_DATA_HOME to another directory "
-                "of yours, or %s: chmod %s %s%s",
-                st->st_uid == geteuid() ? "run" : "let its owner run",
-                st->st_mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY",
-                st->st_mode & S_IWOTH ? "" : group_rule);
+        (void)error_set(reterr, ERROR_SETUP, EPERM, "other users may write to %s, %s (mode %04o)",
+                        path, words->part, (unsigned)st->st_mode & 07777);
+        return error_cure(reterr, -EPERM, "They could %s. Either %s, or %s: chmod %s %s%s",
+                          words->theirs, words->elsewhere,
+                          st->st_uid == geteuid() ? "run" : "let its owner run",
+                          st->st_mode & S_IWOTH ? "go-w" : "g-w", word ? word : "DIRECTORY",
+                          st->st_mode & S_IWOTH ? "" : group_rule);
 }
 
 /* Whether /etc/passwd lists the group as the user's primary group and as nobody else's. If so,
@@ -146,12 +157,13 @@ static bool is_written_by_others(const char *path, const struct stat *st) {
 
 /* In a user namespace everything of the host's belongs to an unmapped id, including the root
  * directory. The owner of the root directory can replace everything anyway. */
-static int way_check(const char *path, const struct stat *st, uid_t root, Error *reterr) {
+static int way_check(const char *path, const struct stat *st, uid_t root, const WayWords *words,
+                     Error *reterr) {
         if (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != root)
-                return way_refuse_owner(path, st->st_uid, reterr);
+                return way_refuse_owner(path, st->st_uid, words, reterr);
         if (S_ISLNK(st->st_mode) || !is_written_by_others(path, st))
                 return 0;
-        return way_refuse_mode(path, st, reterr);
+        return way_refuse_mode(path, st, words, reterr);
 }
 
 typedef struct Way {
@@ -201,7 +213,7 @@ static int way_next(Way *way) {
         return 1;
 }
 
-int private_check_above(const char *path, Error *reterr) {
+static int way_follow(const char *path, const WayWords *words, Error *reterr) {
         Way way = { 0 };
         struct stat st;
         uid_t root;
@@ -211,7 +223,7 @@ int private_check_above(const char *path, Error *reterr) {
                 return error_set(reterr, ERROR_SETUP, ENAMETOOLONG, "%s", path);
         (void)strcpy(way.rest, path);
         root = st.st_uid;
-        r = way_check("/", &st, root, reterr);
+        r = way_check("/", &st, root, words, reterr);
         if (r < 0)
                 return r;
         for (;;) {
@@ -224,7 +236,7 @@ int private_check_above(const char *path, Error *reterr) {
                         r = lstat(way.done[0] ? way.done : "/", &st) < 0 ? -errno : 0;
                 if (r == -ENOENT)
                         return 0;
-                if (r == 0 && way_check(way.done[0] ? way.done : "/", &st, root, reterr) < 0)
+                if (r == 0 && way_check(way.done[0] ? way.done : "/", &st, root, words, reterr) < 0)
                         return -EPERM;
                 if (r == 0 && S_ISLNK(st.st_mode))
                         r = way_splice(&way, length);
@@ -232,4 +244,14 @@ int private_check_above(const char *path, Error *reterr) {
                         return error_set(reterr, ERROR_SETUP, -r,
                                          "cannot inspect the directories above %s", path);
         }
+}
+
+int private_check_above(const char *path, Error *reterr) {
+        return way_follow(path, &to_sessions, reterr);
+}
+
+int private_check_file(const char *path, Error *reterr) {
+        _cleanup_free_ char *itself = str_format("%s/.", path);
+
+        return itself ? way_follow(itself, &to_settings, reterr) : error_oom(reterr);
 }

@@ -95,6 +95,7 @@ void options_help_values(const char *arg, const char *help, const char *(*word)(
 static const struct {
         const char *name, *arg, *help;
 } help_policy[] = {
+        { "--no-config", NULL, "ignore the policy in ~/.config/holt/config.json" },
         { "--env-file", "FILE", "set the environment variables of this file (NAME=VALUE lines)" },
         { "-v", "SRC:DST[:ro]", "the same as --rw SRC:DST, or --ro SRC:DST" },
 };

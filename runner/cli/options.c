@@ -305,6 +305,15 @@ static int parse_volume(Parser *parser, const char *argument) {
         return 1;
 }
 
+static int parse_no_config(Parser *parser, const char *argument) {
+        const char *value;
+
+        if (!name_matches(argument, "--no-config", &value))
+                return 0;
+        parser->result.no_config = true;
+        return take_value(parser, "--no-config", NULL, &value) < 0 ? -EINVAL : 1;
+}
+
 static int parse_env_file(Parser *parser, const char *argument) {
         const char *value;
         int r;
@@ -333,9 +342,9 @@ static int parse_policy(Parser *parser, const char *argument) {
 }
 
 static int parse_option(Parser *parser, const char *argument) {
-        static int (*const of_policy[])(Parser * parser,
-                                        const char *argument) = { parse_policy, parse_field,
-                                                                  parse_volume, parse_env_file };
+        static int (*const of_policy[])(Parser * parser, const char *argument) = {
+                parse_policy, parse_no_config, parse_field, parse_volume, parse_env_file
+        };
         int r;
 
         if (streq(argument, "-h") || streq(argument, "--help")) {

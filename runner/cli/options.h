@@ -57,6 +57,7 @@ typedef struct OptionResult {
         /* The value of each --policy, in order; NULL-terminated, borrowed from argv. */
         const char **policies;
         size_t policies_count;
+        bool no_config;    /* --no-config was given */
         StrList env_files; /* the value of each --env-file, in order */
         OptionWord *words; /* in the order of the command line */
         size_t words_count;

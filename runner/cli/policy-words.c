@@ -3,14 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
+#include "base/home.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "session/policy-files.h"
 
 int policy_words_apply(Policy *policy, const OptionResult *result, Error *reterr) {
-        int r = policy_files_apply(policy, result->policies, result->policies_count, reterr);
+        bool must = false;
+        const char *config = result->no_config ? NULL : home_config(&must);
+        int r;
 
+        policy_files_start_from(config && (must || access(config, F_OK) == 0) ? config : NULL);
+        r = policy_files_apply(policy, result->policies, result->policies_count, reterr);
         return r < 0 ? r : options_apply(result, policy, reterr);
 }
 

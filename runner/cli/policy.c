@@ -72,6 +72,11 @@ static int show_field(const Policy *policy, const PolicyField *field, Error *ret
 }
 
 static int show_text(const Policy *policy, Error *reterr) {
+        char quoted[400];
+
+        if (policy_files_config())
+                (void)printf("%-*s%s\n", SHOW_COLUMN, "settings",
+                             str_quote(policy_files_config(), quoted, sizeof(quoted)));
         (void)printf("%-*s%s\n", SHOW_COLUMN, "extends", policy->preset);
         for (size_t i = 0; i < policy_fields_count; i++) {
                 int r = show_field(policy, &policy_fields[i], reterr);

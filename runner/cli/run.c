@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/home.h"
 #include "base/paths.h"
 #include "cli/fail.h"
 #include "cli/full.h"
@@ -110,6 +111,15 @@ static bool needs_full(Run *run) {
                 return false;
         return run->policy.workspace_mode != WORKSPACE_NONE &&
                faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Returns whether the caller has settings that apply: a preset replaces them. */
+static bool has_config(const Run *run) {
+        bool must;
+        const char *config = home_config(&must);
+
+        return config && !run->words.no_config && run->words.policies_count == 0 &&
+               (must || access(config, F_OK) == 0);
 }
 
 static bool names_policy_file(const Run *run) {
@@ -304,7 +314,7 @@ int cmd_run(int argc, char **argv) {
                 options_help(&run_syntax, stdout);
                 return 0;
         }
-        if (r == 0 && HOLT_IS_LIGHT && names_policy_file(&run))
+        if (r == 0 && HOLT_IS_LIGHT && (names_policy_file(&run) || has_config(&run)))
                 return full_execute(argv - 1);
         if (r == 0)
                 r = resolve_policy(&run, &error);

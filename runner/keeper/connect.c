@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/home.h"
 #include "base/own-limits.h"
 #include "base/strings.h"
 #include "keeper/connect.h"
@@ -31,7 +32,11 @@ enum {
 /* Runs in the grandchild, and leaves the keeper only the descriptors that it needs. */
 static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
         const char *const argv[] = { "holt", "keeper", name, NULL };
-        const char *const environment[] = { NULL };
+        /* The keeper hides the directory of the caller's settings. */
+        _cleanup_free_ char *directory = home_config_directory();
+        _cleanup_free_ char *settings = directory ? str_format("XDG_CONFIG_HOME=%s", directory)
+                                                  : NULL;
+        const char *const environment[] = { settings, NULL };
         const int low = dir_fd < ready_fd ? dir_fd : ready_fd,
                   high = dir_fd < ready_fd ? ready_fd : dir_fd;
         sigset_t none;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hides the session store from the sandbox.
+/* Hides the session store and the caller's settings from the sandbox.
  *
  * Theory of operation. holt obeys its store: the policies of sessions, and the sockets of their
  * keepers. The store also holds data of other sessions. So the directory "holt" in the caller's
  * data directory is hidden in every mount that shows it, even in read-only ones. No mount may start
  * in it, except those that a session makes of its own directory.
+ *
+ * holt obeys the caller's settings, too: the file config.json in the directory "holt" of the
+ * configuration directory. They are hidden in the same way, as another store.
  *
  * Several stores may exist: the one of XDG_DATA_HOME, the one of the home directory, and a
  * session's own. If root runs holt, the stores of users whose directories are mounted count too. If
@@ -40,40 +43,47 @@ enum {
 
 typedef struct StoreSearch {
         LaunchPlan *plan;
-        Reach *reach;    /* NULL unless the mount table is needed. */
-        StrList hide;    /* Paths inside. */
-        StrList sockets; /* Paths inside of servers' sockets. */
+        const char *what; /* store_words or settings_words: what is searched now, for errors */
+        Reach *reach;     /* NULL unless the mount table is needed. */
+        StrList hide;     /* Paths inside. */
+        StrList sockets;  /* Paths inside of servers' sockets. */
 } StoreSearch;
+
+static const char store_words[] = "session store", settings_words[] = "settings";
 
 /* --- errors --- */
 
-static int store_refuse_source(const PlanMount *mount, Error *reterr) {
-        (void)error_set(reterr, ERROR_POLICY, EPERM, "%s: %s is part of holt's session store",
-                        mount->origin, mount->real ? mount->real : mount->source);
+static int store_refuse_source(const PlanMount *mount, const char *what, Error *reterr) {
+        (void)error_set(reterr, ERROR_POLICY, EPERM, "%s: %s is part of holt's %s", mount->origin,
+                        mount->real ? mount->real : mount->source, what);
+        if (!streq(what, store_words))
+                return error_cure(reterr, -EPERM,
+                                  "A command there could read or change them. Pass another "
+                                  "directory.");
         return error_cure(reterr, -EPERM,
                           "A command there could change the programs and policies of other "
                           "sessions. Copy the files that it needs: holt cp SESSION:PATH DIRECTORY");
 }
 
-static int store_refuse_link(const PlanMount *mount, const char *link, Error *reterr) {
+static int store_refuse_link(const PlanMount *mount, const char *link, const char *what,
+                             Error *reterr) {
         (void)error_set(reterr, ERROR_POLICY, EPERM,
-                        "%s: the command could replace the symlink %s, which leads to holt's "
-                        "session store",
-                        mount->origin, link);
+                        "%s: the command could replace the symlink %s, which leads to holt's %s",
+                        mount->origin, link, what);
         return error_cure(reterr, -EPERM,
-                          "Replace the symlink by a directory. If XDG_DATA_HOME names the symlink, "
+                          "Replace the symlink by a directory. If XDG_%s_HOME names the symlink, "
                           "let it name the directory itself. Or pass a directory that does not "
-                          "contain the symlink.");
+                          "contain the symlink.",
+                          streq(what, store_words) ? "DATA" : "CONFIG");
 }
 
-static int store_refuse_missing(const PlanMount *mount, const char *store, int errnum,
-                                Error *reterr) {
+static int store_refuse_missing(const PlanMount *mount, const char *store, const char *what,
+                                int errnum, Error *reterr) {
         _cleanup_free_ char *word = str_word(store);
 
-        (void)error_set(
-                reterr, ERROR_POLICY, errnum,
-                "%s: the command could create holt's session store, %s, which does not exist yet",
-                mount->origin, store);
+        (void)error_set(reterr, ERROR_POLICY, errnum,
+                        "%s: the command could create holt's %s, %s, which does not exist yet",
+                        mount->origin, what, store);
         return error_cure(reterr, -EPERM,
                           "Create it first, as the owner of the directory above it, with mode "
                           "0700: mkdir -p -m 700 %s",
@@ -151,7 +161,8 @@ static int store_shown(void *data, const PlanMount *mount, const char *inside, c
         if (!within && (strlist_has(hide, inside) || strlist_add(hide, inside) == 0))
                 return 0;
         shown->told = true;
-        return within ? store_refuse_source(mount, shown->reterr) : error_oom(shown->reterr);
+        return within ? store_refuse_source(mount, shown->search->what, shown->reterr)
+                      : error_oom(shown->reterr);
 }
 
 static int store_hide_in_mounts(StoreSearch *search, const char *real, Error *reterr) {
@@ -177,7 +188,7 @@ static int store_hide_in_system(StoreSearch *search, const SystemTree *system, c
         const char *root = rootfs->source ? rootfs->real : "";
 
         if (path_below(root, real))
-                return store_refuse_source(rootfs, reterr);
+                return store_refuse_source(rootfs, search->what, reterr);
         for (size_t i = 0; i < system->count; i++) {
                 const SystemEntry *entry = &system->entries[i];
                 _cleanup_free_ char *source = NULL, *inside = NULL;
@@ -225,7 +236,8 @@ static int store_hide(StoreSearch *search, const SystemTree *system, int fd, con
         r = reach_each(search->reach, fd, store_shown, &shown);
         if (r < 0 && !shown.told)
                 return error_set(reterr, ERROR_SETUP, -r,
-                                 "cannot find the mounts that show holt's session store, %s", real);
+                                 "cannot find the mounts that show holt's %s, %s", search->what,
+                                 real);
         return r;
 }
 
@@ -346,7 +358,7 @@ static int store_enter(const StoreSearch *search, StoreWay *way, const char *nam
         mount = store_writable_by(search, length ? way->done : "/");
         way->done[length] = '/';
         if (mount)
-                return store_refuse_link(mount, way->done, reterr);
+                return store_refuse_link(mount, way->done, search->what, reterr);
         way->done[length] = '\0';
         return store_splice(way, text);
 }
@@ -436,7 +448,8 @@ static int store_make(const StoreSearch *search, const char *real, Error *reterr
                 return 0;
         r = store_make_below(fd, real + length + (length > 1));
         /* Another holt may have created it meanwhile. */
-        return r < 0 && r != -EEXIST ? store_refuse_missing(mount, real, -r, reterr) : 1;
+        return r < 0 && r != -EEXIST ? store_refuse_missing(mount, real, search->what, -r, reterr)
+                                     : 1;
 }
 
 /* --- one store --- */
@@ -482,7 +495,7 @@ static int store_keep(StoreSearch *search, const SystemTree *system, const char 
         }
         return r == 1 || r == -ELOOP
                        ? error_set(reterr, ERROR_SETUP, EAGAIN,
-                                   "%s, holt's session store, keeps being replaced", path)
+                                   "%s, holt's %s, keeps being replaced", path, search->what)
                        : r;
 }
 
@@ -520,13 +533,35 @@ static int store_list(const LaunchPlan *plan, bool from_root, StrList *ret) {
         return r;
 }
 
+/* Lists the directories of settings in the same way. */
+static int store_list_settings(const LaunchPlan *plan, bool from_root, StrList *ret) {
+        static const char in_home[] = ".config/holt";
+        int r = store_add(ret, getenv("XDG_CONFIG_HOME"), "holt");
+
+        if (r == 0)
+                r = store_add(ret, home_path(), in_home);
+        if (r == 0)
+                r = store_add(ret, home_of_uid(getuid()), in_home);
+        for (size_t i = 0; r == 0 && from_root && i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND && plan->mounts[i].owner != getuid())
+                        r = store_add(ret, home_of_uid(plan->mounts[i].owner), in_home);
+        return r;
+}
+
 int own_store_hide(LaunchPlan *plan, const SystemTree *system, bool from_root, Error *reterr) {
         _cleanup_(strlist_clear) StrList stores = { 0 };
-        StoreSearch search = { .plan = plan };
-        int r = store_list(plan, from_root, &stores) < 0 ? error_oom(reterr) : 0;
+        _cleanup_(strlist_clear) StrList settings = { 0 };
+        StoreSearch search = { .plan = plan, .what = store_words };
+        int r = 0;
 
+        if (store_list(plan, from_root, &stores) < 0 ||
+            store_list_settings(plan, from_root, &settings) < 0)
+                r = error_oom(reterr);
         for (size_t i = 0; r == 0 && i < stores.count; i++)
                 r = store_keep(&search, system, stores.items[i], reterr);
+        search.what = settings_words;
+        for (size_t i = 0; r == 0 && i < settings.count; i++)
+                r = store_keep(&search, system, settings.items[i], reterr);
         reach_free(search.reach);
         /* Added only now, because plan_hide() may move the plan's mounts. */
         for (size_t i = 0; r == 0 && i < search.hide.count; i++)

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/paths.h"
+#include "base/private.h"
 #include "base/sys.h"
 #include "policy/load.h"
 
@@ -175,14 +177,51 @@ static int extended_check(const Extended *file, const char *value, Error *reterr
 
 static int policy_file_load(Policy *policy, const char *name, const Extended *by, Error *reterr);
 
+/* --- the caller's settings --- */
+
+static const char *config_path, *config_used;
+
+void policy_files_start_from(const char *path) {
+        config_path = path;
+        config_used = NULL;
+}
+
+const char *policy_files_config(void) {
+        return config_used;
+}
+
+/* Settings apply without being named in the command, so nobody else may have written them. */
+static int policy_files_start(Policy *policy, Error *reterr) {
+        int r;
+
+        if (!config_path)
+                return policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", reterr);
+        config_used = config_path;
+        config_path = NULL;
+        if (config_used[0] != '/') {
+                r = error_set(reterr, ERROR_USAGE, 0, "HOLT_CONFIG: not an absolute path");
+                return error_cure(reterr, r, "Write the path in full, or \"none\".");
+        }
+        r = private_check_file(config_used, reterr);
+        return r < 0 ? r : policy_file_load(policy, config_used, NULL, reterr);
+}
+
+static bool policy_file_starts(const Policy *policy, const JsonValue *root) {
+        return config_path && !policy->preset && !json_member(root, "extends");
+}
+
+/* --- one file --- */
+
 static int policy_file_load_root(Policy *policy, const JsonValue *root, const char *name,
                                  const Extended *file, Error *reterr) {
         const char *value = policy_extended_file(root);
         _cleanup_free_ char *path = NULL;
         int r;
 
-        if (!value)
-                return policy_load_value(policy, root, name, ORIGIN_CALLER, reterr);
+        if (!value) {
+                r = policy_file_starts(policy, root) ? policy_files_start(policy, reterr) : 0;
+                return r < 0 ? r : policy_load_value(policy, root, name, ORIGIN_CALLER, reterr);
+        }
         r = extended_check(file, value, reterr);
         if (r < 0)
                 return r;
@@ -191,6 +230,15 @@ static int policy_file_load_root(Policy *policy, const JsonValue *root, const ch
                 return error_oom(reterr);
         r = policy_file_load(policy, path, file, reterr);
         return r < 0 ? r : policy_load_over(policy, root, name, reterr);
+}
+
+/* Returns whether no command can reach the file, because its directory is hidden from every sandbox
+ * (reach/own-store.c). A link may lead elsewhere. */
+static bool policy_file_is_hidden(const char *name, const struct stat *st) {
+        struct stat link;
+
+        return name == config_used && !getenv("HOLT_CONFIG") && st->st_nlink == 1 &&
+               lstat(name, &link) == 0 && S_ISREG(link.st_mode);
 }
 
 /* by: the file that extends this one, or NULL. */
@@ -207,7 +255,8 @@ static int policy_file_load(Policy *policy, const char *name, const Extended *by
                 return r;
         if (fd >= 0 && fstat(fd, &file.st) < 0)
                 return fail_file(name, errno, "cannot examine", reterr);
-        if (fd >= 0 && plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
+        if (fd >= 0 && !policy_file_is_hidden(name, &file.st) &&
+            plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
                 return error_oom(reterr);
         r = json_parse(bytes, length, shown, &document, reterr);
         return r < 0 ? r : policy_file_load_root(policy, json_root(document), shown, &file, reterr);
@@ -223,7 +272,7 @@ static int policy_files_apply_one(Policy *policy, const char *name, Error *reter
 }
 
 int policy_files_apply(Policy *policy, const char *const *names, size_t count, Error *reterr) {
-        int r = count == 0 ? policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", reterr) : 0;
+        int r = count == 0 ? policy_files_start(policy, reterr) : 0;
 
         for (size_t i = 0; r == 0 && i < count; i++)
                 r = policy_files_apply_one(policy, names[i], reterr);

@@ -22,6 +22,13 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
  * Returns the errors of policy_files_read() and policy_load();. */
 int policy_files_load(Policy *policy, const char *name, Error *reterr);
 
+/* Makes the next policy that names no preset start from the file at path, the caller's settings,
+ * instead of POLICY_PRESET_DEFAULT. The file must pass private_check_file(). path is borrowed; NULL
+ * means the preset again. */
+void policy_files_start_from(const char *path);
+/* The settings from which the last policy has started, or NULL. */
+const char *policy_files_config(void);
+
 /* Builds policy (zeroed) from presets and files, in the order of names, or from
  * POLICY_PRESET_DEFAULT without any. Returns 0, or a negative errno of policy_files_read(),
  * policy_load() or policy_preset(). */

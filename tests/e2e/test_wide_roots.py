@@ -169,15 +169,15 @@ def test_a_directory_in_the_home_directory_is_not(holt: Holt, identity: Identity
 def test_allow_wide_is_the_caller_s_own_word(holt: Holt, identity: Identity, nothing_left: None) -> None:
     """The command may write in a home directory, except to holt's store, which is made and hidden. Files that the
     system keeps from the caller stay inaccessible."""
-    store = identity.home / ".local/share/holt"
+    store, settings = identity.home / ".local/share/holt", identity.home / ".config/holt"
     try:
-        holt.sh("echo x > new; ! ls .local/share/holt", "--allow-wide", cwd=identity.home).ok()
+        holt.sh("echo x > new; ! ls .local/share/holt .config/holt", "--allow-wide", cwd=identity.home).ok()
 
         assert (identity.home / "new").read_text() == "x\n"
-        assert store.is_dir()
+        assert store.is_dir() and settings.is_dir()
     finally:
         (identity.home / "new").unlink(missing_ok=True)
-        for path in (store, store.parent, store.parent.parent):
+        for path in (store, store.parent, store.parent.parent, settings, settings.parent):
             path.rmdir()
 
 
