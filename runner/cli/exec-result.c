@@ -56,6 +56,25 @@ void exec_result_tell_denials(const JsonValue *result) {
         }
 }
 
+void exec_result_tell_limits(const JsonValue *result) {
+        const JsonValue *limits = json_member(result, "limits_hit");
+
+        for (const JsonValue *l = json_first(limits); l; l = json_next(l)) {
+                const char *field = ask_text(l, "field");
+                bool certain = false;
+                const LimitText limit = {
+                        .name = ask_text(l, "limit"),
+                        .field = policy_field(field) ? field : NULL,
+                        .option = ask_text(l, "option"),
+                        .reason = ask_text(l, "reason"),
+                        .value = ask_number(l, "value"),
+                        .certain = json_bool(json_member(l, "certain"), &certain) == 0 && certain
+                };
+
+                report_limit(&limit, "holt create ", stderr);
+        }
+}
+
 void exec_result_tell_replaced(const JsonValue *result) {
         if (json_member_text(result, "replaced")[0])
                 report_replaced("the session", json_member_text(result, "replaced"),
@@ -113,8 +132,10 @@ void exec_result_tell(const ExecResult *result) {
                 (void)fprintf(stderr, "holt: dropped %" PRIu64 " bytes of output\n",
                               exec_result_dropped(result->result));
         exec_result_tell_replaced(result->result);
-        if (exec_result_code(result) != 0)
+        if (exec_result_code(result) != 0) {
+                exec_result_tell_limits(result->result);
                 exec_result_tell_denials(result->result);
+        }
         exec_result_tell_set_aside(result->result, result->show);
 }
 
@@ -205,6 +226,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_limits(result, w);
         exec_result_write_output(result, w);
         write_member(result->result, "denials", true, w);
+        write_member(result->result, "limits_hit", true, w);
         write_member(result->result, "set_aside", true, w);
         write_replaced(result, w);
         write_unrecorded(result, w);

@@ -27,6 +27,8 @@ bool exec_result_set_aside(const JsonValue *result);
 
 /* These three print parts of the result of exec, process.wait or python.run to stderr. show may be
  * NULL. */
+/* The same for the limits that were reached. */
+void exec_result_tell_limits(const JsonValue *result);
 void exec_result_tell_denials(const JsonValue *result);
 void exec_result_tell_replaced(const JsonValue *result);
 void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);

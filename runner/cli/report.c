@@ -135,6 +135,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         result_write_output(w, result->started && result->plan->output, out->output,
                             out->output_dropped);
         write_denials(w, result);
+        limits_hit_write(w, &out->limits_hit, result->plan, result->policy);
         write_list(w, "set_aside", result->moved);
         json_write_string(w, "replaced", out->replaced);
         write_list(w, "warnings", result->warnings);
@@ -305,6 +306,30 @@ static void print_cut_short(const Outcome *outcome, FILE *out) {
                               bytes_text(outcome->output_dropped, buf));
 }
 
+void report_limit(const LimitText *limit, const char *who_raises, FILE *out) {
+        const PolicyField *field = limit->field ? policy_field(limit->field) : NULL;
+        _cleanup_free_ char *value = field ? policy_number_text(field, limit->value) : NULL;
+
+        (void)fprintf(out, "holt: %s%s", limit->certain ? "" : "probably, ", limit->reason);
+        if (field && value)
+                (void)fprintf(out, " (limit %s: %s); %s%s raises it\n", limit->name, value,
+                              who_raises, limit->option);
+        else
+                (void)fprintf(out, " (limit %s)\n", limit->name);
+}
+
+/* The kills of the OOM killer and SIGXFSZ have their own lines. */
+static void print_limits_hit(const RunResult *result, FILE *out) {
+        LimitText limit;
+
+        for (unsigned i = 0;
+             limits_hit_text(&result->outcome.limits_hit, i, result->plan, result->policy, &limit);
+             i++)
+                if (!(streq(limit.name, "memory") && result->outcome.limits_hit.memory_is_host) &&
+                    !(streq(limit.name, "file_size") && ended_by_file_size(result)))
+                        report_limit(&limit, "", out);
+}
+
 static void print_cause(const RunResult *result, FILE *out) {
         const OomKills *kills = &result->outcome.oom_kills;
 
@@ -319,6 +344,7 @@ static void print_cause(const RunResult *result, FILE *out) {
                 (void)fputs("holt: the sandbox was killed from outside\n", out);
         if (kills->count > 0)
                 (kills->scope == OOM_CGROUP ? print_oom : print_oom_hint)(result, out);
+        print_limits_hit(result, out);
 }
 
 void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
@@ -451,7 +477,7 @@ static void reset_colours(const RunResult *result, FILE *out) {
                            (result->moved && result->moved->count > 0) ||
                            (outcome->exit_code != 0 &&
                             (outcome->cause != CAUSE_EXITED || outcome->denials.count > 0 ||
-                             outcome->refusals));
+                             outcome->refusals || outcome->limits_hit.hit));
 
         if (talks && result->started && isatty(STDERR_FILENO))
                 (void)fputs("\033[0m", out);

@@ -68,6 +68,9 @@ void report_print_document(const JsonWriter *document, FILE *out);
 void report_unrecorded(const char *why, FILE *out);
 /* Prints that the time was over. limit: the option or policy that set the limit. */
 void report_timeout(uint64_t usec, const char *limit, FILE *out);
+/* Prints a limit that was reached. who_raises: the text before the option, or "". */
+void report_limit(const LimitText *limit, const char *who_raises, FILE *out);
+
 enum { REPORT_REFUSALS_MAX = 5 }; /* Lines about refused paths. */
 
 /* Prints a refused path. grant and why_not may be "". who_allows: the text before the grant, or

@@ -111,7 +111,7 @@ static void write_said(const JsonValue *root, JsonWriter *w) {
 
 static void answer_run(Request *request, const JsonValue *root) {
         const JsonValue *said = json_member(root, "exit_code");
-        const char *complaint = json_member_string(json_member(root, "error"), "message");
+        const char *complaint = json_member_string(json_member(root, "error"), "traceback");
         const Cause cause = request->timed_out ? CAUSE_TIMEOUT : CAUSE_EXITED;
         uint64_t code = 1;
         JsonWriter *w;

@@ -48,7 +48,8 @@ typedef struct InterpreterSession {
          * the row is not written yet. */
         const char *(*note)(void *data, const char *params, const char *result,
                             uint64_t started_ms);
-        /* Writes the member "denials". complaint: the message of the error that ended the run, or
+        /* Writes the members "denials" and "limits_hit". complaint: the message of the error that
+         * ended the run, or
          * ""; NULL if the run succeeded. */
         void (*write_denials)(void *data, const Process *process, const char *complaint,
                               JsonWriter *w);

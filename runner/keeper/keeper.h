@@ -151,9 +151,9 @@ void keeper_send_last_answers(Keeper *keeper);
 /* --- the end of a command or a run, in replies (outcome.c) --- */
 
 /* Writes the denials in the session while the process ran, or since denied_before was set. refusals
- * may be NULL. */
+ * may be NULL. Writes the limits that were reached, too. */
 void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,
-                          JsonWriter *w);
+                          const LimitsHit *hit, JsonWriter *w);
 /* Writes the members of a process that has settled. */
 void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);
 
@@ -173,9 +173,10 @@ void keeper_note_answer(RpcCall *call, const Error *error, void *data);
  * ended, or NULL. */
 void keeper_audit_denials(Keeper *keeper, const Process *settled);
 /* Finds the paths that the sandbox has refused to the process, or to a run of its code, which has
- * failed; audits them. more: text to look at, after stderr. Returns NULL if there are none. The
- * caller owns the result (refused.c). */
-Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more);
+ * failed; audits them. more: text to look at, after stderr. *ret_hit gets the limits that it
+ * reached. Returns NULL if no path was refused. The caller owns the result (refused.c). */
+Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
+                               LimitsHit *ret_hit);
 /* Audits the end of process id, or of a run of its code, if a limit or a client ended it. Other
  * causes are ignored. */
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);

@@ -8,7 +8,7 @@
 #include "store/unwritten.h"
 
 void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,
-                          JsonWriter *w) {
+                          const LimitsHit *hit, JsonWriter *w) {
         const Denials *before = &process->denied_before;
 
         json_write_array(w, "denials");
@@ -28,6 +28,7 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, const Re
                 result_write_foreign(w);
         result_write_refusals(w, refusals);
         json_write_end(w);
+        limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
 }
 
 void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what,
@@ -50,7 +51,7 @@ void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor w
         json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        keeper_write_denials(keeper, process, out->refusals, w);
+        keeper_write_denials(keeper, process, out->refusals, &out->limits_hit, w);
         process_write_set_aside(process, w);
         if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
                 json_write_string(w, "unrecorded", process->unrecorded);

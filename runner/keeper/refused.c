@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the paths that the sandbox has refused to a command or run, and audits them. */
+/* Finds the paths that the sandbox has refused to a command or run, and the limits that it reached.
+ */
 #include <string.h>
 
 #include "base/paths.h"
@@ -33,14 +34,18 @@ static void audit_refusal(const Keeper *keeper, const Process *process, const Re
                 unwritten_audit(keeper->unwritten, "denial", w.data);
 }
 
-Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more) {
+Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
+                               LimitsHit *ret_hit) {
         _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL;
         size_t length = 0;
         Refusals *found;
 
+        *ret_hit = (LimitsHit){ 0 };
         text = last_words(process, more, &length);
         if (!cwd || !text)
                 return NULL;
+        *ret_hit = limits_hit_find(&keeper->plan, text, length, keeper->sandbox.root_fd, NULL,
+                                   process->outcome.signal);
         found = refused_find(&keeper->launch, cwd, false, text, length, NULL);
         for (unsigned i = 0; found && i < found->count; i++)
                 audit_refusal(keeper, process, &found->items[i]);

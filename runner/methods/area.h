@@ -62,7 +62,8 @@ enum {
         "\"id\": \"p1\", \"cause\": \"exited\", \"exit_code\": 0, \"timeout_us\": null, "          \
         "\"usage\": "                                                                              \
         "{\"wall_us\": 2100, \"user_us\": 600, \"system_us\": 900, \"max_rss_bytes\": 3145728}, "  \
-        "\"stdout_dropped\": 0, \"stderr_dropped\": 0, \"denials\": [], \"set_aside\": [], "       \
+        "\"stdout_dropped\": 0, \"stderr_dropped\": 0, \"denials\": [], \"limits_hit\": [], "      \
+        "\"set_aside\": [], "                                                                      \
         "\"replaced\": null"
 #define METHOD_ENDED_EXAMPLE(more)                                                                 \
         "{" METHOD_OUTCOME_EXAMPLE                                                                 \

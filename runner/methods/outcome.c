@@ -33,6 +33,22 @@ static const RpcShape denial_shape = { .name = "Denial",
                                        .help = "something that the policy refused",
                                        RPC_FIELDS(denial_fields) };
 
+static const char *const limit_names[] = { "memory", "processes", "open_files",
+                                           "disk",   "file_size", NULL };
+static_assert(ELEMENTSOF(limit_names) == LIMIT_KIND_MAX + 1, "every limit is listed");
+
+static const RpcField limit_hit_fields[] = {
+        { "limit", RPC_STRING, RPC_ALWAYS, "its name", .values = limit_names },
+        { "certain", RPC_BOOL, RPC_ALWAYS, "false: only the command's messages say so" },
+        { "reason", RPC_STRING, RPC_ALWAYS, "what happened" },
+        { "value", RPC_UINT, RPC_OR_NULL, "the limit, in the unit of the field" },
+        { "option", RPC_STRING, RPC_OR_NULL, "the option of holt create that raises it" },
+        { "field", RPC_STRING, RPC_OR_NULL, "the field of a policy that raises it" },
+};
+static const RpcShape limit_hit_shape = { .name = "LimitHit",
+                                          .help = "a limit of the sandbox that was reached",
+                                          RPC_FIELDS(limit_hit_fields) };
+
 static const RpcField outcome_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
         { "cause", RPC_STRING, RPC_ALWAYS, "how it ended", .values = method_causes },
@@ -43,6 +59,8 @@ static const RpcField outcome_fields[] = {
         { "stderr_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stderr that were not kept" },
         { "denials", RPC_SHAPES, RPC_ALWAYS, "refused in the session while it ran",
           .shape = &denial_shape },
+        { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that it reached, if it failed",
+          .shape = &limit_hit_shape },
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,
           "files moved away from protected paths: relative to the workspace, or absolute" },
         { "unguarded", RPC_STRING, RPC_SOMETIMES,

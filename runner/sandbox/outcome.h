@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sandbox/denials.h"
+#include "sandbox/limits-hit.h"
 #include "sandbox/oom.h"
 #include "sandbox/refused.h"
 
@@ -44,6 +45,7 @@ typedef struct Outcome {
         Usage usage;
         OomKills oom_kills;
         Denials denials;
+        LimitsHit limits_hit;
         Refusals *refusals;              /* Refused paths, if the command failed. Owned, or NULL. */
         uint64_t output, output_dropped; /* Bytes, if limits.output is set. */
 } Outcome;

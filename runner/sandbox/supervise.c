@@ -432,15 +432,21 @@ static int supervise_fill_output(Outcome *out, const Output *output, Error *rete
         return r;
 }
 
-/* Finds the refused paths of a command that has failed. */
+/* Finds the refused paths of a command that has failed, and the limits that it reached. */
 static void supervise_explain(const Supervisor *s, Outcome *out) {
         const LaunchPlan *plan = s->launch->plan;
         const Tail *last = s->printed.length > 0 ? &s->printed : output_last(s->launch->output);
 
-        if (out->exit_code != 0)
-                out->refusals = refused_find(s->launch, plan->cwd, plan->cwd_here,
-                                             last ? last->data : NULL, last ? last->length : 0,
-                                             (const char *const *)plan->argv.items);
+        const char *text = last ? last->data : NULL;
+        const size_t length = last ? last->length : 0;
+
+        if (out->exit_code == 0)
+                return;
+        out->refusals = refused_find(s->launch, plan->cwd, plan->cwd_here, text, length,
+                                     (const char *const *)plan->argv.items);
+        out->limits_hit = limits_hit_find(plan, text, length,
+                                          plan->inside_fd ? *plan->inside_fd : FD_NONE,
+                                          &out->oom_kills, out->signal);
 }
 
 static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {

@@ -250,3 +250,71 @@ def test_a_sandbox_inside_is_told_that_there_are_no_namespaces(holt: Holt) -> No
             continue
         assert denial and denial["grant"] is denial["policy"] is None
         assert "--no-sandbox" in denial["why_not"] and "--allow-syscall" not in result.err
+
+
+# --- limits ---
+
+FULL = "dd if=/dev/zero of=/dev/shm/x bs=64k"
+FILES = "python3 -c 'f = [open(\"/dev/null\") for i in range(100)]'"
+THREADS = "python3 -c 'import threading, time; [threading.Thread(target=time.sleep, args=(1,)).start() for i in range(99)]'"
+MEMORY = "python3 -c 'x = bytearray(1 << 28)'"
+BIG = "python3 -c 'open(\"/tmp/x\", \"wb\").write(bytes(1 << 22))'"
+
+
+@pytest.mark.parametrize(
+    "limit, script, option, value, number, more",
+    [
+        ("disk", FULL, "--tmp-size", "1M", 1 << 20, "8M"),
+        ("open_files", FILES, "--open-files", "64", 64, "200"),
+        ("processes", THREADS, "--pids", "16", 16, "200"),
+        ("memory", MEMORY, "--memory", "64M", 64 << 20, "1G"),
+        ("file_size", BIG, "--file-size", "1M", 1 << 20, "8M"),
+    ],
+)
+def test_a_reached_limit_is_named(
+    holt: Holt, limit: str, script: str, option: str, value: str, number: int, more: str
+) -> None:
+    result = holt.sh(script, option, value)
+    assert result.report
+    (hit,) = result.report["limits_hit"]
+    assert (hit["limit"], hit["option"], hit["value"]) == (limit, option, number)
+    assert hit["field"] and f"{option} raises it" in result.err
+    if limit != "disk":
+        assert not hit["certain"] and "holt: probably, " in result.err
+        again = holt.sh(script, option, more).ok()
+        assert again.report and again.report["limits_hit"] == []
+
+
+def test_a_full_memory_of_tmp_is_certain_if_holt_sees_it(holt: Holt) -> None:
+    """In a repository, holt keeps the sandbox's root open to watch protected files."""
+    subprocess.run(holt.identity.as_user(["git", "init", "-q", str(holt.cwd)]), check=True)
+    result = holt.sh("dd if=/dev/zero of=/tmp/x bs=64k", "--tmp-size", "1M")
+    assert result.report and [hit["certain"] for hit in result.report["limits_hit"]] == [True]
+    result = holt.sh("echo 'No space left on device'; exit 1", "--tmp-size", "1M")
+    assert result.report and not result.report["limits_hit"]
+
+
+def test_a_limit_of_the_callers_own_has_no_option(holt: Holt) -> None:
+    result = holt.sh(FILES, prefix=["prlimit", "--nofile=96:96"])
+    assert result.report
+    (hit,) = result.report["limits_hit"]
+    assert hit["option"] is hit["field"] is None and "ulimit" in hit["reason"]
+
+
+@pytest.mark.parametrize(
+    "text", ["fork: retry: no", "inotify_init: Too many open files", "JavaScript heap out of memory", "read: EAGAIN"]
+)
+def test_other_messages_are_no_limit(holt: Holt, text: str) -> None:
+    result = holt.sh(f"echo '{text}' >&2; exit 1")
+    assert result.report and result.report["limits_hit"] == []
+
+
+def test_a_session_names_reached_limits(sessions: Sessions) -> None:
+    session = sessions.create("w", "--open-files", "64", "--memory", "128M")
+    result = session.sh(FILES, "--output", "1M")
+    assert "holt create --open-files raises it" in result.err
+    result = session("python", "-c", "x = bytearray(1 << 28)")
+    assert "holt create --memory raises it" in result.err
+    with session.rpc() as rpc:
+        (hit,) = rpc.call("exec", shell=FILES)["limits_hit"]
+        assert hit["limit"] == "open_files" and hit["field"] == "limits.open_files" and hit["value"] == 64

@@ -295,7 +295,7 @@ def test_the_report_says_all(holt: Holt) -> None:
     assert result.report["holt"] == 1
     assert result.report["command"] == ["sh", "-c", "exit 3", "an argument"]
     assert set(result.report) == {
-        "holt", "command", "cause", "exit_code", "signal", "error", "usage", "layers", "limits", "output", "denials",
+        "holt", "command", "cause", "exit_code", "signal", "error", "usage", "layers", "limits", "limits_hit", "output", "denials",
         "set_aside", "replaced", "warnings",
     }
     on = {name for name, state in result.layers.items() if state.startswith("on")}

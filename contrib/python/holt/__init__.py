@@ -36,7 +36,7 @@ from .errors import (
 from .files import FileInfo, Match
 from .mount import Listing, RemoteFile, RemoteItem
 from .process import AsyncProcess, Chunk, Process, ProcessInfo
-from .results import Denial, PythonError, PythonResult, Result, Usage
+from .results import Denial, LimitHit, PythonError, PythonResult, Result, Usage
 from .rows import AuditRow, HistoryRow, SessionInfo
 from .sandbox import AsyncSandbox, Sandbox
 from .tools import Tool
@@ -46,7 +46,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncProcess", "AsyncSandbox", "AuditRow", "BusyError", "Chunk", "ClosedError", "CommandFailed",
     "CommandNotFoundError", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
-    "HoltNotFoundError", "LayerError", "LimitError", "Listing", "Match", "MissingError", "NoKeyError",
+    "HoltNotFoundError", "LayerError", "LimitError", "LimitHit", "Listing", "Match", "MissingError", "NoKeyError",
     "NoProcessError", "NotExecutableError", "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "RemoteFile",
     "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Usage",
     "UsageError", "find_holt",

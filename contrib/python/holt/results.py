@@ -48,6 +48,27 @@ class Denial:
     why_not: Optional[str] = None
 
 
+@dataclass(frozen=True)
+class LimitHit:
+    """A limit of the sandbox that a command or code has reached.
+
+    limit    "memory", "processes", "open_files", "disk" or "file_size"
+    certain  False if only the command's messages say so
+    reason   what happened
+    value    the limit, in the unit of the field
+    option   the option of holt create that raises it; None if none does
+    field    the field of a policy that raises it, such as "limits.pids"
+    """
+
+    limit: str
+    certain: bool
+    reason: str
+    value: Optional[int] = None
+    option: Optional[str] = None
+    field: Optional[str] = None
+
+
+_LIMIT_HIT = tuple(each.name for each in fields(LimitHit))
 _DENIAL = tuple(each.name for each in fields(Denial))
 
 R = TypeVar("R", bound="Outcome")
@@ -70,6 +91,7 @@ class Outcome:
     cause       "exited", "signaled", "timeout", "killed", "oom", "output_limit" or "lost"
     exit_code   its own exit code; 128 + n after signal n, 124 after a timeout
     *_dropped   bytes of output beyond the limit
+    limits_hit  limits of the sandbox that it reached, if it failed
     unrecorded  why the session's history does not have it yet, for example a full disk; "" if it does
     set_aside   entries at protected paths that were set aside at the end; each is relative to the workspace, or an
                 absolute host path in another mount
@@ -86,6 +108,7 @@ class Outcome:
     stderr_dropped: int = 0
     usage: Usage = Usage()
     denials: Tuple[Denial, ...] = ()
+    limits_hit: Tuple[LimitHit, ...] = ()
     unrecorded: str = ""
     set_aside: Tuple[str, ...] = ()
     unguarded: str = ""
@@ -199,6 +222,9 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
         "denials": tuple(
             Denial(**{name: d[name] for name in _DENIAL if d.get(name) is not None})
             for d in answer.get("denials") or ()
+        ),
+        "limits_hit": tuple(
+            LimitHit(**{name: each.get(name) for name in _LIMIT_HIT}) for each in answer.get("limits_hit") or ()
         ),
         "unrecorded": answer.get("unrecorded") or "",
         "set_aside": tuple(answer.get("set_aside") or ()), "unguarded": answer.get("unguarded") or "",

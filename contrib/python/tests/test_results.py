@@ -16,7 +16,7 @@ from holt import results, rows
 from holt.files import FileInfo, Match
 from holt.mount import RemoteItem
 from holt.process import ProcessInfo
-from holt.results import Denial, PythonError, PythonResult, Result, Usage, python_result_of, result_of
+from holt.results import Denial, LimitHit, PythonError, PythonResult, Result, Usage, python_result_of, result_of
 from holt.rows import AuditRow, HistoryRow, SessionInfo
 
 TEXTS = {"stdout_bytes": "stdout", "stderr_bytes": "stderr"}  # bytes in the class, text in the schema
@@ -25,6 +25,7 @@ TEXTS = {"stdout_bytes": "stdout", "stderr_bytes": "stderr"}  # bytes in the cla
 CLASSES: "Tuple[Tuple[Type[Any], str, Mapping[str, str], set[str]], ...]" = (
     (Usage, "Usage", {}, set()),
     (Denial, "Denial", {}, set()),
+    (LimitHit, "LimitHit", {}, set()),
     (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes"}),
     (PythonError, "PythonError", {}, set()),
     (PythonResult, "PythonResult", TEXTS, {"timeout_us"}),

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/limits-hit.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/sys.h"
+
+enum {
+        TEXT_LOOKED_AT = 16 * 1024,
+        ROOM_MIN = 64 * 1024, /* Bytes; a file system with less is full. */
+};
+
+static const struct {
+        const char *name, *field, *reason;
+} limits[] = {
+        [LIMIT_MEMORY] = { "memory", "limits.memory", "a process could not get memory" },
+        [LIMIT_PROCESSES] = { "processes", "limits.pids",
+                              "no more processes or threads could be started" },
+        [LIMIT_OPEN_FILES] = { "open_files", "limits.open_files",
+                               "a process could not open more files" },
+        [LIMIT_DISK] = { "disk", "filesystem.tmp_size",
+                         "the memory for /tmp, the home directory inside and /dev/shm is full" },
+        [LIMIT_FILE_SIZE] = { "file_size", "limits.file_size", "a file could not grow" },
+};
+static_assert(ELEMENTSOF(limits) == LIMIT_KIND_MAX, "every limit has its texts");
+
+/* Messages in lower case. with: another part of the text, or NULL. without: a part of the line that
+ * gives the message another meaning, or NULL. */
+static const struct {
+        LimitKind kind;
+        const char *text, *with, *without;
+} messages[] = {
+        { LIMIT_MEMORY, "cannot allocate memory", NULL, "fork" },
+        { LIMIT_MEMORY, "memoryerror", NULL, NULL },
+        { LIMIT_MEMORY, "bad_alloc", NULL, NULL },
+        { LIMIT_MEMORY, "memory exhausted", NULL, NULL },
+        { LIMIT_MEMORY, "out of memory", NULL, "heap out of memory" },
+        { LIMIT_PROCESSES, "can't start new thread", NULL, NULL },
+        { LIMIT_PROCESSES, "cannot fork", NULL, NULL },
+        { LIMIT_PROCESSES, "native thread", "unable to create", NULL },
+        { LIMIT_PROCESSES, "failed to create new os thread", NULL, NULL },
+        { LIMIT_PROCESSES, "resource temporarily unavailable", "fork", NULL },
+        { LIMIT_PROCESSES, "resource temporarily unavailable", "thread", NULL },
+        { LIMIT_PROCESSES, "resource temporarily unavailable", "spawn", NULL },
+        { LIMIT_OPEN_FILES, "too many open files", NULL, "inotify" },
+        { LIMIT_DISK, "no space left on device", NULL, "inotify" },
+        { LIMIT_FILE_SIZE, "file too large", NULL, NULL },
+        { LIMIT_FILE_SIZE, "file size limit exceeded", NULL, NULL },
+};
+
+static unsigned bit(LimitKind kind) {
+        return 1U << kind;
+}
+
+/* --- messages --- */
+
+/* Returns a copy of the end of the text in lower case, without NUL bytes. Owned by the caller. */
+static char *lower_end(const char *text, size_t length) {
+        const size_t from = length > TEXT_LOOKED_AT ? length - TEXT_LOOKED_AT : 0;
+        char *copy = malloc(length - from + 1);
+
+        for (size_t i = from; copy && i < length; i++)
+                copy[i - from] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] | 0x20
+                                        : text[i]                        ? text[i]
+                                                                         : ' ');
+        if (copy)
+                copy[length - from] = '\0';
+        return copy;
+}
+
+/* Whether the line around at contains word. */
+static bool line_has(const char *text, const char *at, const char *word) {
+        const char *start = at, *found;
+
+        while (start > text && start[-1] != '\n')
+                start--;
+        found = strstr(start, word);
+        return found && found < at + strcspn(at, "\n");
+}
+
+static unsigned find_messages(const char *text, size_t length) {
+        _cleanup_free_ char *lower = lower_end(text, length);
+        unsigned found = 0;
+
+        for (size_t i = 0; lower && i < ELEMENTSOF(messages); i++) {
+                const char *at = strstr(lower, messages[i].text);
+
+                if (at && (!messages[i].with || strstr(lower, messages[i].with)) &&
+                    !(messages[i].without && line_has(lower, at, messages[i].without)))
+                        found |= bit(messages[i].kind);
+        }
+        return found;
+}
+
+/* --- facts --- */
+
+static bool is_full(int fd) {
+        struct statvfs fs;
+
+        if (fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0)
+                return false;
+        return (uint64_t)fs.f_bavail * fs.f_frsize < ROOM_MIN ||
+               (fs.f_files > 0 && fs.f_favail == 0);
+}
+
+/* Whether a tmpfs of the sandbox is full. In a session, /tmp and the home lie on the host's disk.
+ */
+static bool memory_is_full(int inside_fd) {
+        static const char *const places[] = { "dev/shm", "run" };
+        bool full = false;
+
+        for (size_t i = 0; inside_fd >= 0 && i < ELEMENTSOF(places); i++) {
+                _cleanup_close_ int fd = sys_openat2(inside_fd, places[i], O_PATH | O_CLOEXEC, 0,
+                                                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+                                                             RESOLVE_NO_MAGICLINKS);
+
+                full |= fd >= 0 && is_full(fd);
+        }
+        return full;
+}
+
+/* Whether a disk of the host that the sandbox can write is full. */
+static bool host_is_full(const LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND && plan->mounts[i].fd >= 0 &&
+                    !(plan->mounts[i].flags & PLAN_READ_ONLY) && is_full(plan->mounts[i].fd))
+                        return true;
+        return plan->state.source && plan->state.fd >= 0 && is_full(plan->state.fd);
+}
+
+static void check_disk(LimitsHit *hit, const LaunchPlan *plan, int inside_fd) {
+        if (!(hit->hit & bit(LIMIT_DISK)))
+                return;
+        if (memory_is_full(inside_fd)) {
+                hit->certain |= bit(LIMIT_DISK);
+        } else if (host_is_full(plan)) {
+                hit->disk_is_host = true;
+                hit->certain |= bit(LIMIT_DISK);
+        } else if (!plan->tmp_size) {
+                hit->hit &= ~bit(LIMIT_DISK);
+        }
+}
+
+LimitsHit limits_hit_find(const LaunchPlan *plan, const char *text, size_t length, int inside_fd,
+                          const OomKills *kills, int signal) {
+        LimitsHit hit = { .hit = text ? find_messages(text, length) : 0 };
+
+        if (!plan->memory)
+                hit.hit &= ~bit(LIMIT_MEMORY);
+        if (!plan->pids)
+                hit.hit &= ~bit(LIMIT_PROCESSES);
+        if (!plan->open_files)
+                hit.hit &= ~bit(LIMIT_OPEN_FILES);
+        if (signal == SIGXFSZ) {
+                hit.hit |= bit(LIMIT_FILE_SIZE);
+                hit.certain |= bit(LIMIT_FILE_SIZE);
+        }
+        if (!plan->file_size)
+                hit.hit &= ~bit(LIMIT_FILE_SIZE);
+        check_disk(&hit, plan, inside_fd);
+        if (kills && kills->scope == OOM_CGROUP && kills->count > 0) {
+                hit.memory_is_host = true;
+                hit.hit |= bit(LIMIT_MEMORY);
+                hit.certain |= bit(LIMIT_MEMORY);
+        }
+        hit.certain &= hit.hit;
+        return hit;
+}
+
+/* --- in words --- */
+
+/* Whether the limit in force is the caller's own, which is lower than the policy's. */
+static bool is_callers_own(const PolicyField *field, const LaunchPlan *plan, const Policy *policy) {
+        uint64_t asked;
+
+        if (!policy || !field->plan)
+                return false;
+        memcpy(&asked, (const char *)policy + field->offset, sizeof(asked));
+        return asked != plan_limit(plan, field);
+}
+
+static void limit_describe(LimitKind kind, const LimitsHit *hit, const LaunchPlan *plan,
+                           const Policy *policy, LimitText *ret) {
+        const PolicyField *field = policy_field(limits[kind].field);
+
+        *ret = (LimitText){ .name = limits[kind].name,
+                            .reason = limits[kind].reason,
+                            .certain = hit->certain & bit(kind) };
+        if (kind == LIMIT_DISK && hit->disk_is_host) {
+                ret->reason = "the host's disk is full";
+        } else if (kind == LIMIT_MEMORY && hit->memory_is_host) {
+                ret->reason = "the kernel killed a process because the memory of the host, or of "
+                              "holt's container or service, ran out";
+        } else if (is_callers_own(field, plan, policy)) {
+                ret->reason = "your own limit (ulimit) is lower than the policy's";
+                ret->value = plan_limit(plan, field);
+        } else {
+                ret->field = field->path;
+                ret->option = field->option;
+                ret->value = plan_limit(plan, field);
+        }
+}
+
+bool limits_hit_text(const LimitsHit *hit, unsigned i, const LaunchPlan *plan, const Policy *policy,
+                     LimitText *ret) {
+        for (LimitKind kind = 0; kind < LIMIT_KIND_MAX; kind++)
+                if (hit->hit & bit(kind) && i-- == 0) {
+                        limit_describe(kind, hit, plan, policy, ret);
+                        return true;
+                }
+        return false;
+}
+
+void limits_hit_write(JsonWriter *w, const LimitsHit *hit, const LaunchPlan *plan,
+                      const Policy *policy) {
+        LimitText text;
+
+        json_write_array(w, "limits_hit");
+        for (unsigned i = 0; hit && limits_hit_text(hit, i, plan, policy, &text); i++) {
+                json_write_object(w, NULL);
+                json_write_string(w, "limit", text.name);
+                json_write_bool(w, "certain", text.certain);
+                json_write_string(w, "reason", text.reason);
+                if (text.value)
+                        json_write_uint(w, "value", text.value);
+                else
+                        json_write_null(w, "value");
+                json_write_string(w, "option", text.option);
+                json_write_string(w, "field", text.field);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of the sandbox that a failed command has reached.
+ *
+ * Theory of operation. The kernel tells nobody that a process has met an rlimit, and the processes
+ * are gone when the command has ended. So holt looks for the usual messages in the command's last
+ * output, and checks them by the facts that remain: whether the policy has such a limit, whether
+ * the memory for /tmp is full, and whether the host's own disks are full instead.
+ *
+ * Some limits are known for certain: a full tmpfs that holt can still see, SIGXFSZ, and processes
+ * that the OOM killer has killed in holt's cgroup. The rest is likely, and the result says so. */
+#pragma once
+
+#include "base/json-write.h"
+#include "policy/plan.h"
+#include "sandbox/oom.h"
+
+typedef enum LimitKind {
+        LIMIT_MEMORY,
+        LIMIT_PROCESSES,
+        LIMIT_OPEN_FILES,
+        LIMIT_DISK,
+        LIMIT_FILE_SIZE,
+        LIMIT_KIND_MAX,
+} LimitKind;
+
+typedef struct LimitsHit {
+        unsigned hit, certain; /* A bit for each LimitKind; certain is a part of hit. */
+        bool disk_is_host;     /* The disk that is full is the host's. */
+        bool memory_is_host;   /* The memory was the host's, or that of its container. */
+} LimitsHit;
+
+/* text: the command's last output. inside_fd: O_PATH of the sandbox's root, or FD_NONE. kills may
+ * be NULL. signal: the signal that ended the command, or 0. */
+LimitsHit limits_hit_find(const LaunchPlan *plan, const char *text, size_t length, int inside_fd,
+                          const OomKills *kills, int signal);
+
+/* One limit in words. */
+typedef struct LimitText {
+        const char *name;   /* "processes" */
+        const char *field;  /* "limits.pids", or NULL if no option helps. */
+        const char *option; /* "--pids", or NULL. */
+        const char *reason;
+        uint64_t value; /* In the field's unit; 0 if unknown. */
+        bool certain;
+} LimitText;
+
+/* Fills in the i-th limit that was hit. Returns false past the last. policy may be NULL: then no
+ * limit of the caller's own can be told from the policy's. */
+bool limits_hit_text(const LimitsHit *hit, unsigned i, const LaunchPlan *plan, const Policy *policy,
+                     LimitText *ret);
+
+/* Writes "limits_hit". hit may be NULL. */
+void limits_hit_write(JsonWriter *w, const LimitsHit *hit, const LaunchPlan *plan,
+                      const Policy *policy);
