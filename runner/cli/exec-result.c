@@ -60,14 +60,14 @@ void exec_result_tell_limits(const JsonValue *result) {
         const JsonValue *limits = json_member(result, "limits_hit");
 
         for (const JsonValue *l = json_first(limits); l; l = json_next(l)) {
-                const char *field = ask_text(l, "field");
+                const char *field = json_member_text(l, "field");
                 bool certain = false;
                 const LimitText limit = {
-                        .name = ask_text(l, "limit"),
+                        .name = json_member_text(l, "limit"),
                         .field = policy_field(field) ? field : NULL,
-                        .option = ask_text(l, "option"),
-                        .reason = ask_text(l, "reason"),
-                        .value = ask_number(l, "value"),
+                        .option = json_member_text(l, "option"),
+                        .reason = json_member_text(l, "reason"),
+                        .value = json_member_uint(l, "value"),
                         .certain = json_bool(json_member(l, "certain"), &certain) == 0 && certain
                 };
 
