@@ -27,6 +27,23 @@ static const struct {
         { "layers.", "Layers" },
 };
 
+/* Options of every verb with a policy that no field has, each with its group. */
+static const struct {
+        const char *group, *name, *arg, *help;
+} help_policy[] = {
+        { "", "--policy", "NAME|FILE", "preset (strict, standard, permissive, ci) or policy file" },
+        { "", "--no-config", NULL, "ignore the policy in ~/.config/holt/config.json" },
+        { "filesystem.", "-v", "SRC:DST[:ro]", "the same as --rw SRC:DST, or --ro SRC:DST" },
+        { "env.", "--env-file", "FILE",
+          "set the environment variables of this file (NAME=VALUE lines)" },
+};
+
+static void help_policy_rows(const char *group, FILE *out) {
+        for (size_t i = 0; i < ELEMENTSOF(help_policy); i++)
+                if (streq(help_policy[i].group, group))
+                        help_row(out, help_policy[i].name, help_policy[i].arg, help_policy[i].help);
+}
+
 static void help_fields(const char *group, const char *title, FILE *out) {
         bool any = false;
 
@@ -40,6 +57,7 @@ static void help_fields(const char *group, const char *title, FILE *out) {
                 any = true;
                 help_row(out, field->option, field->option_arg, field->help);
         }
+        help_policy_rows(group, out);
 }
 
 /* --- the values of options --- */
@@ -91,15 +109,6 @@ void options_help_values(const char *arg, const char *help, const char *(*word)(
                 help_words(word, out);
 }
 
-/* Options of every verb with a policy that no field has. */
-static const struct {
-        const char *name, *arg, *help;
-} help_policy[] = {
-        { "--no-config", NULL, "ignore the policy in ~/.config/holt/config.json" },
-        { "--env-file", "FILE", "set the environment variables of this file (NAME=VALUE lines)" },
-        { "-v", "SRC:DST[:ro]", "the same as --rw SRC:DST, or --ro SRC:DST" },
-};
-
 static void help_all_values(const OptionSyntax *syntax, FILE *out) {
         (void)fputs("\nValues:\n", out);
         for (size_t i = 0; i < ELEMENTSOF(help_values); i++) {
@@ -129,10 +138,7 @@ void options_help(const OptionSyntax *syntax, FILE *out) {
         (void)fprintf(out, "Usage: holt %s%s%s\n\n%s\n\nOptions:\n", syntax->verb,
                       syntax->usage[0] ? " " : "", syntax->usage, syntax->summary);
         if (syntax->policy)
-                help_row(out, "--policy", "NAME|FILE",
-                         "preset (strict, standard, permissive, ci) or policy file");
-        for (size_t i = 0; syntax->policy && i < ELEMENTSOF(help_policy); i++)
-                help_row(out, help_policy[i].name, help_policy[i].arg, help_policy[i].help);
+                help_policy_rows("", out);
         for (size_t i = 0; i < syntax->options_count; i++)
                 help_row(out, syntax->options[i].name, syntax->options[i].arg,
                          syntax->options[i].help);
