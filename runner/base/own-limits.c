@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-void own_limit_raise(int resource) {
+void own_limit_raise(unsigned resource) {
         struct rlimit own;
 
         if (getrlimit(resource, &own) < 0 || own.rlim_cur == own.rlim_max)

@@ -129,7 +129,7 @@ static int limit_shares(Error *error) {
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(shares); i++) {
                 struct rlimit own;
 
-                if (getrlimit((int)shares[i].resource, &own) < 0 || own.rlim_max > shares[i].max)
+                if (getrlimit(shares[i].resource, &own) < 0 || own.rlim_max > shares[i].max)
                         r = set_limit(shares[i].resource, shares[i].max, shares[i].name, error);
         }
         return r;

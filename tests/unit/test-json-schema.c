@@ -427,8 +427,8 @@ static void test_odd_schemas(void **state) {
                 "{}",
                 "{\"title\":\"x\",\"format\":\"uri\",\"minimum\":\"5\"}",
                 "{\"minimum\":5,\"maxLength\":0,\"multipleOf\":2}",
-                "{\"minItems\":\"5\",\"uniqueItems\":1,\"multipleOf\":-1,\"not\":5,\"if\":5,"
-                "\"then\":false}",
+                ("{\"minItems\":\"5\",\"uniqueItems\":1,\"multipleOf\":-1,\"not\":5,\"if\":5,"
+                 "\"then\":false}"),
                 "{\"allOf\":1,\"oneOf\":[],\"prefixItems\":{}}",
                 "{\"$ref\":5}",
                 "{\"$ref\":\"#/$defs/none\"}",
