@@ -29,19 +29,11 @@ typedef struct ShownSession {
 
 static int write_session(Store *store, const char *path, const void *data, JsonWriter *w,
                          Error *reterr) {
-        _cleanup_(settings_clear) Settings settings = { 0 };
         const ShownSession *session = data;
-        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
-        int r = settings_read(store, &settings, reterr);
 
-        if (r == 0)
-                r = sources_plan(&settings, store, path, &plan, reterr);
-        if (r < 0)
-                return r;
         json_write_string(w, "name", session->name);
         json_write_string(w, "state", session->state);
-        settings_write_facts(&settings, &plan, w);
-        return 0;
+        return sources_write_facts(store, path, w, reterr);
 }
 
 /* --- show --- */

@@ -4,7 +4,9 @@
 
 #include "keeper/acts.h"
 #include "methods/area.h"
+#include "methods/stored.h"
 #include "sandbox/result.h"
+#include "session/directory.h"
 #include "session/tier.h"
 #include "store/rows.h"
 
@@ -39,23 +41,11 @@ static int reply_nothing(RpcCall *call) {
         return 0;
 }
 
-/* r comes from a function that writes the call's result. */
-static int data_method_reply(RpcCall *call, int r, const Error *error) {
-        if (r < 0)
-                rpc_fail(call, error);
-        else
-                rpc_reply(call);
-        return 0;
-}
-
-static int method_kv_get(RpcCall *call, void *data, Error *error) {
+/* The method only reads the database. */
+static int method_stored(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
 
-        return data_method_reply(call,
-                                 answer_kv_get(keeper->store, rpc_string(call, "key"),
-                                               rpc_bool(call, "base64", false), rpc_result(call),
-                                               error),
-                                 error);
+        return stored_reply(call, keeper->store, error);
 }
 
 static int method_kv_set(RpcCall *call, void *data, Error *error) {
@@ -80,25 +70,6 @@ static int method_kv_delete(RpcCall *call, void *data, Error *error) {
         json_write_bool(rpc_result(call), "deleted", deleted);
         rpc_reply(call);
         return 0;
-}
-
-static int method_kv_keys(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        const char *prefix = rpc_string(call, "prefix"), *after = rpc_string(call, "after");
-        int r = answer_kv_keys(keeper->store, prefix ? prefix : "", after ? after : "",
-                               rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
-                               error);
-
-        return data_method_reply(call, r, error);
-}
-
-static int method_history_list(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        int r = answer_history(keeper->store, rpc_uint(call, "before", 0), rpc_string(call, "name"),
-                               rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
-                               error);
-
-        return data_method_reply(call, r, error);
 }
 
 /* An act must not have the name of a method, or its row would look like a call. */
@@ -151,15 +122,6 @@ static int method_history_end(RpcCall *call, void *data, Error *error) {
         if (unrecorded)
                 json_write_string(rpc_result(call), "unrecorded", unrecorded);
         return reply_nothing(call);
-}
-
-static int method_audit_list(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        int r = answer_audit(keeper->store, rpc_uint(call, "before", 0), rpc_string(call, "kind"),
-                             rpc_uint(call, "limit", ANSWER_LIMIT_DEFAULT), rpc_result(call),
-                             error);
-
-        return data_method_reply(call, r, error);
 }
 
 /* --- the table --- */
@@ -227,14 +189,14 @@ static RpcShape limits_shape = { .name = "Limits",
                                          "null for none",
                                  .fields = limit_fields };
 
-static const char *const live[] = { "live", NULL };
-
 static const RpcField show_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, NULL },
-        { "state", RPC_STRING, RPC_ALWAYS, "always live: session.show starts it", .values = live },
-        { "keeper_pid", RPC_UINT, RPC_ALWAYS, "its process on the host" },
-        { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
-        { "processes", RPC_UINT, RPC_ALWAYS, "number of commands that run" },
+        { "state", RPC_STRING, RPC_ALWAYS, "at rest: nothing runs in it",
+          .values = session_states },
+        { "keeper_pid", RPC_UINT, RPC_SOMETIMES, "its process on the host, of a live session" },
+        { "started_ms", RPC_UINT, RPC_SOMETIMES,
+          "milliseconds since the epoch, of a live session" },
+        { "processes", RPC_UINT, RPC_SOMETIMES, "number of commands that run in a live session" },
         { "created_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "idle_us", RPC_UINT, RPC_ALWAYS, "it stops after so long without use; 0: never" },
         { "preset", RPC_STRING, RPC_OR_NULL, "the policy that its own one extends" },
@@ -247,7 +209,8 @@ static const RpcField show_fields[] = {
         { "mounts", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &mount_shape },
         { "limits", RPC_SHAPE, RPC_ALWAYS, NULL, .shape = &limits_shape },
         { "allow_degraded", RPC_STRINGS, RPC_ALWAYS, "layers that may be missing" },
-        { "layers", RPC_MAP, RPC_ALWAYS, "the state of each layer, such as \"on\"" },
+        { "layers", RPC_MAP, RPC_SOMETIMES,
+          "the state of each layer of a live session, such as \"on\"" },
 };
 static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_fields) };
 
@@ -355,7 +318,7 @@ static RpcMethod methods[] = {
                 .result = &value_shape,
                 .errors = RPC_ERROR(NO_KEY) | RPC_ERROR(USAGE) | RPC_ERROR(DATA),
                 .example = { "{\"key\": \"plan\"}", "{\"value\": \"step 2\"}" },
-                .function = method_kv_get,
+                .function = method_stored,
         },
         {
                 .name = "kv.set",
@@ -382,7 +345,7 @@ static RpcMethod methods[] = {
                 .result = &keys_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(DATA),
                 .example = { "{\"prefix\": \"pl\"}", "{\"keys\": [\"plan\"], \"next\": null}" },
-                .function = method_kv_keys,
+                .function = method_stored,
         },
         {
                 .name = "history.list",
@@ -397,7 +360,7 @@ static RpcMethod methods[] = {
                              " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"exited\\\",\\\"exit_"
                              "code\\\":0}\"}],"
                              " \"next\": 3}" },
-                .function = method_history_list,
+                .function = method_stored,
         },
         {
                 .name = "history.begin",
@@ -430,7 +393,7 @@ static RpcMethod methods[] = {
                              " \"limit\", \"detail\":"
                              " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"timeout\\\"}\"}], "
                              "\"next\": 1}" },
-                .function = method_audit_list,
+                .function = method_stored,
         },
 };
 

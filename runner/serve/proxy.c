@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "keeper/connect.h"
 #include "methods/methods.h"
+#include "methods/stored.h"
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
 
@@ -366,14 +367,13 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
         return 0;
 }
 
-static int find_upstream(Proxy *proxy, RpcConnection *client, const char *session, Upstream **ret,
-                         Error *error) {
+/* Returns the client's connection to the keeper of that session, or NULL. */
+static Upstream *find_upstream(const Proxy *proxy, const RpcConnection *client,
+                               const char *session) {
         for (Upstream *u = proxy->upstreams; u; u = u->next)
-                if (u->client == client && u->watch && !u->stopped && streq(u->session, session)) {
-                        *ret = u;
-                        return 0;
-                }
-        return connect_upstream(proxy, client, session, ret, error);
+                if (u->client == client && u->watch && !u->stopped && streq(u->session, session))
+                        return u;
+        return NULL;
 }
 
 static int send_on(Upstream *upstream, Pending *pending, Error *error) {
@@ -402,9 +402,10 @@ static int send_on(Upstream *upstream, Pending *pending, Error *error) {
 /* Always takes ownership of pending. */
 static int proxy_ask(Proxy *proxy, Pending *pending, Error *error) {
         RpcCall *call = pending->call;
-        Upstream *upstream = NULL;
-        int r = find_upstream(proxy, rpc_call_connection(call), rpc_string(call, "session"),
-                              &upstream, error);
+        RpcConnection *client = rpc_call_connection(call);
+        const char *session = rpc_string(call, "session");
+        Upstream *upstream = find_upstream(proxy, client, session);
+        int r = upstream ? 0 : connect_upstream(proxy, client, session, &upstream, error);
 
         if (r == 0)
                 r = send_on(upstream, pending, error);
@@ -418,34 +419,48 @@ static int proxy_ask(Proxy *proxy, Pending *pending, Error *error) {
         return 0;
 }
 
-/* session.stop must not start a session. */
-static bool is_stop_of_one_at_rest(const RpcCall *call) {
-        _cleanup_close_ int dir_fd = FD_NONE;
-        Error ignored;
+static int proxy_reply_stopped(RpcCall *call) {
+        JsonWriter *w = rpc_result(call);
 
-        return streq(rpc_call_method(call)->name, "session.stop") &&
-               session_open(rpc_string(call, "session"), &dir_fd, NULL, &ignored) == 0 &&
-               !session_is_live(dir_fd);
+        json_write_array(w, "set_aside");
+        json_write_end(w);
+        json_write_uint(w, "set_aside_omitted", 0);
+        rpc_reply(call);
+        return 0;
+}
+
+/* To read from a session at rest, or to stop it, must not start it. Returns 1 if the call was
+ * answered, 0 if the session is live or the method needs a live one, or a negative errno. A session
+ * counts as live if this client has an earlier request under way, which may have started it. */
+static int proxy_answer_at_rest(const Proxy *proxy, RpcCall *call, Error *error) {
+        const char *method = rpc_call_method(call)->name, *name = rpc_string(call, "session");
+        const bool stops = streq(method, "session.stop");
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r;
+
+        if ((!stops && !stored_has(method)) ||
+            find_upstream(proxy, rpc_call_connection(call), name))
+                return 0;
+        r = session_open(name, &dir_fd, NULL, error);
+        if (r < 0 || session_is_live(dir_fd))
+                return r;
+        r = stops ? proxy_reply_stopped(call) : stored_reply_at_rest(call, name, dir_fd, error);
+        return r < 0 ? r : 1;
 }
 
 static int proxy_call(RpcCall *call, void *data, Error *error) {
+        Proxy *proxy = ((const Server *)data)->proxy;
         Pending *pending;
+        int r = proxy_answer_at_rest(proxy, call, error);
 
-        if (is_stop_of_one_at_rest(call)) {
-                JsonWriter *w = rpc_result(call);
-
-                json_write_array(w, "set_aside");
-                json_write_end(w);
-                json_write_uint(w, "set_aside_omitted", 0);
-                rpc_reply(call);
-                return 0;
-        }
+        if (r != 0)
+                return r < 0 ? r : 0;
         pending = calloc(1, sizeof(*pending));
         if (!pending)
                 return error_oom(error);
         pending->call = call;
         rpc_call_on_end(call, proxy_on_call_end, pending);
-        return proxy_ask(((const Server *)data)->proxy, pending, error);
+        return proxy_ask(proxy, pending, error);
 }
 
 static void ask_again(Proxy *proxy, Pending *pending) {
@@ -466,7 +481,7 @@ enum {
 
 static int with_session(const RpcMethod *method, RpcMethod *ret) {
         static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
-                                          "name of the session; a session at rest is started" };
+                                          "name of the session" };
         RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
         const char *example = method->example.params + 1; /* after the brace */
 

@@ -103,6 +103,18 @@ int sources_open(int dir_fd, const char *path, StoreMode mode, Settings *ret_set
         return r;
 }
 
+int sources_write_facts(Store *store, const char *path, JsonWriter *w, Error *reterr) {
+        _cleanup_(settings_clear) Settings settings = { 0 };
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+        int r = settings_read(store, &settings, reterr);
+
+        if (r == 0)
+                r = sources_plan(&settings, store, path, &plan, reterr);
+        if (r == 0)
+                settings_write_facts(&settings, &plan, w);
+        return r;
+}
+
 void sources_pin_own(const char *path, LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND && path_below(plan->mounts[i].source, path))

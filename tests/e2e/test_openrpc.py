@@ -160,8 +160,9 @@ def call_everything(rpc: Rpc, workspace: Path) -> None:
     assert rpc.call("session.list")["sessions"][0]["state"] == "at rest"
     rpc.call("session.set_tier", session="w", tier="medium")
     rpc.call("session.rebind", session="w")
-    call("session.show")
+    call("session.show")  # at rest
     call("session.connect")
+    call("session.show")
     call("tools.register", name="t", description="d", input_schema={"type": "object"})
     call("tools.list")
     call_processes(rpc, call)

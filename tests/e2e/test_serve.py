@@ -176,7 +176,40 @@ def test_stop_does_not_start_a_session_at_rest(sessions: Sessions, mkdir: Callab
     with sessions.serve() as rpc:
         assert rpc.call("session.stop", session="a") == {"set_aside": [], "set_aside_omitted": 0}
         assert rpc.refused("session.stop", session="b").kind == "missing"
-        assert rpc.refused("session.show", session="a").errno == "ENOENT"
+        assert rpc.call("session.show", session="a")["state"] == "at rest"
+        assert rpc.refused("exec", session="a", argv=["true"]).errno == "ENOENT"
+
+
+def test_reading_the_database_does_not_start_a_session_at_rest(sessions: Sessions) -> None:
+    with sessions.serve() as rpc:
+        rpc.call("session.create", name="a")
+        rpc.call("kv.set", session="a", key="k", value="v")
+        rpc.call("exec", session="a", argv=["true"])
+        live = rpc.call("session.show", session="a")
+        rpc.call("session.stop", session="a")
+        until(lambda: rpc.call("session.list")["sessions"][0]["state"] == "at rest", "it rests")
+
+        assert rpc.call("kv.get", session="a", key="k") == {"value": "v"}
+        assert rpc.refused("kv.get", session="a", key="other").kind == "no-key"
+        assert rpc.call("kv.keys", session="a")["keys"] == ["k"]
+        assert [r["name"] for r in rpc.call("history.list", session="a")["rows"]] == ["exec"]
+        assert rpc.call("history.list", session="a", name="none")["rows"] == []
+        assert rpc.call("audit.list", session="a", kind="none")["rows"] == []
+        shown = rpc.call("session.show", session="a")
+        assert rpc.call("session.list")["sessions"] == [{"name": "a", "state": "at rest"}]
+        assert live.keys() - shown.keys() == {"keeper_pid", "started_ms", "processes", "layers"}
+        assert {name for name in shown if shown[name] != live[name]} == {"state"}
+
+
+def test_a_read_after_a_request_that_starts_the_session_sees_its_effect(sessions: Sessions) -> None:
+    with sessions.serve() as rpc:
+        rpc.call("session.create", name="a")
+        for number in range(20):
+            first = rpc.send("kv.set", session="a", key="k", value=str(number))
+            second = rpc.send("kv.get", session="a", key="k")
+            rpc.result(first)
+            assert rpc.result(second) == {"value": str(number)}
+            rpc.call("session.stop", session="a")
 
 
 def test_more_sessions_than_a_shell_gives_descriptors(sessions: Sessions) -> None:

@@ -51,6 +51,9 @@ OF_SERVE = frozenset(
 )
 """Methods that only holt serve has, and session.stop, which must not start a session at rest."""
 
+STORED = frozenset(("session.show", "kv.get", "kv.keys", "history.list", "audit.list"))
+"""Methods that only read the database. holt serve answers them without starting a session at rest."""
+
 NO_METHOD = -32601
 """The error code for an unknown method."""
 
@@ -239,8 +242,10 @@ class Server(Peer):
             return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
         if self._ended or self._pid != _pid:
             self._start()
-        request = Request(method, params, urgent, fds)
         link = self._links.get(session)
+        if link is None and method in STORED:
+            return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
+        request = Request(method, params, urgent, fds)
         if not (link and link.ready and link.connection and link.connection.start(request)):
             if link and link.ready:
                 self._forget_link(session, link.connection)

@@ -171,3 +171,16 @@ def test_a_command_that_never_started_has_ended_with_its_start(
         assert (late.cause, late.exit_code, late.stdout) == ("timeout", 124, "")
         assert asked == ["process.spawn"]
     subprocess.run([holt, "rm", "work"], check=True)
+
+
+def test_reading_does_not_start_a_session_at_rest(holt: str) -> None:
+    with Sandbox("rests") as box:
+        box.kv.set("k", "v")
+        box.stop()
+        until(lambda: SessionInfo("rests", "at rest") in Sandbox.sessions(), "it rests")
+    with Sandbox("rests") as box:
+        assert box.kv.get("k") == "v" and box.kv.get("other") is None and box.kv.keys() == ["k"]
+        assert box.history() == []
+        assert SessionInfo("rests", "at rest") in Sandbox.sessions()
+        assert box.exec(["true"]).ok and box.kv.get("k") == "v"
+        box.remove()
