@@ -12,6 +12,7 @@ typedef struct Tool {
         JsonDocument *input, *output;       /* output may be NULL; both are owned. */
         JsonWriter input_text, output_text; /* Finished JSON, for listings. */
         uint64_t timeout_ms;
+        bool checked_by_client;
 } Tool;
 
 struct Grant {

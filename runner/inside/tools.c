@@ -117,7 +117,8 @@ static int tool_new(RpcConnection *owner, const ToolSpec *spec, Tool **ret, Erro
                         .owner = owner,
                         .name = strdup(spec->name),
                         .description = strdup(spec->description),
-                        .timeout_ms = spec->timeout_ms };
+                        .timeout_ms = spec->timeout_ms,
+                        .checked_by_client = spec->checked_by_client };
         r = tool->name && tool->description ? 0 : error_oom(reterr);
         if (r == 0)
                 r = copy_schema(spec->input, "input_schema", &tool->input, &tool->input_text,

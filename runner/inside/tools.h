@@ -5,9 +5,10 @@
  * the tool goes. A call comes from inside (bridge.h) with a token. The token stands for a grant,
  * which says which tools one exec may call: by their names, or by their owner. The payload is
  * checked against the tool's schema, the client gets a request (tool.call), and its reply is
- * checked in the same way. A client has at most RPC_CALLS_MAX requests at a time; further calls
- * wait here, in order. A call ends once: by its reply, its timeout, the end of its grant, or
- * because the caller or the client has gone. Each call has a row in the history and the audit.
+ * checked in the same way, unless the client checks both itself. A client has at most RPC_CALLS_MAX
+ * requests at a time; further calls wait here, in order. A call ends once: by its reply, its
+ * timeout, the end of its grant, or because the caller or the client has gone. Each call has a row
+ * in the history and the audit.
  *
  * Names, payloads and tokens are an attacker's. A client's reply is not trusted either, because the
  * attacker's payload may have shaped it. */
@@ -66,6 +67,7 @@ typedef struct ToolSpec {
         const char *name, *description;
         const JsonValue *input, *output; /* JSON schemas, borrowed; output may be NULL. */
         uint64_t timeout_ms;
+        bool checked_by_client; /* The schemas are for listings; the client converts and checks. */
 } ToolSpec;
 
 /* Registers a tool, replacing one of the same name and owner. Returns -EEXIST with an ERROR_EXISTS

@@ -9,7 +9,8 @@ static int method_tools_register(RpcCall *call, void *data, Error *error) {
                                 .description = rpc_string(call, "description"),
                                 .input = rpc_object(call, "input_schema"),
                                 .output = rpc_object(call, "output_schema"),
-                                .timeout_ms = rpc_uint(call, "timeout_ms", TOOL_TIMEOUT) };
+                                .timeout_ms = rpc_uint(call, "timeout_ms", TOOL_TIMEOUT),
+                                .checked_by_client = rpc_bool(call, "checked_by_client", false) };
         int r = tools_register(keeper->tools, rpc_call_connection(call), &spec, error);
 
         if (r < 0)
@@ -56,6 +57,9 @@ static const RpcParam register_params[] = {
         { "output_schema", RPC_OBJECT, false, 0, "JSON Schema of the value that it returns" },
         { "timeout_ms", RPC_UINT, false, TOOL_TIMEOUT_MAX,
           "limit of a call, which includes waiting for its turn; default 30000" },
+        { "checked_by_client", RPC_BOOL, false, 0,
+          "true: the client checks payloads and values itself, and the schemas only describe "
+          "them" },
 };
 
 static const RpcParam unregister_params[] = {

@@ -126,6 +126,18 @@ def test_bounds_and_references_are_checked(host: Host) -> None:
     assert failed(wrong) == "[validation_error] $.from.next.x: must be at least 0"
 
 
+def test_a_client_that_checks_itself(host: Host) -> None:
+    """holt passes on what does not match the schemas, in both directions."""
+    number: Json = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    for checks in (False, True):
+        host.tool("t", lambda p: p.get("n"), number, output_schema={"type": "integer"}, checked_by_client=checks)
+        for payload in ("{}", "{'n': 'x'}"):
+            result = host.python(f"call('t', {payload})")
+            assert result["result"] == {"{}": None, "{'n': 'x'}": "'x'"}[payload] if checks else failed(result)
+        assert host.python("call('t', {'n': 1})")["result"] == "1"
+        assert out(host.python("print(search('t', 'full')[0]['input_schema']['required'])")) == "['n']"
+
+
 def test_errors_of_a_handler(host: Host) -> None:
     def fail(payload: Json) -> None:
         raise Refused("it broke", **payload)

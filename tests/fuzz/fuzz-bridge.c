@@ -237,6 +237,7 @@ static void client_register(const Client *client, unsigned what) {
         REQUIRE(json_parse(text, strlen(text), "s", &schema, NULL) == 0);
         (void)tools_register(world.tools, client->connection,
                              &(const ToolSpec){ .name = what & 4 ? "a" : "b",
+                                                .checked_by_client = (what & 32) != 0,
                                                 .description = "",
                                                 .input = json_root(schema),
                                                 .output = what & 8 ? json_root(schema) : NULL,
