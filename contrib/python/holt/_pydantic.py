@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib
 import json
 import sys
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
@@ -18,11 +21,53 @@ def is_model(hint: Any) -> bool:
     return bool(pydantic and isinstance(hint, type) and issubclass(hint, pydantic.BaseModel))
 
 
-def said_of(default: Any) -> Optional[str]:
-    """Returns the description of a Field that is used as a default value."""
+def is_field(value: Any) -> bool:
+    """Whether a value is a Field, which may be a default value or in Annotated."""
     fields = sys.modules.get("pydantic.fields")
-    said: Optional[str] = default.description if fields and isinstance(default, fields.FieldInfo) else None
-    return said
+    return bool(fields and isinstance(value, fields.FieldInfo))
+
+
+def default_of(field: Any) -> "Tuple[Any, ...]":
+    """Returns the default value of a Field in a tuple, which is empty if there is none."""
+    if field.default_factory is not None:
+        return (field.default_factory(),)
+    undefined = field.default is ... or type(field.default).__name__ in ("UndefinedType", "PydanticUndefinedType")
+    return () if undefined else (copy.deepcopy(field.default),)
+
+
+_BASES = (bool, int, float, str, list, set, frozenset)
+
+
+def base_of(hint: Any) -> Any:
+    """Returns the type that a constrained type of pydantic 1, such as conint(ge=1), stands for; or None."""
+    types = sys.modules.get("pydantic.types")
+    if types is None or not isinstance(hint, type) or getattr(hint, "__module__", "") != "pydantic.types":
+        return None
+    base = next((each for each in _BASES if issubclass(hint, each)), None)
+    item = getattr(hint, "item_type", None)
+    return base if item is None or base is None else base[item]  # type: ignore[index]
+
+
+@functools.lru_cache(maxsize=None)
+def version_2() -> Any:
+    """Returns the module if version 2 is installed, or None. Version 1 is not imported for that."""
+    module = sys.modules.get("pydantic")
+    try:
+        version = getattr(module, "VERSION", "") if module else metadata.version("pydantic")
+        return importlib.import_module("pydantic") if int(version.partition(".")[0]) >= 2 else None
+    except (ImportError, ValueError, TypeError):
+        return None
+
+
+def adapter_of(hint: Any) -> Any:
+    """Returns the adapter of pydantic 2 for a type hint, or None if it is not installed or does not know the hint."""
+    module = version_2()
+    if module is None or not hasattr(module, "TypeAdapter"):
+        return None
+    try:
+        return module.TypeAdapter(hint)
+    except (TypeError, module.PydanticUserError, module.errors.PydanticUndefinedAnnotation):
+        return None
 
 
 def from_json(value: Any, model: Any) -> Any:
@@ -61,9 +106,11 @@ class _Inlined:
             return schema
         clean = self._part(schema["$ref"].rsplit("/", 1)[-1], within) if "$ref" in schema else {}
         for key, value in schema.items():
-            if key in ("$defs", "definitions", "default", "$ref") or (key == "title" and isinstance(value, str)):
+            if key in ("$defs", "definitions", "$ref") or (key == "title" and isinstance(value, str)):
                 continue
-            if key == "properties":
+            if key == "default":
+                clean[key] = value
+            elif key == "properties":
                 clean[key] = {name: self.whole(each, within) for name, each in value.items()}
             else:
                 clean[key] = self.whole(value, within)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts type hints to JSON schemas, and JSON values to Python values by the same hints.
 
-Schemas use only keywords that the bridge checks: type, properties, required, additionalProperties, items, prefixItems,
-minItems, maxItems, enum and anyOf. Recursive types use $ref and $defs. description is for a model.
+Schemas use keywords that the bridge checks: type, properties, required, additionalProperties, items, prefixItems, enum,
+anyOf, and those of _constraints.py. Recursive types use $ref and $defs. A model reads description, default, format and
+pattern, too.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import pathlib
 import typing
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from . import _pydantic
+from . import _pydantic, _texts
+from ._constraints import check, constrained, constraints_of, is_sendable
 from ._docstring import fitting
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-_LISTS = (
+LISTS = (
     list, set, frozenset, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection,
     collections.abc.Set, collections.abc.MutableSequence,
 )
-_DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _NONE = type(None)
 _BYTES = (bytes, bytearray, memoryview)
 _OF_FIELDS = ("Required", "NotRequired", "ReadOnly")  # qualifiers of a TypedDict's field
@@ -33,25 +35,25 @@ _SAYS = ("description", "documentation")  # attributes of pydantic's Field and o
 JsonSchema = Dict[str, Any]
 
 
-def _unions() -> Tuple[Any, ...]:
+def unions() -> Tuple[Any, ...]:
     return (Union, getattr(__import__("types"), "UnionType", Union))
 
 
-def _is_typed_dict(hint: Any) -> bool:
+def is_typed_dict(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, dict) and hasattr(hint, "__total__")
 
 
-def _is_record(hint: Any) -> bool:
-    return _is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type))
+def is_record(hint: Any) -> bool:
+    return is_typed_dict(hint) or (dataclasses.is_dataclass(hint) and isinstance(hint, type))
 
 
-def _fields(hint: Any, given: bool = False) -> "List[Tuple[str, Any, bool]]":
+def fields_of(hint: Any, given: bool = False) -> "List[Tuple[str, Any, bool]]":
     """Returns the fields of a dataclass or TypedDict as (name, hint, required).
 
     given  includes fields that the constructor does not take
     """
     hints = _hints_of(hint)
-    if _is_typed_dict(hint):
+    if is_typed_dict(hint):
         return [(name, each, _is_required(hint, name, each)) for name, each in hints.items()]
     missing = dataclasses.MISSING
     return [
@@ -81,12 +83,15 @@ def _hints_of(record: Any) -> Dict[str, Any]:
         raise ValueError(f"a hint of {record.__name__} can't be resolved: {error}") from error
 
 
-def _parted(hint: Any) -> "Tuple[Any, List[Any]]":
+def parted(hint: Any) -> "Tuple[Any, List[Any]]":
     """Returns a hint without Annotated, TypedDict qualifiers and NewType, and the metadata of Annotated."""
     marks: List[Any] = []
     while True:
         if hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
+        elif _pydantic.base_of(hint):
+            marks.append(hint)
+            hint = _pydantic.base_of(hint)
         elif hasattr(hint, "__metadata__") or getattr(typing.get_origin(hint), "_name", "") in _OF_FIELDS:
             marks += getattr(hint, "__metadata__", ())
             hint = typing.get_args(hint)[0]
@@ -95,12 +100,12 @@ def _parted(hint: Any) -> "Tuple[Any, List[Any]]":
 
 
 def _bare(hint: Any) -> Any:
-    return _parted(hint)[0]
+    return parted(hint)[0]
 
 
 def said_of(hint: Any) -> Optional[str]:
     """Returns the description in Annotated: a text, or the description of an object in its metadata."""
-    for mark in _parted(hint)[1]:
+    for mark in parted(hint)[1]:
         for text in (mark, *(getattr(mark, name, None) for name in _SAYS)):
             if isinstance(text, str) and text.strip():
                 return fitting(text)
@@ -109,6 +114,22 @@ def said_of(hint: Any) -> Optional[str]:
 
 def object_schema(properties: Mapping[str, JsonSchema], required: "List[str]") -> JsonSchema:
     return {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
+
+
+def said_default(schema: JsonSchema, *defaults: Any) -> JsonSchema:
+    """Returns a schema with a default value, if there is one and JSON can express it."""
+    try:
+        values = [to_json(each) for each in defaults]
+    except (TypeError, ValueError, RecursionError):
+        return schema
+    return {**schema, "default": values[0]} if values and is_sendable(values[0]) else schema
+
+
+def with_default(schema: JsonSchema, record: Any, name: str) -> JsonSchema:
+    """Returns the schema of a field, with the default value of a dataclass's field."""
+    field = {} if is_typed_dict(record) else {f.name: f for f in dataclasses.fields(record)}
+    default = field[name].default if name in field else dataclasses.MISSING
+    return schema if default is dataclasses.MISSING else said_default(schema, default)
 
 
 def _values_schema(values: "List[Any]") -> JsonSchema:
@@ -135,9 +156,10 @@ class Definitions:
             return {"$ref": f"#/$defs/{self._name_of(hint)}"}
         self._open.append(hint)
         try:
-            fields = _fields(hint, self.given)
+            fields = fields_of(hint, self.given)
             schema = object_schema(
-                {name: schema_of(each, self) for name, each, _ in fields}, [name for name, _, needed in fields if needed]
+                {name: with_default(schema_of(each, self), hint, name) for name, each, _ in fields},
+                [name for name, _, needed in fields if needed],
             )
         finally:
             self._open.pop()
@@ -163,7 +185,7 @@ class Definitions:
         return {**schema, "$defs": self.schemas} if self.schemas else schema
 
 
-def _items_of(hint: Any) -> Optional[Tuple[Any, ...]]:
+def items_of(hint: Any) -> Optional[Tuple[Any, ...]]:
     """Returns the item types of a tuple, or None if its length is not fixed."""
     arguments = typing.get_args(hint)
     if hint in (tuple, Tuple) or arguments[1:] == (Ellipsis,):
@@ -172,7 +194,7 @@ def _items_of(hint: Any) -> Optional[Tuple[Any, ...]]:
 
 
 def _tuple_schema(hint: Any, definitions: Definitions) -> JsonSchema:
-    items, arguments = _items_of(hint), typing.get_args(hint)
+    items, arguments = items_of(hint), typing.get_args(hint)
     if items is None:
         return {"type": "array", "items": schema_of(arguments[0], definitions)} if arguments else {"type": "array"}
     schema: JsonSchema = {"type": "array", "minItems": len(items), "maxItems": len(items)}
@@ -190,7 +212,7 @@ def _union_schema(members: Tuple[Any, ...], definitions: Definitions) -> JsonSch
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _is_path(hint: Any) -> bool:
+def is_path(hint: Any) -> bool:
     return hint is os.PathLike or isinstance(hint, type) and issubclass(hint, pathlib.PurePath)
 
 
@@ -203,7 +225,8 @@ def schema_of(hint: Any, definitions: Optional[Definitions] = None) -> JsonSchem
         definitions = Definitions()
         return definitions.added_to(schema_of(hint, definitions))
     said = said_of(hint)
-    schema = _bare_schema_of(_bare(hint), definitions)
+    bare, marks = parted(hint)
+    schema = constrained(_bare_schema_of(bare, definitions), constraints_of(marks))
     return schema if said is None else {**schema, "description": said}
 
 
@@ -215,21 +238,23 @@ def _bare_schema_of(hint: Any, definitions: Definitions) -> JsonSchema:
     origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in _SCALARS:
         return {"type": _SCALARS[origin]}
-    if origin in _unions():
+    if origin in _texts.SCHEMAS:
+        return dict(_texts.SCHEMAS[origin])
+    if origin in unions():
         return _union_schema(arguments, definitions)
     if origin is typing.Literal:
         return _values_schema(list(arguments))
     if origin is tuple:
         return _tuple_schema(hint, definitions)
-    if origin in _LISTS:
+    if origin in LISTS:
         return {"type": "array", "items": schema_of(arguments[0], definitions)} if arguments else {"type": "array"}
-    if _is_path(origin):
+    if is_path(origin):
         return {"type": "string"}
     if _pydantic.is_model(hint):
         return _pydantic.schema_of(hint, definitions)
-    if _is_record(hint):
+    if is_record(hint):
         return definitions.record(hint)
-    if origin in _DICTS:
+    if origin in DICTS:
         schema: JsonSchema = {"type": "object"}
         values = schema_of(arguments[1], definitions) if arguments else {}
         return {**schema, "additionalProperties": values} if values else schema
@@ -241,7 +266,7 @@ def _bare_schema_of(hint: Any, definitions: Definitions) -> JsonSchema:
     raise ValueError(f"JSON has nothing like {what}" + ("; take text, which may be base64" if hint in _BYTES else ""))
 
 
-def _member_of(members: Any, value: Any) -> Any:
+def member_of(members: Any, value: Any) -> Any:
     """Returns the member of an enum or Literal for a JSON value. Raises ValueError."""
     for each in members:
         known = to_json(each)
@@ -252,7 +277,7 @@ def _member_of(members: Any, value: Any) -> Any:
 
 def _is_member(members: Any, value: Any) -> bool:
     try:
-        _member_of(members, value)
+        member_of(members, value)
     except ValueError:
         return False
     return True
@@ -261,10 +286,18 @@ def _is_member(members: Any, value: Any) -> bool:
 def _fits_record(value: Any, hint: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    fields = {name: (each, needed) for name, each, needed in _fields(hint)}
+    fields = {name: (each, needed) for name, each, needed in fields_of(hint)}
     return all(name in fields and _fits(each, fields[name][0]) for name, each in value.items()) and all(
         name in value for name, (_, needed) in fields.items() if needed
     )
+
+
+def _fits_text(value: Any, kind: Any) -> bool:
+    try:
+        _texts.of_json(value, kind)
+    except ValueError:
+        return False
+    return True
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -273,7 +306,7 @@ def _fits(value: Any, hint: Any) -> bool:
     origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in (Any, object):
         return True
-    if origin in _unions():
+    if origin in unions():
         return any(_fits(value, each) for each in arguments)
     if origin is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -281,20 +314,22 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     if origin in (str, bool, _NONE):
         return isinstance(value, origin)
-    if _is_path(origin):
+    if is_path(origin):
         return isinstance(value, str)
+    if origin in _texts.SCHEMAS:
+        return _fits_text(value, origin)
     if origin is typing.Literal:
         return _is_member(arguments, value)
-    items = _items_of(hint) if origin is tuple else None
+    items = items_of(hint) if origin is tuple else None
     if items is not None:
         return isinstance(value, list) and len(items) == len(value) and all(map(_fits, value, items))
-    if origin in _LISTS or origin is tuple:
+    if origin in LISTS or origin is tuple:
         return isinstance(value, list) and all(_fits(each, kind) for each in value for kind in arguments[:1])
     if isinstance(origin, type) and issubclass(origin, enum.Enum):
         return _is_member(origin, value)
-    if _is_record(hint):
+    if is_record(hint):
         return _fits_record(value, hint)
-    if origin in _DICTS and arguments:
+    if origin in DICTS and arguments:
         return isinstance(value, dict) and all(_fits(each, arguments[1]) for each in value.values())
     return isinstance(value, dict)
 
@@ -304,9 +339,16 @@ def from_json(value: Any, hint: Any) -> Any:
 
     Raises ValueError; errors of pydantic are subclasses of it.
     """
-    hint = _bare(hint)
+    hint, marks = parted(hint)
+    made = _from_json_bare(value, hint)
+    if marks:
+        check(made, constraints_of(marks))
+    return made
+
+
+def _from_json_bare(value: Any, hint: Any) -> Any:
     origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if origin in _unions():
+    if origin in unions():
         for each in sorted(arguments, key=lambda h: not _fits(value, h)):
             try:
                 return from_json(value, each)
@@ -315,19 +357,21 @@ def from_json(value: Any, hint: Any) -> Any:
         raise ValueError(f"{value!r} is none of {hint}")
     if _pydantic.is_model(hint):
         return _pydantic.from_json(value, hint)
+    if origin in _texts.SCHEMAS:
+        return _texts.of_json(value, origin)
     if origin is typing.Literal:
-        return _member_of(arguments, value)
+        return member_of(arguments, value)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return _member_of(hint, value)
-    if isinstance(value, str) and _is_path(origin):
+        return member_of(hint, value)
+    if isinstance(value, str) and is_path(origin):
         return pathlib.Path(value) if origin is os.PathLike else origin(value)
-    if isinstance(value, dict) and _is_record(hint):
-        hints = {name: each for name, each, _ in _fields(hint)}
+    if isinstance(value, dict) and is_record(hint):
+        hints = {name: each for name, each, _ in fields_of(hint)}
         given = {name: from_json(each, hints[name]) if name in hints else each for name, each in value.items()}
-        return given if _is_typed_dict(hint) else hint(**given)
-    if isinstance(value, list) and (origin is tuple or origin in _LISTS):
+        return given if is_typed_dict(hint) else hint(**given)
+    if isinstance(value, list) and (origin is tuple or origin in LISTS):
         return _tuple_from_json(value, hint) if origin is tuple else _list_from_json(value, origin, arguments)
-    if isinstance(value, dict) and origin in _DICTS and arguments:
+    if isinstance(value, dict) and origin in DICTS and arguments:
         return {_key_from_json(name, arguments[0]): from_json(each, arguments[1]) for name, each in value.items()}
     return float(value) if origin is float and type(value) is int else value
 
@@ -349,7 +393,7 @@ def _key_to_json(name: Any) -> str:
 
 
 def _tuple_from_json(value: "List[Any]", hint: Any) -> Tuple[Any, ...]:
-    items = _items_of(hint)
+    items = items_of(hint)
     if items is None:
         return tuple(_list_from_json(value, list, typing.get_args(hint)))
     if len(items) != len(value):
@@ -370,6 +414,9 @@ def to_json(value: Any) -> Any:
         return to_json(value.value)
     if isinstance(value, pathlib.PurePath):
         return str(value)
+    text = _texts.to_json(value)
+    if text is not None:
+        return text
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, collections.abc.Mapping):

@@ -22,7 +22,7 @@ import os
 import threading
 import typing
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Annotated, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _pydantic
 from ._docstring import DESCRIPTION_MAX, documentation_of, fitting
@@ -31,7 +31,7 @@ from ._operations import Steps
 from ._connection import Connection
 from ._server import Server
 from .errors import HoltError, ToolError, UsageError
-from .schema import Definitions, JsonSchema, from_json, object_schema, said_of, schema_of, to_json
+from .schema import Definitions, JsonSchema, from_json, object_schema, said_default, said_of, schema_of, to_json
 
 THREADS = 64
 """Maximum number of calls that run at once; more calls wait."""
@@ -55,6 +55,8 @@ class Tool:
     handler: Handler = field(compare=False)
     output_schema: Optional[JsonSchema] = None
     timeout_ms: int = TIMEOUT_MS
+    checked_by_client: bool = False
+    """Whether the handler checks its payload and its result, so that holt does not check them by the schemas."""
 
     @classmethod
     def of(
@@ -70,21 +72,20 @@ class Tool:
         are too long are cut.
         """
         hints = hints_of(function)
-        parameters = _parameters(function, hints)
+        parameters = parameters_of(function, hints)
         definitions = Definitions()
-        properties = {p.name: _schema_of(function, p.name, hints[p.name], definitions) for p in parameters}
-        required = [p.name for p in parameters if p.default is p.empty]
-        doc = documentation_of(function, inspect.signature(_bare(function)).parameters)
-        said = {
-            p.name: said_of(hints[p.name]) or _pydantic.said_of(p.default) or doc.parameters.get(p.name)
-            for p in parameters
+        properties = {
+            p.name: said_default(_schema_of(function, p.name, p.hint, definitions), *p.default()) for p in parameters
         }
+        required = [p.name for p in parameters if not p.default()]
+        doc = documentation_of(function, inspect.signature(_bare(function)).parameters)
+        said = {p.name: said_of(p.hint) or doc.parameters.get(p.name) for p in parameters}
         returns = hints.get("return", inspect.Signature.empty)
         return cls(
             name or name_of(function),
             fitting(doc.description) if description is None else description,
             _described(definitions.added_to(object_schema(properties, required)), said),
-            _handler_of(function, {p.name: hints[p.name] for p in parameters}),
+            _handler_of(function, parameters),
             None if returns is inspect.Signature.empty else _returned(function, returns) or None,
             timeout_ms,
         )
@@ -150,7 +151,23 @@ def _host_only(function: Any) -> Sequence[str]:
     return tuple(getattr(function, "host_only", ()))
 
 
-def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Parameter]:
+class Parameter(NamedTuple):
+    """A parameter of a tool. A Field that is its default value belongs to the hint."""
+
+    name: str
+    hint: Any
+    said: Any
+
+    def default(self) -> "Tuple[Any, ...]":
+        """Returns the default value in a tuple, which is empty if there is none."""
+        if self.said is not inspect.Parameter.empty and not _pydantic.is_field(self.said):
+            return (self.said,)
+        fields = [each for each in getattr(self.hint, "__metadata__", ()) if _pydantic.is_field(each)]
+        return next((found for found in map(_pydantic.default_of, reversed(fields)) if found), ())
+
+
+def parameters_of(function: Any, hints: Mapping[str, Any]) -> List[Parameter]:
+    """Returns the parameters that code inside can set. Raises ValueError."""
     given = {*(function.keywords if isinstance(function, functools.partial) else ()), *_host_only(function)}
     parameters = [each for each in inspect.signature(function).parameters.values() if each.name not in given]
     for each in parameters:
@@ -160,17 +177,23 @@ def _parameters(function: Any, hints: Mapping[str, Any]) -> List[inspect.Paramet
             raise ValueError(f"{name_of(function)}: parameter {each.name} can't be given by name")
         if each.name not in hints:
             raise ValueError(f"{name_of(function)}: parameter {each.name} has no type hint")
-    return parameters
+    return [
+        Parameter(p.name, Annotated[hints[p.name], p.default] if _pydantic.is_field(p.default) else hints[p.name], p.default)
+        for p in parameters
+    ]
 
 
-def _handler_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> Handler:
+def _handler_of(function: Callable[..., Any], parameters: Sequence[Parameter]) -> Handler:
+    hints = {p.name: p.hint for p in parameters}
+
     def arguments(payload: Any) -> Dict[str, Any]:
         try:
-            return {name: from_json(value, hints[name]) for name, value in (payload or {}).items()}
+            given = {name: from_json(value, hints[name]) for name, value in (payload or {}).items()}
         except KeyError as error:
             raise ToolError(f"parameter {error} does not exist", "validation_error") from error
         except (TypeError, ValueError) as error:
             raise ToolError(str(error), "validation_error") from error
+        return with_defaults(given, parameters)
 
     async def awaited(value: Any) -> Any:
         return to_json(await value)
@@ -180,6 +203,14 @@ def _handler_of(function: Callable[..., Any], hints: Mapping[str, Any]) -> Handl
         return awaited(value) if inspect.isawaitable(value) else to_json(value)
 
     return handle
+
+
+def with_defaults(given: Dict[str, Any], parameters: Sequence[Parameter]) -> Dict[str, Any]:
+    """Adds defaults that are in a Field, which Python does not know."""
+    for each in parameters:
+        if each.name not in given and (each.said is inspect.Parameter.empty or _pydantic.is_field(each.said)):
+            given.update({each.name: value for value in each.default()})
+    return given
 
 
 def tool_of(tool: ToolLike) -> Tool:
@@ -283,10 +314,12 @@ class Tools:
         """
         with self._lock:
             self._tools[session, tool.name] = _Put(tool, loop, interrupt)
-        params = {
+        params: Dict[str, Any] = {
             "session": session, "name": tool.name, "description": tool.description,
             "input_schema": tool.input_schema, "timeout_ms": tool.timeout_ms,
         }
+        if tool.checked_by_client:
+            params["checked_by_client"] = True
         return params if tool.output_schema is None else {**params, "output_schema": tool.output_schema}
 
     def register(

@@ -105,7 +105,7 @@ def test_a_docstring_is_parted(doc: str, returns: str) -> None:
     properties = tool.input_schema["properties"]
     assert tool.description == TOLD + returns
     assert {name: each["description"] for name, each in properties.items() if "description" in each} == SAID
-    assert properties["more"] == {"type": "boolean"}
+    assert properties["more"] == {"type": "boolean", "default": False}
     assert Tool.of(forecast, description="Mine.").description == "Mine."
 
 

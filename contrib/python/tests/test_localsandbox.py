@@ -450,7 +450,7 @@ def lookup(name: str, limit: int = 3) -> "list[str]":
 def test_definitions_from_functions() -> None:
     assert function_to_tool_definition(lookup) == ToolDefinition(
         "lookup", "Looks something up.",
-        {"type": "object", "properties": {"name": {"type": "string"}, "limit": {"type": "integer"}},
+        {"type": "object", "properties": {"name": {"type": "string"}, "limit": {"type": "integer", "default": 3}},
          "required": ["name"], "additionalProperties": False},
         {"type": "array", "items": {"type": "string"}}, 30000,
     )

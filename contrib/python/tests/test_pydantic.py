@@ -65,7 +65,7 @@ def test_models_of_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
         },
     }
     assert tool.input_schema["$defs"] == {
-        "Place": {"type": "object", "properties": {"within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}]}}}
+        "Place": {"type": "object", "properties": {"within": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}], "default": None}}}
     }
     assert tool.output_schema == {"type": "object", "properties": {"age": {"type": "integer"}}, "additionalProperties": False}
     assert tool.handler({"user": {"home": {}}}) == {"home": {}}

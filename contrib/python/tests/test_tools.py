@@ -59,7 +59,7 @@ class Row(TypedDict):
     }),
     (Point, {
         "type": "object",
-        "properties": {"x": {"type": "integer"}, "y": {"type": "integer"},
+        "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0},
                        "tags": {"type": "array", "items": {"type": "string"}}},
         "required": ["x"], "additionalProperties": False,
     }),
@@ -110,7 +110,7 @@ def test_a_tool_of_a_function() -> None:
     tool = Tool.of(add)
     assert (tool.name, tool.description, tool.timeout_ms) == ("add", "Adds two numbers.", 30000)
     assert tool.input_schema == {
-        "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"],
+        "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "default": 2}}, "required": ["a"],
         "additionalProperties": False,
     }
     assert tool.output_schema == {"type": "integer"} and tool.handler({"a": 1}) == 3
