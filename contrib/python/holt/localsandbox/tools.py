@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 from .._docstring import docstring_of, fitting
-from ..tools import Tool
+from ..errors import ToolError
+from ..schema import to_json
+from ..tools import Tool, hints_of, parameters_of, with_defaults
+from ._convert import Converter, Mismatch, arguments_of
 from ._types import JsonValue
 
 ToolHandler = Callable[[Any], Any]
@@ -48,7 +53,10 @@ class PythonToolset:
 
     def tools(self) -> List[Tool]:
         return [
-            Tool(d.name, d.description, dict(d.input_schema), self.handlers[d.name], d.output_schema, d.timeout_ms)
+            Tool(
+                d.name, d.description, dict(d.input_schema), self.handlers[d.name], d.output_schema, d.timeout_ms,
+                checked_by_client=getattr(self.handlers[d.name], "converts", False),
+            )
             for d in self.definitions
         ]
 
@@ -62,7 +70,38 @@ def _definition(tool: Tool) -> ToolDefinition:
 
 def _tool_of(function: Callable[..., Any]) -> Tool:
     doc = docstring_of(function).strip().splitlines()
-    return Tool.of(function, description=fitting(doc[0]) if doc else "")
+    tool = Tool.of(function, description=fitting(doc[0]) if doc else "")
+    return dataclasses.replace(tool, handler=_handler_of(function), checked_by_client=True)
+
+
+def _handler_of(function: Callable[..., Any]) -> ToolHandler:
+    """Returns a handler that converts the payload and the result by the function's hints."""
+    hints = hints_of(function)
+    parameters = parameters_of(function, hints)
+    converters = {each.name: Converter(each.hint) for each in parameters}
+    required = {each.name for each in parameters if not each.default()}
+    result = Converter(hints["return"]) if "return" in hints else None
+
+    def returned(value: Any) -> JsonValue:
+        try:
+            made: JsonValue = result.json_of(value) if result else to_json(value)
+            return made
+        except ValueError as error:
+            raise ToolError(f"result: {error}", "validation_error") from error
+
+    async def awaited(value: Any) -> JsonValue:
+        return returned(await value)
+
+    def handle(payload: Any) -> Any:
+        try:
+            given = arguments_of(payload or {}, converters, required)
+        except Mismatch as error:
+            raise ToolError(str(error), "validation_error") from error
+        value = function(**with_defaults(given, parameters))
+        return awaited(value) if inspect.isawaitable(value) else returned(value)
+
+    handle.converts = True  # type: ignore[attr-defined]
+    return handle
 
 
 def function_to_tool_definition(function: Callable[..., Any]) -> ToolDefinition:
