@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 from conftest import session_names, until
 
-from holt.localsandbox import CommandError, FileNotFoundError, LocalSandbox, _snapshot
+from holt.localsandbox import CommandError, FileNotFoundError, LocalSandbox, LocalSandboxError, _files, _snapshot
 
 GONE = "LocalSandbox instance has been destroyed"
 
@@ -264,3 +264,110 @@ def test_a_working_directory_that_code_has_removed() -> None:
         local.execute_python("import os; os.rmdir('/data/sub')")
         assert local.execute_python("print(os.getcwd())").stdout == "/data\n"
         assert os.path.basename(local.bash("pwd").stdout.strip()) == "sub"
+
+
+# --- limits ---
+
+
+def test_a_snapshot_has_nothing_of_the_host() -> None:
+    """Read-only mounts, such as /var/lib/dpkg, are below directories that a snapshot has."""
+    with LocalSandbox() as local:
+        local.bash("mkdir -p '/var/lib/a[b] c'; echo 1 > '/var/lib/a[b] c/f'; chmod 000 '/var/lib/a[b] c/f'")
+        files, _ = _snapshot.unpack_snapshot(local.export_snapshot())
+        mounts = local.bash("while read -r a b c d where options e; do [[ ,$options, != *,ro,* ]] || echo \"$where\"; done < /proc/self/mountinfo").stdout
+        local.bash("mkdir -p /home/agent/x; echo 1 > /home/agent/x/y")
+    names = tarfile.open(fileobj=io.BytesIO(files)).getnames()
+    assert "./var/lib/a[b] c/f" in names and not [n for n in names if n.startswith("./home/agent")]
+    assert not [name for name in names for mount in mounts.split() if f"{name}/".startswith(f".{mount}/")]
+
+
+def test_a_snapshot_that_is_too_large(local: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_files, "SNAPSHOT_MAX", 1 << 20)
+    monkeypatch.setattr(_snapshot, "SNAPSHOT_MAX", 1 << 20)
+    local.bash("truncate -s 1T sparse; echo end >> sparse")
+    snapshot = local.export_snapshot()
+    local.bash("head -c 2000000 /dev/urandom > f")
+    with pytest.raises(LocalSandboxError, match="the files are too large for a snapshot, which has at most 1 MiB"):
+        local.export_snapshot()
+    local.delete_file("f")
+    local.kv.set("k", "x" * 2_000_000)
+    with pytest.raises(LocalSandboxError, match="keys, values and history are too large for a snapshot"):
+        local.export_snapshot()
+    local.kv.delete("k")
+    assert local.export_snapshot()
+    with LocalSandbox(snapshot=snapshot) as again:
+        assert again.bash("stat -c %s sparse; tail -c 4 sparse").stdout == f"{(1 << 40) + 4}\nend\n"
+
+
+def test_a_file_that_is_too_large(local: LocalSandbox) -> None:
+    local.bash("truncate -s 100M large; truncate -s 1T larger")
+    assert len(local.read_file_bytes("large")) == 100 << 20
+    with pytest.raises(CommandError, match="^larger: .*1099511627776 bytes; at most ") as error:
+        local.read_file("larger")
+    assert type(error.value) is CommandError
+
+
+def test_code_that_is_too_long_for_a_message(local: LocalSandbox) -> None:
+    done = local.execute_python(f"x = '{'ä' * 1_000_000}'\nprint(len(x))\n1/0")
+    assert (done.stdout, done.error) == ("1000000\n", "ZeroDivisionError: division by zero")
+    assert local.execute_python("print(x[:2])").stdout == "ää\n"
+    assert local.list_files("/data") == []
+
+
+def test_a_limit_s_mark_that_code_has_made(local: LocalSandbox) -> None:
+    """The file that tells of a limit is inside, so commands can write anything to it."""
+    command = "printf 'command_count x y' > \"$__LOCALSANDBOX_MARK\"; kill -KILL 0"
+    with pytest.raises(CommandError) as error:
+        local.bash(command)
+    assert error.value.exit_code == 137
+
+
+# --- processes ---
+
+
+def test_a_forked_child_does_not_end_its_parent_s_sandbox(local: LocalSandbox, holt: str) -> None:
+    local.write_file("f", "x")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = ""
+        try:
+            local.bash("true")
+        except LocalSandboxError as error:
+            said = str(error)
+        finally:
+            local.destroy()
+            os.write(write, said.encode())
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert b"made before a fork" in os.read(read, 4096)
+    assert local.read_file("f") == "x" and len(session_names(holt)) == 1
+    os.close(read)
+    os.close(write)
+
+
+@pytest.mark.usefixtures("bridge")
+def test_tools_may_use_their_sandbox(local: LocalSandbox) -> None:
+    def inner(path: str) -> str:
+        return local.read_file(path) + local.bash("echo bash").stdout
+
+    def ends() -> None:
+        local.destroy()
+
+    local.write_file("f", "x")
+    code = "from host_tools import call\nprint(call({!r}, {}))"
+    assert local.execute_python(code.format("inner", {"path": "f"}), toolset=[inner]).stdout == "xbash\n\n"
+    with pytest.raises(RuntimeError, match=GONE):
+        local.execute_python(code.format("ends", {}), toolset=[ends])
+
+
+def test_destroy_in_a_loop_does_not_wait_for_itself() -> None:
+    async def main() -> None:
+        async with LocalSandbox(files={"f": "x"}) as local:
+            ends = asyncio.ensure_future(local.adestroy())
+            while not local._destroyed:
+                await asyncio.sleep(0)
+            local.destroy()
+            await ends
+
+    asyncio.run(main())

@@ -2,7 +2,7 @@
 """Converts arguments and results of tools to their type hints, as pydantic 2 does.
 
 If pydantic 2 is installed, it converts. Otherwise, or for a hint that it does not know, this module follows its rules in
-lax mode: for example, "5" and 5.0 become the integer 5, and 5.5 is an error. Texts of errors are the same.
+lax mode. For example, "5" and 5.0 become the integer 5, and 5.5 is an error. Texts of errors are the same.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from ..errors import ClosedError, HoltError
+from ..errors import ClosedError, HoltError, LimitError
 from .exceptions import CommandError, FileNotFoundError, LocalSandboxError, PermissionError, SubprocessCrashed
 
 _MISSING = "No such file or directory|No such file$"
@@ -71,6 +71,8 @@ def file_error(error: HoltError, path: str, missing: bool) -> LocalSandboxError:
     text = f"{error.message}: {error.errno}" if error.errno else error.message
     if error.errno in ("EACCES", "EPERM", "EROFS"):
         return PermissionError(f"Permission denied: {path}", 1, "", text, path)
+    if isinstance(error, LimitError):
+        return CommandError(f"{path}: {error.message}", 1, "", text)
     if missing or error.errno == "ENOENT":
         return FileNotFoundError(f"File not found: {path}", 1, "", text, path)
     return CommandError(f"{path}: {text}", 1, "", text)

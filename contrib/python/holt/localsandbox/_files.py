@@ -20,7 +20,9 @@ from typing import Any, Dict, List, Set, Tuple
 from .._operations import Steps
 from ..errors import HoltError, MissingError, UsageError
 from ..files import FilesApi
+from ..results import Result
 from ..sandbox import SandboxApi
+from .exceptions import TimeoutError
 
 HERE = "/home/agent/.localsandbox"
 """Directory of our scripts inside."""
@@ -31,35 +33,63 @@ PYTHON = f"{HERE}/python"
 """Directory of names.py, which is in the PYTHONPATH of all processes inside."""
 
 SNAPSHOT_MAX = 256 << 20
-"""Maximum bytes of a snapshot's files, which must fit in this program's memory."""
+"""Maximum bytes of a file, and of a snapshot's files, which must fit in this program's memory."""
+
+CODE = f"{HERE}/code.py"
+"""Code that is too long for a message."""
 
 MONTY = f"{HERE}/monty.json"
 """Names and descriptions of the functions that monty.py makes; only with that runtime."""
+
+OTHER_TIMEOUT_MS = 60000
+"""Limit of packing and unpacking."""
 
 HOME = "/home/user"
 
 SHARED = ("home", "mnt", "opt", "tmp", "var", "workspace")
 """The system's names that a program may write to. A snapshot includes them, except the session's own /home/agent."""
 
+# Read-only mounts below SHARED, such as /var/lib/dpkg, belong to the host.
+_FOREIGN = r"""
+foreign=(./home/agent)
+while read -r _ _ _ _ where options _; do
+	printf -v where %b "$where"
+	[[ ,$options, != *,ro,* ]] || foreign+=(".$where")
+done </proc/self/mountinfo
+"""
+
 # tar cannot read entries without permissions (chmod 000). They get permissions while tar runs, and keep them in the
 # snapshot.
-PACK = r"""
-shopt -s dotglob nullglob; cd /; all=(); target=$1 wheels=$2; shift 2
+PACK = _FOREIGN + r"""
+shopt -s dotglob nullglob; cd /; all=(); target=$1; ulimit -f "$2"; shift 2
 for each in *; do [[ " $__LOCALSANDBOX_SYSTEM " == *" $each "* ]] || all+=("./$each"); done
 for each; do all+=("./$each"); done
 shut=(-type d ! -perm -500 -printf '%m %p\0' -exec chmod u+rx '{}' ';' , -type f ! -perm -400 -printf '%m %p\0' -exec chmod u+r '{}' ';')
-mapfile -d '' opened < <(find "${all[@]}" -path ./home/agent -prune -o -user "$EUID" '(' "${shut[@]}" ')')
-tar --exclude=./home/agent ${wheels:+"--exclude=$wheels"} -cf "$target" -- "${all[@]}"; status=$?
+pruned=(-false); for each in "${foreign[@]}"; do pruned+=(-o -path "${each//[[\\*?]/?}"); done
+mapfile -d '' opened < <(find "${all[@]}" '(' "${pruned[@]}" ')' -prune -o -user "$EUID" '(' "${shut[@]}" ')')
+tar --sparse --anchored --no-wildcards "${foreign[@]/#/--exclude=}" -cf "$target" -- "${all[@]}"; status=$?
 for ((i = ${#opened[@]} - 1; i >= 0; i--)); do chmod "${opened[i]%% *}" "${opened[i]#* }"; done
-[[ $status -le 1 ]]
+((status != 153)) || exit 99  # SIGXFSZ
+((status <= 1))
 """
+
+
+# Existing directories of the system are not changed. The snapshot may have files where this host has a mount.
+UNPACK = _FOREIGN + r"""
+tar -xpf "$1" -C / --no-overwrite-dir --no-same-owner --anchored --no-wildcards "${foreign[@]/#/--exclude=}"
+"""
+
+
+def _check_time(result: Result, what: str) -> None:
+    if result.cause == "timeout":
+        raise TimeoutError(f"{what} took longer than {OTHER_TIMEOUT_MS} ms", OTHER_TIMEOUT_MS)
 
 
 class Names:
     """The files of one sandbox. Methods are steps; see _operations.py."""
 
-    def __init__(self, box: SandboxApi, has_wheels: bool) -> None:
-        self.box, self.wheels = box, "./mnt/wheels" if has_wheels else ""
+    def __init__(self, box: SandboxApi) -> None:
+        self.box = box
         self.files = FilesApi(box._server, box.name)
         self.system: Set[str] = set()
         self.links_stale = self.names_stale = False
@@ -141,7 +171,8 @@ class Names:
         yield from FilesApi.write.steps(self.files, place, data)
 
     def read(self, path: str) -> "Steps[bytes]":
-        return (yield from FilesApi.read_bytes.steps(self.files, (yield from self.place(path))))
+        place = yield from self.place(path)
+        return (yield from FilesApi.read_bytes.steps(self.files, place, max_bytes=SNAPSHOT_MAX))
 
     def list(self, path: str) -> "Steps[List[str]]":
         place = yield from self.place(path)
@@ -180,11 +211,17 @@ class Names:
         """Returns a tar archive of all files that the program has made."""
         yield from self.settle(names=True)
         path = f"{HERE}/{secrets.token_hex(8)}.tar"
-        argv = ["bash", "-c", PACK, "bash", path, self.wheels, *(name for name in SHARED if name in self.system)]
-        result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/", env=self.environment())
-        if not result.ok:
-            raise HoltError(f"cannot pack the files: {result}")
+        shared = [name for name in SHARED if name in self.system]
+        argv = ["bash", "-c", PACK, "bash", path, str(SNAPSHOT_MAX >> 10), *shared]
         try:
+            result = yield from SandboxApi.exec.steps(
+                self.box, argv, cwd="/", env=self.environment(), timeout=OTHER_TIMEOUT_MS / 1000
+            )
+            if result.exit_code == 99:
+                raise HoltError(f"the files are too large for a snapshot, which has at most {SNAPSHOT_MAX >> 20} MiB")
+            _check_time(result, "packing the files")
+            if not result.ok:
+                raise HoltError(f"cannot pack the files: {result}")
             return (yield from FilesApi.read_bytes.steps(self.files, path, max_bytes=SNAPSHOT_MAX))
         finally:
             self.box._ask_and_forget("files.remove", path=path)
@@ -192,12 +229,9 @@ class Names:
     def unpack(self, data: bytes) -> "Steps[None]":
         path = f"{HERE}/{secrets.token_hex(8)}.tar"
         yield from FilesApi.write.steps(self.files, path, data)
-        # Existing directories of the system are not changed.
-        argv = ["tar", "-xpf", path, "-C", "/", "--no-overwrite-dir", "--no-same-owner"]
-        if self.wheels:  # the snapshot may have the files of a sandbox without wheels
-            argv.append(f"--exclude={self.wheels}")
-        result = yield from SandboxApi.exec.steps(self.box, argv, cwd="/")
+        result = yield from SandboxApi.exec.steps(self.box, ["bash", "-c", UNPACK, "bash", path], cwd="/", timeout=OTHER_TIMEOUT_MS / 1000)
         yield from FilesApi.remove.steps(self.files, path)
+        _check_time(result, "unpacking the files")
         if not result.ok:
             raise ValueError(f"the files in this snapshot of a LocalSandbox are damaged: {result}")
         self.links_stale = True

@@ -83,7 +83,8 @@ class Life:
         self._wheels = None if wheels is None else os.path.abspath(os.fspath(wheels))
         self._lock = threading.Lock()
         self._opening: Optional["Future[None]"] = None
-        self._destroyed = False
+        self._destroyed, self._ended = False, pending()
+        self._pid = os.getpid()
         self._history: List[HistoryEntry] = []
         self._next_id = 1
         self.kv = KVStore(self._ready)
@@ -159,7 +160,7 @@ class Life:
         policy = {"python": {"wheels": self._wheels}} if self._wheels else None
         box = SandboxApi(holt=self._holt, env={"PYTHONPATH": PYTHON}, policy=policy)
         yield from box._open()
-        names = Names(box, self._wheels is not None)
+        names = Names(box)
         try:
             yield from names.prepare()
             if restored:
@@ -198,12 +199,18 @@ class Life:
 
     def _end(self) -> "Steps[None]":
         with self._lock:
-            if self._destroyed:
-                return
-            self._destroyed = True
+            first, self._destroyed = not self._destroyed, True
             box = getattr(self, "_box", None)
-        if box:
-            yield from box._close()
+        if self._pid != os.getpid():  # a forked child must not end the sandbox of its parent
+            return
+        if not first:
+            yield self._ended
+            return
+        try:
+            if box:
+                yield from box._close()
+        finally:
+            self._ended.set_result(None)
 
     # --- history ---
 

@@ -23,7 +23,7 @@ from ..results import PythonResult as Ran
 from ..sandbox import SandboxApi
 from ..tools import Tools
 from ._bash import OUTPUT_MAX, stderr_of
-from ._files import MONTY
+from ._files import CODE, MONTY
 from ._kv import check_text
 from ._life import Life, failure, now, ours, pending
 from ._types import PythonResult, PythonRuntime
@@ -32,6 +32,8 @@ from .hint import HINTS
 from .tools import PythonToolset, ToolsetInput, preview, toolset_of
 
 PYTHON_TIMEOUT_MS = 60000
+CODE_MAX = 900_000
+"""Maximum bytes of code in a message; holt's limit of 1 MiB is for the whole message."""
 
 
 def _check_monty(cwd: Optional[str], packages: Sequence[str], tools: PythonToolset) -> None:
@@ -98,7 +100,7 @@ class PythonCalls(Life):
             place = yield from self._names.directory(cwd)
             yield from self._names.settle(names=True)
             result = yield from SandboxApi.python.steps(
-                self._box, code, cwd=place, env=self._names.environment(), timeout=PYTHON_TIMEOUT_MS / 1000,
+                self._box, (yield from self._fitting(code)), cwd=place, env=self._names.environment(), timeout=PYTHON_TIMEOUT_MS / 1000,
                 output_max=OUTPUT_MAX, tools=[each.name for each in tools.definitions] or None,
             )
         except HoltError as error:
@@ -111,6 +113,13 @@ class PythonCalls(Life):
         if not result.state_kept:
             self._interpreter = None
         return self._result_of(result)
+
+    def _fitting(self, code: str) -> "Steps[str]":
+        """Returns the code, or a line that runs it from a file if it does not fit into a message."""
+        if len(code) * 6 <= CODE_MAX or len(json.dumps(code, ensure_ascii=False).encode(errors="replace")) <= CODE_MAX:
+            return code
+        yield from FilesApi.write.steps(self._names.files, CODE, code)
+        return f"exec(compile(open({CODE!r}).read(), '<python>', 'exec'), globals())"
 
     @staticmethod
     def _result_of(result: Ran) -> PythonResult:

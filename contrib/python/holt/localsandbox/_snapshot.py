@@ -11,6 +11,7 @@ import zlib
 from typing import IO, Any, Dict, Mapping, Tuple, cast
 
 from ._files import SNAPSHOT_MAX
+from .exceptions import LocalSandboxError
 
 VERSION = 1
 
@@ -24,9 +25,13 @@ _ENTRY: Dict[str, Any] = {
 
 
 def pack_snapshot(files: bytes, state: Mapping[str, Any]) -> bytes:
-    """Returns a snapshot. files is a tar archive."""
+    """Returns a snapshot. files is a tar archive. Raises LocalSandboxError if it would be too large to be read again."""
     whole = io.BytesIO()
     text = json.dumps({"holt_localsandbox": VERSION, **state})
+    if len(text) > SNAPSHOT_MAX:
+        raise LocalSandboxError(
+            f"keys, values and history are too large for a snapshot, which has at most {SNAPSHOT_MAX >> 20} MiB of them"
+        )
     with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
         for name, data in ((_STATE, text.encode()), (_FILES, files)):
             member = tarfile.TarInfo(name)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar, Union
 
@@ -17,6 +18,15 @@ from ._python import PythonCalls
 from ._types import ExecutionPreset, HistoryEntry, JsonValue, PythonRuntime
 
 T = TypeVar("T")
+
+
+def _in_loop() -> bool:
+    """Whether an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class LocalSandbox(PythonCalls, BashCalls):
@@ -53,6 +63,8 @@ class LocalSandbox(PythonCalls, BashCalls):
     def destroy(self) -> None:
         """Ends the sandbox. A second call does nothing. Any other use raises RuntimeError afterwards, and so do the calls
         that are running."""
+        if self._destroyed and _in_loop():
+            return  # waiting would block an adestroy() of the same loop
         drive(self._end())
 
     async def adestroy(self) -> None:
