@@ -485,11 +485,26 @@ static int add_rootfs(LaunchPlan *plan, const Policy *policy, const PlanContext 
         return plan->rootfs.source && plan->rootfs.origin ? 0 : error_oom(reterr);
 }
 
+static int add_etc(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                   Error *reterr) {
+        (void)context;
+        for (size_t i = 0; i < policy->etc.count; i++) {
+                const char *name = policy->etc.items[i];
+                char *origin = make_origin(asked_by(policy, "filesystem.etc", name, "--etc"), name);
+
+                if (strlist_take(&plan->etc_origins, origin) < 0 ||
+                    strlist_add(&plan->etc, name) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
 /* The mounts are complete before they are ordered, and guards lie in mounts. */
 static int (*const tree_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                                  Error *reterr) = {
-        add_rootfs,     plan_add_session, add_workspace, add_files,    add_wheels, add_read_only,
-        add_read_write, add_private,      add_hidden,    order_mounts, add_guards, add_others,
+        add_rootfs,   add_etc,       plan_add_session, add_workspace, add_files,
+        add_wheels,   add_read_only, add_read_write,   add_private,   add_hidden,
+        order_mounts, add_guards,    add_others,
 };
 
 int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context, Error *reterr) {

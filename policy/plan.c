@@ -86,6 +86,9 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->program);
         free(plan->program_quiet);
         strlist_clear(&plan->argv);
+        strlist_clear(&plan->etc);
+        strlist_clear(&plan->etc_origins);
+        strlist_clear(&plan->etc_notes);
         strlist_clear(&plan->env);
         *plan = (LaunchPlan){ 0 };
 }

@@ -43,6 +43,13 @@ typedef struct TreeShown {
 extern const TreeShown tree_shown[];
 extern const size_t tree_shown_count;
 
+/* Checks a name in /etc that a policy adds, or "all". Returns 0, or -EINVAL with the reason in
+ * *ret_why, which is static: it is no name, holt writes that entry itself, or it is a secret. */
+int tree_etc_check(const char *name, const char **ret_why);
+
+/* Whether a file of this name contains a key or passwords, wherever it lies. */
+bool tree_is_key(const char *name);
+
 /* Directories below such names that are masked if they exist. */
 extern const char *const tree_masked[];
 extern const size_t tree_masked_count;
@@ -195,6 +202,9 @@ typedef struct LaunchPlan {
          * this plan. */
         struct LaunchPlan *others;
         size_t others_count;
+        StrList etc;         /* more names of /etc; "all" is every public one */
+        StrList etc_origins; /* for errors, of each: "--etc nginx" */
+        StrList etc_notes;   /* prepared: warnings about names that are not shown */
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */

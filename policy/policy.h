@@ -67,6 +67,7 @@ typedef struct Policy {
         char *rootfs;            /* replaces the host's system tree, or NULL */
         StrList read_only;       /* PATH[:TARGET] each */
         StrList read_write;      /* PATH[:TARGET] each */
+        StrList etc;             /* entry of /etc each, or "all" */
         StrList tmpfs;           /* TARGET each */
         StrList hide;            /* path, relative to the workspace or absolute */
         StrList protect;         /* path, relative to the workspace */

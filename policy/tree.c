@@ -2,6 +2,10 @@
 /* The fixed part of every sandbox: the visible parts of the system, and new files. */
 #include "policy/plan.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
 const char *const tree_system[] = {
         "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32",
 };
@@ -126,3 +130,56 @@ const TreeProc tree_proc[] = {
         { "pressure", true },
 };
 const size_t tree_proc_count = ELEMENTSOF(tree_proc);
+
+/* --- more of /etc --- */
+
+/* Beginnings of names in /etc that no policy adds: passwords, the rights of users, and the identity
+ * of the host. --ro shows them nevertheless. */
+static const char *const etc_secrets[] = { "gshadow", "machine-id", "shadow", "sudoers" };
+
+/* Endings of names of keys and passwords. */
+static const char *const key_endings[] = {
+        ".jks", ".kdb", ".key",     ".keytab",  ".p12",
+        ".pfx", "_key", "htpasswd", "-secrets", "passwords",
+};
+
+static bool etc_is_made(const char *name) {
+        for (size_t i = 0; i < tree_etc_files_count; i++)
+                if (streq(name, tree_etc_files[i].name))
+                        return true;
+        return streq(name, "mtab");
+}
+
+bool tree_is_key(const char *name) {
+        const size_t length = strlen(name);
+
+        for (size_t i = 0; i < ELEMENTSOF(key_endings); i++) {
+                const size_t part = strlen(key_endings[i]);
+
+                if (length >= part && streq(name + length - part, key_endings[i]))
+                        return true;
+        }
+        return false;
+}
+
+static bool etc_is_secret(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(etc_secrets); i++)
+                if (str_starts(name, etc_secrets[i]))
+                        return true;
+        return tree_is_key(name);
+}
+
+int tree_etc_check(const char *name, const char **ret_why) {
+        *ret_why = name[0] == '\0'     ? "is empty; write the name of an entry of /etc, or all"
+                   : strchr(name, '/') ? "contains a \"/\"; write the name of an entry of /etc "
+                                         "alone, such as nginx"
+                   : streq(name, ".") || streq(name, "..") || strlen(name) > NAME_MAX
+                           ? "is not the name of an entry of /etc"
+                   : strpbrk(name, "*?[") ? "is a pattern; write one name each time, or all"
+                   : etc_is_made(name)    ? "is an entry of /etc that holt writes itself; --ro "
+                                            "/etc/NAME shows the host's"
+                   : etc_is_secret(name)
+                           ? "is an entry of /etc with secrets; only --ro /etc/NAME shows it"
+                           : NULL;
+        return *ret_why ? -EINVAL : 0;
+}

@@ -120,11 +120,7 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
 }
 
 void launch_clear(Launch *launch) {
-        for (size_t i = 0; i < launch->system.count; i++) {
-                free(launch->system.entries[i].path);
-                free(launch->system.entries[i].link);
-        }
-        free(launch->system.entries);
+        prepare_system_clear(&launch->system);
         fd_close(launch->init_fd);
         fd_close(launch->control_fd);
         fd_close(launch->terminal.output_fd);

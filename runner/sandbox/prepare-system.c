@@ -4,6 +4,7 @@
  *
  * An entry is shown only if every user of the host may read it. That is checked by its mode and not
  * by trying, because the command has fewer rights than root and none of the caller's groups. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,9 +20,11 @@
 
 /* The search for entries. */
 typedef struct SystemSearch {
-        const LaunchPlan *plan;
+        LaunchPlan *plan;
         SystemTree *system;
-        int tree_fd; /* O_PATH of the system tree. */
+        int tree_fd;    /* O_PATH of the system tree. */
+        bool from_root; /* The command gets a uid that owns no file. */
+        StrList left;   /* What --etc all leaves out: "ssh (ssh_host_rsa_key)". */
 } SystemSearch;
 
 /* --- one entry --- */
@@ -183,6 +186,197 @@ static int system_mask(SystemSearch *search, Error *reterr) {
         return 0;
 }
 
+/* --- what the policy adds --- */
+
+enum {
+        WALK_MAX = 4096,    /* Files and directories of one entry that are checked. */
+        WALK_DEPTH = 16,    /* Directories below each other. */
+        KEY_LENGTH = 16384, /* Bytes of a .pem file that are searched for a key. */
+        LEFT_MAX = 8,       /* Names in the warning of --etc all. */
+};
+
+/* The search for a private file in one entry. */
+typedef struct EtcWalk {
+        bool from_root;
+        unsigned left;            /* Files that may still be looked at. */
+        char found[NAME_MAX + 1]; /* The name of the private file. */
+} EtcWalk;
+
+/* Whether the file, whose name ends in .pem, contains more than certificates. */
+static bool has_private_key(int dir_fd, const char *name) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        _uninitialized_ char text[KEY_LENGTH];
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+        return n > 0 && memmem(text, (size_t)n, "PRIVATE KEY", strlen("PRIVATE KEY"));
+}
+
+/* Whether the command could read something that is private: a key, or a file that the caller may
+ * read and others may not. */
+static bool walk_is_private(const EtcWalk *walk, int dir_fd, const char *name,
+                            const struct stat *st) {
+        const size_t length = strlen(name);
+
+        if (!is_public(st->st_mode))
+                return !walk->from_root &&
+                       faccessat(dir_fd, name, S_ISDIR(st->st_mode) ? X_OK : R_OK, AT_EACCESS) == 0;
+        if (!S_ISREG(st->st_mode))
+                return false;
+        return tree_is_key(name) ||
+               (length > 4 && streq(name + length - 4, ".pem") && has_private_key(dir_fd, name));
+}
+
+static bool walk_finds_private(EtcWalk *walk, int dir_fd, const char *name, unsigned depth);
+
+static bool walk_looks_at(EtcWalk *walk, int dir_fd, const char *name, unsigned depth) {
+        struct stat st;
+
+        if (streq(name, ".") || streq(name, "..") ||
+            fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode))
+                return false;
+        if (walk->left == 0 || depth == WALK_DEPTH || walk_is_private(walk, dir_fd, name, &st)) {
+                (void)snprintf(walk->found, sizeof(walk->found), "%s", name);
+                return true;
+        }
+        walk->left--;
+        return S_ISDIR(st.st_mode) && is_public(st.st_mode) &&
+               walk_finds_private(walk, dir_fd, name, depth + 1);
+}
+
+/* Whether the directory contains something private. A directory that is too large to check counts
+ * as private. */
+static bool walk_finds_private(EtcWalk *walk, int dir_fd, const char *name, unsigned depth) {
+        int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+        bool found = false;
+
+        if (!dir) {
+                fd_close(fd);
+                return true;
+        }
+        while (!found && (entry = readdir(dir)))
+                found = walk_looks_at(walk, dirfd(dir), entry->d_name, depth);
+        (void)closedir(dir);
+        return found;
+}
+
+static bool system_has(const SystemSearch *search, const char *name) {
+        for (size_t i = 0; i < search->system->count; i++) {
+                const char *rest = path_rest(search->system->entries[i].path, "etc");
+
+                if (rest && streq(rest, name))
+                        return true;
+        }
+        return false;
+}
+
+static int etc_refuse(const char *origin, const char *name, const char *below, Error *reterr) {
+        _cleanup_free_ char *path = str_format("/etc/%s", name),
+                            *word = path ? str_word(path) : NULL;
+        char quoted[300], file[300];
+        int r;
+
+        (void)str_quote(name, quoted, sizeof(quoted));
+        (void)str_quote(below, file, sizeof(file));
+        r = below[0] ? error_set(reterr, ERROR_POLICY, 0,
+                                 "%s: /etc/%s contains a key or another private file: %s", origin,
+                                 quoted, file)
+                     : error_set(reterr, ERROR_POLICY, 0, "%s: not every user may read /etc/%s",
+                                 origin, quoted);
+        return error_cure(reterr, r, "To show it nevertheless: --ro %s", word ? word : "PATH");
+}
+
+/* Adds one name. One that the host does not have is no error, because a policy serves many hosts.
+ */
+static int etc_add(SystemSearch *search, int fd, const char *name, const char *origin,
+                   Error *reterr) {
+        EtcWalk walk = { .from_root = search->from_root, .left = WALK_MAX };
+        struct stat st;
+
+        if (system_has(search, name))
+                return 0;
+        if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return strlist_take(&search->plan->etc_notes,
+                                    str_format("%s: this name does not exist in /etc, so nothing "
+                                               "is shown",
+                                               origin)) < 0
+                               ? error_oom(reterr)
+                               : 0;
+        if (!is_public(st.st_mode))
+                return etc_refuse(origin, name, "", reterr);
+        if (S_ISDIR(st.st_mode) && walk_finds_private(&walk, fd, name, 0))
+                return etc_refuse(origin, name, walk.found, reterr);
+        return system_look_at(search, fd, "etc", name, reterr);
+}
+
+static int etc_add_public(SystemSearch *search, int fd, const char *name, Error *reterr) {
+        EtcWalk walk = { .from_root = search->from_root, .left = WALK_MAX };
+        const char *why;
+        struct stat st;
+
+        if (tree_etc_check(name, &why) < 0 || system_has(search, name) ||
+            fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_public(st.st_mode))
+                return 0;
+        if (!S_ISDIR(st.st_mode) || !walk_finds_private(&walk, fd, name, 0))
+                return system_look_at(search, fd, "etc", name, reterr);
+        return strlist_take(&search->left, str_format("%s (%s)", name, walk.found)) < 0
+                       ? error_oom(reterr)
+                       : 0;
+}
+
+/* Names the directories that --etc all leaves out. */
+static int etc_note_left(SystemSearch *search, Error *reterr) {
+        _cleanup_free_ char *names = strdup("");
+
+        for (size_t i = 0; names && i < search->left.count && i < LEFT_MAX; i++) {
+                char *more = str_format("%s%s%s", names, i ? ", " : "", search->left.items[i]);
+
+                free(names);
+                names = more;
+        }
+        if (search->left.count == 0)
+                return 0;
+        if (!names ||
+            strlist_take(&search->plan->etc_notes,
+                         str_format("--etc all leaves out directories of /etc that "
+                                    "contain a private file: %s%s",
+                                    names, search->left.count > LEFT_MAX ? ", ..." : "")) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
+static int etc_add_all(SystemSearch *search, int path_fd, Error *reterr) {
+        int fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+
+        if (!dir) {
+                r = error_set(reterr, ERROR_SETUP, errno, "--etc all: cannot read /etc");
+                fd_close(fd);
+                return r;
+        }
+        while (r == 0 && (entry = readdir(dir)))
+                r = etc_add_public(search, path_fd, entry->d_name, reterr);
+        (void)closedir(dir);
+        return r < 0 ? r : etc_note_left(search, reterr);
+}
+
+static int system_add_etc(SystemSearch *search, Error *reterr) {
+        const LaunchPlan *plan = search->plan;
+        _cleanup_close_ int fd = plan->etc.count > 0 ? system_open(search->tree_fd, "etc")
+                                                     : FD_NONE;
+        int r = 0;
+
+        for (size_t i = 0; fd >= 0 && r == 0 && i < plan->etc.count; i++)
+                r = streq(plan->etc.items[i], "all") ? etc_add_all(search, fd, reterr)
+                                                     : etc_add(search, fd, plan->etc.items[i],
+                                                               plan->etc_origins.items[i], reterr);
+        return r;
+}
+
+/* --- together --- */
+
 static int system_find(SystemSearch *search, Error *reterr) {
         int r = 0;
 
@@ -194,16 +388,33 @@ static int system_find(SystemSearch *search, Error *reterr) {
                               search->plan->rootfs.origin);
         for (size_t i = 0; r == 0 && i < tree_shown_count; i++)
                 r = system_look_at_shown(search, &tree_shown[i], reterr);
+        if (r == 0)
+                r = system_add_etc(search, reterr);
         return r < 0 ? r : system_mask(search, reterr);
 }
 
-int prepare_system(const LaunchPlan *plan, SystemTree *system, Error *reterr) {
-        const PlanMount *rootfs = &plan->rootfs;
+int prepare_system(Launch *launch, Error *reterr) {
+        const PlanMount *rootfs = &launch->plan->rootfs;
         _cleanup_close_ int fd = rootfs->source ? fcntl(rootfs->fd, F_DUPFD_CLOEXEC, 0)
                                                 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        SystemSearch search = { .plan = plan, .system = system, .tree_fd = fd };
+        SystemSearch search = { .plan = launch->plan,
+                                .system = &launch->system,
+                                .tree_fd = fd,
+                                .from_root = launch->identity.from_root };
+        int r;
 
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot open the system tree");
-        return system_find(&search, reterr);
+        r = system_find(&search, reterr);
+        strlist_clear(&search.left);
+        return r;
+}
+
+void prepare_system_clear(SystemTree *system) {
+        for (size_t i = 0; i < system->count; i++) {
+                free(system->entries[i].path);
+                free(system->entries[i].link);
+        }
+        free(system->entries);
+        *system = (SystemTree){ 0 };
 }

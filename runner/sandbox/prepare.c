@@ -66,7 +66,7 @@ static int prepare_limits(Launch *launch, Error *reterr) {
 static int prepare_tree(Launch *launch, Error *reterr) {
         int r = prepare_rootfs(launch->plan, reterr);
 
-        return r == 0 ? prepare_system(launch->plan, &launch->system, reterr) : r;
+        return r == 0 ? prepare_system(launch, reterr) : r;
 }
 
 static int prepare_hiding(Launch *launch, Error *reterr) {

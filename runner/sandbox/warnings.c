@@ -116,6 +116,14 @@ static bool is_nothing(const LaunchPlan *plan, const char *path) {
         return fd == -ENOENT || fd == -ENOTDIR;
 }
 
+static int find_unshown(const LaunchPlan *plan, StrList *ret) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->etc_notes.count; i++)
+                r = strlist_add(ret, plan->etc_notes.items[i]);
+        return r;
+}
+
 static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
         int r = 0;
 
@@ -284,6 +292,8 @@ int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, S
 
         if (r == 0)
                 r = find_unhidden(plan, ret);
+        if (r == 0)
+                r = find_unshown(plan, ret);
         if (r == 0)
                 r = find_unguarded(plan, ret);
         if (r == 0)

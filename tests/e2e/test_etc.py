@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -188,6 +189,88 @@ def test_a_session_cannot_lead_the_mounts_elsewhere(sessions: Sessions, rootfs: 
     session.stop()
     session.exec("echo").ok()
     assert [path.name for path in (place / "outside").iterdir()] == ["keep"]
+
+
+# --- --etc ---
+
+
+@tree
+def test_a_name_is_added(holt: Holt, rootfs: Tree) -> None:
+    top = rootfs("etc/other/sub/x", "etc/one.conf", "etc/two.conf")
+    (top / "etc/link").symlink_to("one.conf")
+    flags = ["--etc", "other", "--etc", "one.conf", "--etc", "link"]
+    script = "cat /etc/other/sub/x /etc/one.conf /etc/link /etc/two.conf; echo x >>/etc/other/sub/x; echo x >>/etc/one.conf"
+    result = holt(["run", "--rootfs", top, *flags, "--", "sh", "-c", script])
+    assert result.out.split() == ["etc/other/sub/x", "etc/one.conf", "etc/one.conf"]
+    assert (top / "etc/one.conf").read_text() == "etc/one.conf\n"
+
+
+@tree
+def test_a_policy_adds_names_to_a_run_and_to_a_session(holt: Holt, sessions: Sessions, rootfs: Tree, put: Tree) -> None:
+    top = rootfs("etc/other/x", "etc/third/x")
+    policy = put("policy.json", json.dumps({"holt": 1, "filesystem": {"rootfs": str(top), "etc": ["other"]}}))
+    result = holt(["run", "--policy", policy, "--etc", "third", "--", "cat", "/etc/other/x", "/etc/third/x"])
+    assert result.ok().out.split() == ["etc/other/x", "etc/third/x"]
+    session = sessions.create("w", "--policy", policy, "--etc", "third")
+    assert session.exec("cat", "/etc/other/x", "/etc/third/x").ok().out.split() == ["etc/other/x", "etc/third/x"]
+
+
+PUBLIC = ("etc/other/sub/x", "etc/one.conf", "etc/ssh/config", "etc/certs/ca.pem", "etc/hostname")
+SECRET = ("etc/shadow-", "etc/gshadow", "etc/sudoers", "etc/sudoers.d/x", "etc/machine-id", "etc/server.key", "etc/krb5.keytab",
+          "etc/passwd", "etc/group-private", "etc/web/site.key", "etc/web/public", "etc/own/file", "etc/own/open", "etc/box/in/file",
+          "etc/keys/host_key", "etc/pem/server.pem")
+
+
+@tree
+@pytest.mark.identities("user", "root", "nested")
+def test_all_shows_the_public_part_alone(holt: Holt, rootfs: Tree) -> None:
+    top = rootfs(*PUBLIC, *SECRET, modes={"etc/group-private": 0o640, "etc/own/file": 0o600, "etc/box/in": 0o700})
+    (top / "etc/pem/server.pem").write_text("-----BEGIN CERTIFICATE-----\n-----BEGIN RSA PRIVATE KEY-----\n")
+    result = holt(["run", "--rootfs", top, "--etc", "all", "--", "sh", "-c", f"cat {words(PUBLIC)}; cat {words(SECRET)}; id -un"])
+    # Root's sandbox has a uid that owns no file, so private files in a directory are no reason to leave it out.
+    opened = ["etc/own/open"] if holt.identity.name == "root" else []
+    shown = [line for line in result.out.splitlines() if line.startswith("etc/")]
+    assert shown == [*PUBLIC, *opened]
+    assert "root:x:0:0" in result.out and "secret" not in result.out, "holt's own files stay"
+    assert "--etc all leaves out" in result.err and "web (site.key)" in result.err
+
+
+@tree
+@pytest.mark.identities("user", "nested")
+@pytest.mark.parametrize("name, words", (
+    ("closed", "not every user may read /etc/closed"), ("closed-file", "not every user may read"),
+    ("web", "contains a key or another private file: site.key"), ("deep", "private file: file"),
+))
+def test_a_private_name_is_refused(name: str, words: str, holt: Holt, rootfs: Tree) -> None:
+    modes = {"etc/closed": 0o750, "etc/closed-file": 0o640, "etc/deep/in/file": 0o600}
+    top = rootfs("etc/closed/x", "etc/closed-file", "etc/web/site.key", "etc/deep/in/file", modes=modes)
+    result = holt(["run", "--rootfs", top, "--etc", name, "--", "true"])
+    assert words in result.refusal() and f"--etc {name}" in result.refusal()
+    assert result.cure == f"To show it nevertheless: --ro /etc/{name}"
+
+
+@pytest.mark.parametrize("name, words", (
+    ("a/b", 'contains a "/"'), ("/etc/nginx", 'contains a "/"'), ("..", "not the name"), (".", "not the name"),
+    ("x" * 256, "not the name"), ("a*", "is a pattern"), ("passwd", "holt writes itself"), ("mtab", "holt writes itself"),
+    ("shadow", "secrets"), ("sudoers.d", "secrets"), ("machine-id", "secrets"), ("ssl.key", "secrets"), ("a\tb", "control"),
+))
+def test_a_bad_name_is_refused(name: str, words: str, holt: Holt, put: Tree) -> None:
+    assert words in holt(["run", "--etc", name, "--", "true"]).refusal()
+    policy = put("policy.json", json.dumps({"holt": 1, "filesystem": {"etc": ["fine", name]}}))
+    assert f"{policy}: $.filesystem.etc[1]: " in holt(["run", "--policy", policy, "--", "true"]).refusal()
+
+
+def test_an_empty_name_is_refused(holt: Holt, put: Tree) -> None:
+    assert "needs a value" in holt(["run", "--etc", "", "--", "true"]).refusal()
+    policy = put("policy.json", '{"holt": 1, "filesystem": {"etc": [""]}}')
+    assert "$.filesystem.etc[0]: " in holt(["run", "--policy", policy, "--", "true"]).refusal()
+
+
+def test_a_name_that_the_host_does_not_have_is_a_warning(holt: Holt, sessions: Sessions) -> None:
+    warning = "holt: --etc no-such: this name does not exist in /etc, so nothing is shown\n"
+    result = holt(["run", "--etc", "no-such", "--", "true"], report=True).ok()
+    assert result.err == warning and result.report and result.report["warnings"] == [warning[6:-1]]
+    assert sessions(["create", "w", "--etc", "no-such"]).ok().err == warning
 
 
 # Settings of users and services, which no program of a package needs to start.

@@ -250,6 +250,7 @@ def test_the_lower_limit_of_caller_and_project_holds(holt: Holt, put: Make) -> N
 @pytest.mark.parametrize("fields", (
     {"filesystem": {"read_only": ["/usr/share:/x"]}},
     {"filesystem": {"read_write": ["/usr/share:/x"]}},
+    {"filesystem": {"etc": ["all"]}},
     {"filesystem": {"workspace": {"source": "/etc"}}},
     {"filesystem": {"allow_wide": True}},
     {"filesystem": {"protect": ["none"]}},

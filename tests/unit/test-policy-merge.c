@@ -63,6 +63,8 @@ static const struct {
         { "python.wheels", "/a", "/b", -EPERM },
         { "filesystem.read_write", "/a", "/b", -EPERM },
         { "filesystem.tmpfs", "/a", "/b", -EPERM },
+        { "filesystem.etc", "a", "b", -EPERM },
+        { "filesystem.etc", "all", "b", -EPERM },
         { "filesystem.allow_wide", "false", "true", -EPERM },
         { "env.set", "A=1", "B=1", -EPERM },
         { "env.pass", "A", "B", -EPERM },

@@ -41,6 +41,7 @@ static const struct {
         { "filesystem.rootfs", "/r" },
         { "filesystem.read_only", "/a:/b" },
         { "filesystem.read_write", "/c" },
+        { "filesystem.etc", "nginx" },
         { "filesystem.tmpfs", "/t" },
         { "filesystem.hide", "\"quoted\"\\" },
         { "filesystem.protect", "x" },
