@@ -120,7 +120,7 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
 }
 
 void launch_clear(Launch *launch) {
-        prepare_system_clear(&launch->system);
+        system_tree_clear(&launch->system);
         fd_close(launch->init_fd);
         fd_close(launch->control_fd);
         fd_close(launch->terminal.output_fd);

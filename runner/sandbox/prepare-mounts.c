@@ -372,7 +372,7 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         if (r == 0)
                 r = prepare_rootfs(plan, &error);
         if (r == 0 && plan->etc.count > 0)
-                r = prepare_system(&launch, &error);
+                r = system_tree_find(plan, launch.identity.from_root, &launch.system, &error);
         launch.identity.id_mapped = launch.identity.from_root;
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND)
@@ -385,7 +385,7 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
                 r = hidden_prepare(plan, &error);
         if (r == 0)
                 r = own_store_hide(plan, &launch.system, launch.identity.from_root, &error);
-        prepare_system_clear(&launch.system);
+        system_tree_clear(&launch.system);
         if (r == 0)
                 return 0;
         prepare_close_mounts(plan);

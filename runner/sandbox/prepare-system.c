@@ -16,7 +16,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/util.h"
-#include "sandbox/prepare.h"
+#include "reach/system-tree.h"
 
 /* The search for entries. */
 typedef struct SystemSearch {
@@ -393,14 +393,13 @@ static int system_find(SystemSearch *search, Error *reterr) {
         return r < 0 ? r : system_mask(search, reterr);
 }
 
-int prepare_system(Launch *launch, Error *reterr) {
-        const PlanMount *rootfs = &launch->plan->rootfs;
+int system_tree_find(LaunchPlan *plan, bool from_root, SystemTree *ret, Error *reterr) {
+        const PlanMount *rootfs = &plan->rootfs;
         _cleanup_close_ int fd = rootfs->source ? fcntl(rootfs->fd, F_DUPFD_CLOEXEC, 0)
                                                 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        SystemSearch search = { .plan = launch->plan,
-                                .system = &launch->system,
-                                .tree_fd = fd,
-                                .from_root = launch->identity.from_root };
+        SystemSearch search = {
+                .plan = plan, .system = ret, .tree_fd = fd, .from_root = from_root
+        };
         int r;
 
         if (fd < 0)
@@ -410,7 +409,7 @@ int prepare_system(Launch *launch, Error *reterr) {
         return r;
 }
 
-void prepare_system_clear(SystemTree *system) {
+void system_tree_clear(SystemTree *system) {
         for (size_t i = 0; i < system->count; i++) {
                 free(system->entries[i].path);
                 free(system->entries[i].link);

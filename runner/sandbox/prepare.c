@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the files that a plan names, once, and decides everything that depends on the host. After
  * this, only files of root are looked up by name, and the child checks that it finds the same files
- * again. prepare-system.c handles the system, and prepare-mounts.c the caller's mounts. */
+ * again. reach/system-tree.c handles the system, and prepare-mounts.c the caller's mounts. */
 #include <errno.h>
 #include <sys/sysinfo.h>
 
@@ -66,7 +66,9 @@ static int prepare_limits(Launch *launch, Error *reterr) {
 static int prepare_tree(Launch *launch, Error *reterr) {
         int r = prepare_rootfs(launch->plan, reterr);
 
-        return r == 0 ? prepare_system(launch, reterr) : r;
+        return r < 0 ? r
+                     : system_tree_find(launch->plan, launch->identity.from_root, &launch->system,
+                                        reterr);
 }
 
 static int prepare_hiding(Launch *launch, Error *reterr) {

@@ -8,12 +8,8 @@
  * errno. */
 int prepare_all(Launch *launch, Error *reterr);
 
-/* Steps of prepare_all(), in this order (prepare-mounts.c, prepare-system.c). */
+/* Steps of prepare_all(), in this order (prepare-mounts.c). */
 int prepare_rootfs(LaunchPlan *plan, Error *reterr);
-/* Finds the entries of the system tree that the sandbox shows. prepare_system_clear() frees them.
- */
-int prepare_system(Launch *launch, Error *reterr);
-void prepare_system_clear(SystemTree *system);
 int prepare_mounts(Launch *launch, Error *reterr);
 int prepare_report(Launch *launch, Error *reterr);
 /* Opens the files of the host that a plan mounts, for a plan that is launched later.
