@@ -11,6 +11,7 @@
 #include "base/paths.h"
 #include "sandbox/complaints.h"
 #include "sandbox/refused-host.h"
+#include "sandbox/refused-links.h"
 
 /* The text of each kind. option is NULL if why_not says why no option helps. */
 static const struct {
@@ -18,6 +19,9 @@ static const struct {
 } kinds[] = {
         [REFUSAL_READ_ONLY] = { "it is read-only in the sandbox", "--rw", NULL },
         [REFUSAL_MISSING] = { "the host has it, but the sandbox does not show it", "--ro", NULL },
+        [REFUSAL_LINK] = { "this symlink leads to a part of the system that the host has and the "
+                           "sandbox does not show, which may be why the command failed",
+                           "--ro", NULL },
         [REFUSAL_BOUND] = { "the policy mounts it read-only (--ro)", "--rw", NULL },
         [REFUSAL_WORKSPACE] = { "the workspace is read-only", "--workspace-mode rw", NULL },
         [REFUSAL_PROTECTED] = { "holt protects it", NULL,
@@ -392,6 +396,22 @@ static void search_words(Search *search, const char *cwd, const char *const *arg
         }
 }
 
+/* Without any message, missing settings of a program are the best guess. */
+static void search_links(Search *search, const char *const *argv) {
+        DeadLinks links;
+
+        dead_links_find(search->launch, argv, &links);
+        for (unsigned i = 0; i < links.count && search->found->count < REFUSALS_MAX; i++)
+                search->found->items[search->found->count++] = (Refusal){
+                        .kind = REFUSAL_LINK,
+                        .errnum = ENOENT,
+                        .count = 1,
+                        .path = TAKE_PTR(links.items[i].path),
+                        .subject = TAKE_PTR(links.items[i].target)
+                };
+        dead_links_clear(&links);
+}
+
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
                        size_t length, const char *const *argv) {
         Refusals *found = calloc(1, sizeof(*found));
@@ -403,6 +423,8 @@ Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const c
                 search_text(&search, cwd, text, length);
         else if (argv)
                 search_words(&search, cwd, argv);
+        if (found && found->count == 0 && argv)
+                search_links(&search, argv);
         strlist_clear(&search.writable);
         return found && found->count > 0 ? found : refused_free(found);
 }
@@ -424,13 +446,23 @@ static char *refused_mount_words(const Refusal *refusal, const char *source) {
         return refusal->target ? str_format("%s:%s", source, refusal->target) : strdup(source);
 }
 
+/* Returns the name of an entry of /etc for --etc, or NULL if another option shows it. */
+static const char *refused_etc(const Refusal *refusal) {
+        return refusal->kind == REFUSAL_LINK && refusal->subject
+                       ? path_rest(refusal->subject, "/etc")
+                       : NULL;
+}
+
 char *refused_grant(const Refusal *refusal) {
-        const char *option = kinds[refusal->kind].option;
+        const char *etc = refused_etc(refusal);
+        const char *option = etc ? "--etc" : kinds[refusal->kind].option;
         _cleanup_free_ char *words = NULL, *word = NULL;
 
         if (!option || refusal->kind == REFUSAL_WORKSPACE)
                 return option ? strdup(option) : NULL;
-        words = refused_mount_words(refusal, refusal->typed ? refusal->typed : refusal->subject);
+        words = etc ? strdup(etc)
+                    : refused_mount_words(refusal,
+                                          refusal->typed ? refusal->typed : refusal->subject);
         word = words ? str_word(words) : NULL;
         return word ? str_format("%s %s", option, word) : NULL;
 }
@@ -438,6 +470,8 @@ char *refused_grant(const Refusal *refusal) {
 /* Writes the part of a policy that allows it. */
 static void refused_write_policy(JsonWriter *w, const Refusal *refusal) {
         _cleanup_free_ char *words = refused_mount_words(refusal, refusal->subject);
+
+        const char *etc = refused_etc(refusal);
 
         if (!kinds[refusal->kind].option || (refusal->kind != REFUSAL_WORKSPACE && !words))
                 return json_write_null(w, "policy");
@@ -447,8 +481,11 @@ static void refused_write_policy(JsonWriter *w, const Refusal *refusal) {
                 json_write_object(w, "workspace");
                 json_write_string(w, "mode", "rw");
         } else {
-                json_write_array(w, refusal->kind == REFUSAL_MISSING ? "read_only" : "read_write");
-                json_write_string(w, NULL, words);
+                const bool reads = refusal->kind == REFUSAL_MISSING ||
+                                   refusal->kind == REFUSAL_LINK;
+
+                json_write_array(w, etc ? "etc" : reads ? "read_only" : "read_write");
+                json_write_string(w, NULL, etc ? etc : words);
         }
         for (int i = 0; i < 3; i++)
                 json_write_end(w);

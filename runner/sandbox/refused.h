@@ -25,6 +25,7 @@ enum { REFUSALS_MAX = 16 };
 typedef enum RefusalKind {
         REFUSAL_READ_ONLY, /* In a read-only part of the sandbox. */
         REFUSAL_MISSING,   /* On the host, but not in the sandbox. */
+        REFUSAL_LINK,      /* A symlink of /usr leads to it; see refused-links.h. */
         REFUSAL_BOUND,     /* In a mount that the policy asked for read-only. */
         REFUSAL_WORKSPACE, /* In a workspace that is mounted read-only. */
         REFUSAL_PROTECTED, /* Protected by holt. */
@@ -60,7 +61,8 @@ typedef struct Refusals {
  * cwd   the command's working directory inside; absolute
  * here  it is also the caller's own, so that a relative path means the same for the caller
  * text  the command's last output; NULL if it is not known
- * argv  the command, up to NULL, or NULL; without a text, its words are candidates */
+ * argv  the command, up to NULL, or NULL. Without a text, its words are candidates. If no path is
+ *       refused, the symlinks of its programs are looked at. */
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
                        size_t length, const char *const *argv);
 /* Accepts NULL; returns NULL. */

@@ -8,12 +8,13 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lib.identity import Identity
 from lib.rootfs import make_rootfs
-from lib.sandbox import Holt
+from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
 from lib.tools import needs
 
@@ -271,6 +272,78 @@ def test_a_name_that_the_host_does_not_have_is_a_warning(holt: Holt, sessions: S
     result = holt(["run", "--etc", "no-such", "--", "true"], report=True).ok()
     assert result.err == warning and result.report and result.report["warnings"] == [warning[6:-1]]
     assert sessions(["create", "w", "--etc", "no-such"]).ok().err == warning
+
+
+# --- a failed program whose settings are missing ---
+
+
+def denials(result: Result) -> list[dict[str, Any]]:
+    assert result.report
+    return [denial for denial in result.report["denials"] if denial["layer"] == "filesystem"]
+
+
+@pytest.fixture
+def package(rootfs: Tree) -> Tree:
+    """Makes a tree with a package whose program fails without its settings: package(PROGRAM, LINK, TARGET)."""
+
+    def make(program: str, link: str, target: str, script: str = "#!/bin/sh\nset -e\ntest -e {link}\n") -> Path:
+        top = rootfs(f"{target[1:]}/file")
+        for path in (program, link):
+            (top / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (top / program[1:]).write_text(script.format(link=link))
+        (top / program[1:]).chmod(0o755)
+        (top / link[1:]).symlink_to(target)
+        if not (top / "usr/bin/tool").exists():
+            (top / "usr/bin/tool").symlink_to(program)
+        return top
+
+    return make
+
+
+LAYOUTS = {
+    "named like the program": ("/usr/bin/tool", "/usr/share/tool/conf"),
+    "with a version": ("/usr/bin/tool-9.2", "/usr/lib/tool/etc/deep/conf"),
+    "where the program lies": ("/usr/lib/package/program/start", "/usr/lib/package/share/conf"),
+    "in the script": ("/usr/libexec/start", "/usr/lib/other/conf"),
+    "for one architecture": ("/usr/libexec/start", "/usr/lib/x86_64-linux-gnu/other/conf"),
+}
+COMMANDS = (["tool"], ["/usr/bin/tool"], ["sh", "-c", "cd /; tool && echo done"], ["env", "A=b", "tool"])
+
+
+@tree
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_result_names_the_missing_settings(layout: str, holt: Holt, package: Tree) -> None:
+    """The cure is tried: with it, the program works."""
+    program, link = LAYOUTS[layout]
+    top = package(program, link, "/etc/settings")
+    result = holt(["run", "--rootfs", top, "--", "tool"], report=True)
+    (denial,) = denials(result)
+    assert (result.code, denial["path"], denial["grant"]) == (1, link, "--etc settings")
+    assert denial["policy"] == {"filesystem": {"etc": ["settings"]}}
+    assert f"holt: refused {link} (ENOENT): this symlink leads to " in result.err and "--etc settings allows it" in result.err
+    holt(["run", "--rootfs", top, "--etc", "settings", "--", "tool"]).ok()
+
+
+@tree
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_program_of_a_command_line_is_found(command: list[str], holt: Holt, package: Tree) -> None:
+    top = package("/usr/bin/tool", "/usr/share/tool/conf", "/etc/settings")
+    assert [denial["grant"] for denial in denials(holt(["run", "--rootfs", top, "--", *command], report=True))] == ["--etc settings"]
+
+
+@tree
+@pytest.mark.parametrize("case", ("success", "shown", "missing on the host", "private", "secret", "another program", "elsewhere"))
+def test_nothing_is_named_without_reason(case: str, holt: Holt, package: Tree) -> None:
+    target = {"secret": "/etc/shadow", "elsewhere": "/opt/settings", "shown": "/etc/php"}.get(case, "/etc/settings")
+    if case == "secret":
+        target += ".d"
+    top = package("/usr/bin/tool", "/usr/share/tool/conf", target, script="#!/bin/sh\nexit 1\n")
+    if case == "missing on the host":
+        subprocess.run(["rm", "-r", top / target[1:]], check=True)
+    if case == "private":
+        (top / target[1:]).chmod(0o700)
+    command = {"success": ["sh", "-c", "tool || true"], "another program": ["sh", "-c", "exit 3"]}.get(case, ["tool"])
+    assert denials(holt(["run", "--rootfs", top, "--", *command], report=True)) == []
 
 
 # Settings of users and services, which no program of a package needs to start.
