@@ -36,7 +36,9 @@ static void audit_refusal(const Keeper *keeper, const Process *process, const Re
 
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
                                LimitsHit *ret_hit) {
-        _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL;
+        _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL,
+                            *program = NULL;
+        const char *argv[3] = { NULL };
         size_t length = 0;
         Refusals *found;
 
@@ -46,7 +48,12 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
                 return NULL;
         *ret_hit = limits_hit_find(&keeper->plan, text, length, keeper->sandbox.root_fd, NULL,
                                    process->outcome.signal);
-        found = refused_find(&keeper->launch, cwd, false, text, length, NULL);
+        program = strndup(process->command, strcspn(process->command, " "));
+        argv[0] = program;
+        argv[1] = program ? process->command + strlen(program) : NULL;
+        /* The interpreter stays, so a failed cell says nothing about its settings. */
+        found = refused_find(&keeper->launch, cwd, false, text, length, more[0] ? NULL : argv,
+                             keeper->sandbox.root_fd);
         for (unsigned i = 0; found && i < found->count; i++)
                 audit_refusal(keeper, process, &found->items[i]);
         return found;

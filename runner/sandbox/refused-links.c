@@ -25,16 +25,23 @@ enum {
 typedef struct LinkSearch {
         const LaunchPlan *plan;
         const SystemTree *system;
-        int tree_fd;        /* The system tree. */
+        int tree_fd;        /* The system tree on the host. */
+        int usr_fd;         /* The same, or the root inside: /usr is read there. */
         char top[PATH_MAX]; /* Its path on the host, "" for the host's own. */
         unsigned left;      /* Entries that may still be read. */
         unsigned programs;  /* Programs that may still be looked at. */
         DeadLinks *found;
 } LinkSearch;
 
-/* Opens a path of the system tree as a program inside would. */
-static int links_open(const LinkSearch *search, const char *path, int flags) {
-        return sys_openat2(search->tree_fd, path + 1, (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
+/* Opens a path below /usr for reading. */
+static int links_read(const LinkSearch *search, const char *path, int flags) {
+        return sys_openat2(search->usr_fd, path + 1, (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
+                           RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+/* Opens a path of the system tree as O_PATH. */
+static int links_look(const LinkSearch *search, const char *path) {
+        return sys_openat2(search->tree_fd, path + 1, O_PATH | O_CLOEXEC, 0,
                            RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
@@ -67,7 +74,7 @@ static char *links_entry(const char *target) {
 
 /* Whether an option may show the entry: every user may read it, and it is no secret. */
 static bool links_may_show(const LinkSearch *search, const char *entry) {
-        _cleanup_close_ int fd = links_open(search, entry, O_PATH);
+        _cleanup_close_ int fd = links_look(search, entry);
         const char *why;
         struct stat st;
 
@@ -98,7 +105,7 @@ static void links_judge(LinkSearch *search, int dir_fd, const char *directory, c
         entry = target ? links_entry(target) : NULL;
         if (!entry || links_shows(search, target) || links_has(found, entry))
                 return;
-        fd = links_open(search, target, O_PATH);
+        fd = links_look(search, target);
         path = str_format("%s/%s", directory, name);
         if (fd >= 0 && path && links_may_show(search, entry))
                 found->items[found->count++] = (DeadLink){ TAKE_PTR(path), TAKE_PTR(entry) };
@@ -149,7 +156,7 @@ static const char *const package_places[] = {
 /* Searches the directory called name in place. */
 static void links_search(LinkSearch *search, const char *place, const char *name, size_t length) {
         _cleanup_free_ char *path = str_format("%s%.*s", place, (int)length, name);
-        int fd = path && length > 0 ? links_open(search, path, O_RDONLY | O_DIRECTORY) : FD_NONE;
+        int fd = path && length > 0 ? links_read(search, path, O_RDONLY | O_DIRECTORY) : FD_NONE;
 
         if (fd >= 0)
                 links_walk(search, fd, path, 0);
@@ -209,7 +216,7 @@ static void links_search_script(LinkSearch *search, int fd) {
 
 /* Searches for a program of the system. Returns whether it is one. */
 static bool links_search_program(LinkSearch *search, const char *path) {
-        _cleanup_close_ int fd = links_open(search, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        _cleanup_close_ int fd = links_read(search, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         char real[PATH_MAX];
         struct stat st;
 
@@ -275,7 +282,7 @@ static void links_search_words(LinkSearch *search, const char *const *argv) {
                 }
 }
 
-void dead_links_find(const Launch *launch, const char *const *argv, DeadLinks *ret) {
+void dead_links_find(const Launch *launch, const char *const *argv, int inside_fd, DeadLinks *ret) {
         const PlanMount *rootfs = &launch->plan->rootfs;
         _cleanup_close_ int fd = rootfs->source ? fcntl(rootfs->fd, F_DUPFD_CLOEXEC, 0)
                                                 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -289,7 +296,8 @@ void dead_links_find(const Launch *launch, const char *const *argv, DeadLinks *r
         *ret = (DeadLinks){ 0 };
         if (fd < 0 || !argv || !argv[0])
                 return;
-        if (rootfs->source)
+        search.usr_fd = inside_fd >= 0 ? inside_fd : fd;
+        if (rootfs->source && inside_fd < 0)
                 (void)snprintf(search.top, sizeof(search.top), "%s", rootfs->real);
         links_search_words(&search, argv);
 }

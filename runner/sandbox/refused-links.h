@@ -22,6 +22,9 @@ typedef struct DeadLinks {
         unsigned count;
 } DeadLinks;
 
-/* Finds links with different targets. argv is the command, up to NULL. */
-void dead_links_find(const Launch *launch, const char *const *argv, DeadLinks *ret);
+/* Finds links with different targets.
+ *
+ * argv       the command, up to NULL
+ * inside_fd  the sandbox's root, for a process that may read only there; otherwise FD_NONE */
+void dead_links_find(const Launch *launch, const char *const *argv, int inside_fd, DeadLinks *ret);
 void dead_links_clear(DeadLinks *links);

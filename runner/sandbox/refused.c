@@ -397,10 +397,10 @@ static void search_words(Search *search, const char *cwd, const char *const *arg
 }
 
 /* Without any message, missing settings of a program are the best guess. */
-static void search_links(Search *search, const char *const *argv) {
+static void search_links(Search *search, const char *const *argv, int inside_fd) {
         DeadLinks links;
 
-        dead_links_find(search->launch, argv, &links);
+        dead_links_find(search->launch, argv, inside_fd, &links);
         for (unsigned i = 0; i < links.count && search->found->count < REFUSALS_MAX; i++)
                 search->found->items[search->found->count++] = (Refusal){
                         .kind = REFUSAL_LINK,
@@ -413,7 +413,7 @@ static void search_links(Search *search, const char *const *argv) {
 }
 
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
-                       size_t length, const char *const *argv) {
+                       size_t length, const char *const *argv, int inside_fd) {
         Refusals *found = calloc(1, sizeof(*found));
         Search search = { .launch = launch, .plan = launch->plan, .here = here, .found = found };
 
@@ -424,7 +424,7 @@ Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const c
         else if (argv)
                 search_words(&search, cwd, argv);
         if (found && found->count == 0 && argv)
-                search_links(&search, argv);
+                search_links(&search, argv, inside_fd);
         strlist_clear(&search.writable);
         return found && found->count > 0 ? found : refused_free(found);
 }

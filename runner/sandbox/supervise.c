@@ -443,7 +443,7 @@ static void supervise_explain(const Supervisor *s, Outcome *out) {
         if (out->exit_code == 0)
                 return;
         out->refusals = refused_find(s->launch, plan->cwd, plan->cwd_here, text, length,
-                                     (const char *const *)plan->argv.items);
+                                     (const char *const *)plan->argv.items, FD_NONE);
         out->limits_hit = limits_hit_find(plan, text, length,
                                           plan->inside_fd ? *plan->inside_fd : FD_NONE,
                                           &out->oom_kills, out->signal);

@@ -325,6 +325,19 @@ def test_the_result_names_the_missing_settings(layout: str, holt: Holt, package:
 
 
 @tree
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.identities("user", "root")
+def test_a_session_names_them_too(layout: str, sessions: Sessions, package: Tree) -> None:
+    """Its keeper may read no file of the host, but the sandbox's own /usr."""
+    program, link = LAYOUTS[layout]
+    session = sessions.create("w", "--rootfs", package(program, link, "/etc/settings"))
+    for command in (["tool"], ["sh", "-c", "tool || exit 7"]):
+        result = session.exec(*command, flags=["--json"])
+        (denial,) = json.loads(result.err)["denials"]
+        assert (denial["path"], denial["grant"]) == (link, "--etc settings")
+
+
+@tree
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_the_program_of_a_command_line_is_found(command: list[str], holt: Holt, package: Tree) -> None:
     top = package("/usr/bin/tool", "/usr/share/tool/conf", "/etc/settings")
