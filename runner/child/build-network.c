@@ -75,19 +75,6 @@ static void route_multicast(int fd) {
         (void)sys6(SYS_sendto, fd, (long)&message, sizeof(message), MSG_NOSIGNAL, 0, 0);
 }
 
-/* Lets the agent's group send pings. By default, no group of a new namespace may. */
-static void allow_ping(void) {
-        static const char groups[] = "1000 1000";
-        long fd = sys4(SYS_openat, network.sys_fd, (long)"net/ipv4/ping_group_range",
-                       O_WRONLY | O_CLOEXEC, 0);
-
-        static_assert(PLAN_AGENT_ID == 1000, "the range is the agent's group");
-        if (fd >= 0) {
-                (void)sys3(SYS_write, fd, (long)groups, sizeof(groups) - 1);
-                (void)sys1(SYS_close, fd);
-        }
-}
-
 /* Makes a socket of the namespace. Any one can set the loopback up. Only one of rtnetlink can also
  * set routes, but a container's filter may refuse it. */
 static long make_socket(void) {
@@ -111,7 +98,6 @@ static int make_network(void) {
         if (r < 0)
                 return network_fail((int)-r, "bring up the loopback");
         route_multicast((int)fd);
-        allow_ping();
         r = sys2(SYS_ioctl, fd, SIOCGSKNS);
         if (r < 0)
                 return network_fail((int)-r, "reach the net namespace");
@@ -160,6 +146,19 @@ void build_network_wait(void) {
                 (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
 }
 
+/* Lets the agent's group send pings. By default, no group of a new namespace may. The caller is in
+ * the namespace. The thread could be too early: the kernel accepts only ids that are mapped. A
+ * host may refuse it. */
+static void allow_ping(void) {
+        static const char groups[] = "1000 1000";
+        int fd = openat(network.sys_fd, "net/ipv4/ping_group_range", O_WRONLY | O_CLOEXEC);
+
+        static_assert(PLAN_AGENT_ID == 1000, "the range is the agent's group");
+        if (fd >= 0)
+                (void)sys3(SYS_write, fd, (long)groups, sizeof(groups) - 1);
+        fd_close(fd);
+}
+
 int build_network(Launch *launch, Error *error) {
         int r = 0;
 
@@ -170,6 +169,8 @@ int build_network(Launch *launch, Error *error) {
                 return step_fail(error, LAYER_NET, network.errnum, "cannot", network.failed);
         if (syscall(SYS_setns, network.fd, CLONE_NEWNET) < 0)
                 r = step_fail(error, LAYER_NET, errno, "cannot enter", "the net namespace");
+        else
+                allow_ping();
         network.fd = fd_close(network.fd);
         network.sys_fd = fd_close(network.sys_fd);
         return r;
