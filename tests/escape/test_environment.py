@@ -19,6 +19,7 @@ from lib.sandbox import Holt
 
 ALLOWED = {
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "COLORTERM", "TMPDIR",
+    "PIP_RETRIES", "npm_config_fetch_retries",
     "PWD", "OLDPWD", "SHLVL", "_", "TZ",
 }
 
