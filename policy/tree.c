@@ -114,7 +114,7 @@ const TreePrivate tree_private[] = {
 const size_t tree_private_count = ELEMENTSOF(tree_private);
 
 /* The rest of a session's root belongs to the session. */
-const char *const tree_covered[] = { "etc", "dev", "proc", "run" };
+const char *const tree_covered[] = { "etc", "dev", "proc", "run", "sys" };
 const size_t tree_covered_count = ELEMENTSOF(tree_covered);
 
 /* Everybody may write to the files of pressure, which creates a monitor in the host's kernel.

@@ -88,9 +88,8 @@ static int build_identity(Launch *launch, Error *error) {
 
 /* --- the scratch and the root --- */
 
-/* Makes a new file system of the given type. It is not attached. */
-static int make_filesystem(const char *type, const char *const *options, unsigned attributes,
-                           int *ret_fd, Layer layer, Error *error) {
+int build_filesystem(const char *type, const char *const *options, unsigned attributes, int *ret_fd,
+                     Layer layer, Error *error) {
         int fs = sys_fsopen(type), mount = -1, saved;
 
         if (fs < 0)
@@ -164,9 +163,9 @@ static int build_scratch(Launch *launch, Error *error) {
         int r = note_namespace(launch, error);
 
         if (r == 0)
-                r = make_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
-                                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
-                                    LAYER_MOUNT, error);
+                r = build_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
+                                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
+                                     LAYER_MOUNT, error);
         if (r == 0)
                 r = build_attach(state->scratch_fd, AT_FDCWD, "/proc", error);
         if (r == 0)
@@ -184,9 +183,8 @@ static int build_scratch(Launch *launch, Error *error) {
         return build_attach(state->root_fd, state->scratch_fd, "root", error);
 }
 
-/* Writes a new file. A short write means that the caller's hard limit of file sizes was reached. */
-static int build_write_text(int dir_fd, const char *path, const char *text, size_t size,
-                            Error *error) {
+/* A short write means that the caller's hard limit of file sizes was reached. */
+int build_write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error) {
         int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         ssize_t n = fd < 0 ? -1 : write(fd, text, size);
 
@@ -406,8 +404,7 @@ static int build_system(Launch *launch, Error *error) {
 
 /* --- /proc and /dev --- */
 
-/* Clones source, relative to source_fd, and attaches the clone at target, relative to target_fd. */
-static int bind_to(int source_fd, const char *source, int target_fd, const char *target,
+int build_clone_to(int source_fd, const char *source, int target_fd, const char *target,
                    const MountAttr *attr, Error *error) {
         int fd = sys_open_tree(source_fd, source,
                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
@@ -427,9 +424,9 @@ static int mask_proc(int proc_fd, const TreeProc *row, Error *error) {
         if (fstatat(proc_fd, row->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return 0;
         if (!row->masked)
-                return bind_to(proc_fd, row->name, proc_fd, row->name, &read_only, error);
-        return bind_to(child_state.scratch_fd, S_ISDIR(st.st_mode) ? "hidden.d" : "hidden", proc_fd,
-                       row->name, &read_only, error);
+                return build_clone_to(proc_fd, row->name, proc_fd, row->name, &read_only, error);
+        return build_clone_to(child_state.scratch_fd, S_ISDIR(st.st_mode) ? "hidden.d" : "hidden",
+                              proc_fd, row->name, &read_only, error);
 }
 
 static int build_proc(Launch *launch, Error *error) {
@@ -438,14 +435,14 @@ static int build_proc(Launch *launch, Error *error) {
 
         if (build_degraded(launch, LAYER_PROC))
                 return 0;
-        r = make_filesystem("proc", options,
-                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &proc_fd,
-                            LAYER_PROC, error);
+        r = build_filesystem("proc", options,
+                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &proc_fd,
+                             LAYER_PROC, error);
         if (r == 0)
                 r = build_attach(proc_fd, child_state.root_fd, "proc", error);
         for (size_t i = 0; r == 0 && i < tree_proc_count; i++)
                 r = mask_proc(proc_fd, &tree_proc[i], error);
-        return r;
+        return r == 0 ? build_limits_of_proc(launch, proc_fd, error) : r;
 }
 
 /* Binds the devices read-only. Writing to a device needs no writable mount. Changing its mode,
@@ -467,12 +464,13 @@ static int build_devices(Launch *launch, Error *error) {
                 char target[32] = "dev/";
 
                 (void)strncat(target, tree_devices[i], sizeof(target) - 5);
-                r = bind_to(dev_fd, tree_devices[i], child_state.root_fd, target, &attr, error);
+                r = build_clone_to(dev_fd, tree_devices[i], child_state.root_fd, target, &attr,
+                                   error);
                 if (r < 0)
                         return r;
         }
-        r = make_filesystem("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &pts_fd,
-                            LAYER_DEV, error);
+        r = build_filesystem("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &pts_fd,
+                             LAYER_DEV, error);
         return r < 0 ? r : build_attach(pts_fd, child_state.root_fd, "dev/pts", error);
 }
 
@@ -570,6 +568,7 @@ static const Step build_steps[] = {
         { "clone the mounts of the policy", build_sources },
         { "make the private file system", build_scratch },
         { "make the root's directories", build_skeleton },
+        { "show the limits", build_limits },
         { "attach the system", build_system },
         { "mount /proc", build_proc },
         { "make /dev", build_devices },

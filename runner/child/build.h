@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/sys.h"
 #include "child/step.h"
 
 #define MS_PRIVATE_FLAG                                                                            \
@@ -30,11 +31,28 @@ bool build_lasts(const LaunchPlan *plan, const PlanMount *mount);
 /* Writes value in decimal to buf; returns a pointer into buf. */
 const char *build_decimal(uint64_t value, char buf[24]);
 
+/* Makes a new file system of the given type. It is not attached. options are pairs of names and
+ * values, and end with NULL. The caller owns *ret_fd. */
+int build_filesystem(const char *type, const char *const *options, unsigned attributes, int *ret_fd,
+                     Layer layer, Error *error);
+
+/* Writes a new file with mode 0644. */
+int build_write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error);
+
+/* Clones source, relative to source_fd, and attaches the clone at target, relative to target_fd.
+ * attr may be NULL. */
+int build_clone_to(int source_fd, const char *source, int target_fd, const char *target,
+                   const MountAttr *attr, Error *error);
+
+/* Shows the hierarchies of cgroup v2 in /proc/cgroups, if the sandbox has limits to show. */
+int build_limits_of_proc(const Launch *launch, int proc_fd, Error *error);
+
 /* Steps. */
 int build_network_begin(Launch *launch, Error *error);
 void build_network_wait(
         void); /* Waits for the thread of build_network_begin(); build_network() does so too. */
 int build_network(Launch *launch, Error *error);
+int build_limits(Launch *launch, Error *error);
 int build_sources(Launch *launch, Error *error);
 int build_private(Launch *launch, Error *error);
 int build_lasting(Launch *launch, Error *error);

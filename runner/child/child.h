@@ -34,6 +34,19 @@ typedef struct LayerState {
         unsigned switched_off; /* LAYER_BITs that the policy has switched off. */
 } LayerState;
 
+/* The names in /sys/devices/system/cpu whose files the sandbox shows. */
+enum { SHOWN_PROCESSORS = 3 };
+extern const char *const shown_processors[SHOWN_PROCESSORS];
+
+/* The limits and processors that the sandbox shows in /sys. */
+typedef struct ShownLimits {
+        uint64_t memory;    /* Bytes; 0 means no limit. */
+        uint64_t cpu_quota; /* Microseconds in each cpu_period; 0 means no limit. */
+        uint64_t cpu_period;
+        bool v1;                                /* The host counts memory by cgroup v1. */
+        char processors[SHOWN_PROCESSORS][128]; /* The files' contents; "" if unknown. */
+} ShownLimits;
+
 typedef struct Launch {
         LaunchPlan *plan;
         Identity identity;
@@ -44,6 +57,7 @@ typedef struct Launch {
         int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace. */
         int control_fd;   /* The child's end of the socket pair. */
         Watch *watch;     /* The watch of guarded and hidden paths, or NULL. */
+        ShownLimits limits;
         LayerState layers;
         Error error; /* Written by the child; error.text is "" after success. */
 } Launch;

@@ -14,6 +14,7 @@
 #include "guards/watch.h"
 #include "reach/own-store.h"
 #include "sandbox/prepare.h"
+#include "sandbox/shown-limits.h"
 #include "sandbox/stdio-files.h"
 
 static int check_landlock(Launch *launch, Error *reterr) {
@@ -60,6 +61,7 @@ static int prepare_limits(Launch *launch, Error *reterr) {
         bound_memory(launch->plan);
         if (!(launch->layers.missing & LAYER_BIT(LAYER_LIMITS)))
                 limits_bound(launch->plan);
+        shown_limits_read("", launch->plan->memory, &launch->limits);
         return 0;
 }
 

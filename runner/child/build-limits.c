@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sandbox's limits and processors, as files of /sys.
+ *
+ * Theory of operation. Java, node and others size their heaps by the memory of the machine, unless
+ * they find the limit of a cgroup. They look for files such as memory.max of cgroup v2. The host's
+ * own files would show more than the limits, and not those of the policy. So these are files of the
+ * sandbox's tmpfs, which becomes read-only with the root.
+ *
+ * Java believes such files only below a mount point of type cgroup2. Therefore a real one is
+ * mounted first, and the files cover it: nothing in it can be reached. It also reads /proc/cgroups,
+ * where a host with cgroup v1 names other hierarchies. There, the sandbox shows what a host with v2
+ * has.
+ *
+ * lscpu and libraries that count processors read the files in /sys/devices/system/cpu. */
+#include <string.h>
+
+#include "base/sys.h"
+#include "child/build.h"
+
+const char *const shown_processors[SHOWN_PROCESSORS] = { "possible", "present", "online" };
+
+static bool has_limits(const ShownLimits *limits) {
+        return limits->memory || limits->cpu_quota;
+}
+
+/* Makes path, whose parents are made too: each "/" ends one. */
+static int make_directories(int dir_fd, const char *path, Error *error) {
+        char part[64];
+        int r = 0;
+
+        for (size_t i = 1; r == 0 && i <= strlen(path); i++)
+                if (path[i] == '/' || path[i] == '\0') {
+                        memcpy(part, path, i);
+                        part[i] = '\0';
+                        r = build_directory(dir_fd, part, 0755, error);
+                }
+        return r;
+}
+
+static int show_processors(const ShownLimits *limits, Error *error) {
+        static const char directory[] = "sys/devices/system/cpu/";
+        int r = make_directories(child_state.root_fd, "sys/devices/system/cpu", error);
+
+        for (size_t i = 0; r == 0 && i < SHOWN_PROCESSORS; i++) {
+                const char *text = limits->processors[i];
+                char path[64];
+
+                memcpy(path, directory, sizeof(directory));
+                (void)strncat(path, shown_processors[i], sizeof(path) - sizeof(directory));
+                if (text[0])
+                        r = build_write_text(child_state.root_fd, path, text, strlen(text), error);
+        }
+        return r;
+}
+
+/* Writes "VALUE\n", or "VALUE SECOND\n". A value of 0 is written as "max". */
+static int write_limit(const char *path, uint64_t value, uint64_t second, Error *error) {
+        char text[64] = "", number[24];
+
+        (void)strncat(text, value ? build_decimal(value, number) : "max", 24);
+        if (second) {
+                (void)strncat(text, " ", 2);
+                (void)strncat(text, build_decimal(second, number), 24);
+        }
+        (void)strncat(text, "\n", 2);
+        return build_write_text(child_state.scratch_fd, path, text, strlen(text), error);
+}
+
+/* libuv recognises v1 by /proc/self/cgroup, and reads both limits of v1. */
+static int write_v1(const ShownLimits *limits, Error *error) {
+        static const char hierarchies[] = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
+                                          "cpuset\t0\t1\t1\ncpu\t0\t1\t1\ncpuacct\t0\t1\t1\n"
+                                          "memory\t0\t1\t1\n";
+        int r = build_write_text(child_state.scratch_fd, "cgroups", hierarchies,
+                                 sizeof(hierarchies) - 1, error);
+
+        if (r < 0 || !limits->memory)
+                return r;
+        r = build_directory(child_state.scratch_fd, "limits/memory", 0755, error);
+        if (r == 0)
+                r = write_limit("limits/memory/memory.limit_in_bytes", limits->memory, 0, error);
+        if (r == 0)
+                r = write_limit("limits/memory/memory.soft_limit_in_bytes", INT64_MAX & ~4095LL, 0,
+                                error);
+        return r;
+}
+
+static int write_limits(const ShownLimits *limits, Error *error) {
+        static const char controllers[] = "cpu memory\n";
+        const uint64_t period = limits->cpu_quota ? limits->cpu_period : 100000;
+        int r = build_directory(child_state.scratch_fd, "limits", 0755, error);
+
+        if (r == 0)
+                r = build_write_text(child_state.scratch_fd, "limits/cgroup.controllers",
+                                     controllers, sizeof(controllers) - 1, error);
+        if (r == 0)
+                r = write_limit("limits/memory.max", limits->memory, 0, error);
+        if (r == 0)
+                r = write_limit("limits/cpu.max", limits->cpu_quota, period, error);
+        return r == 0 && limits->v1 ? write_v1(limits, error) : r;
+}
+
+/* Mounts a cgroup2 at the place of the files. A container may refuse it; then Java does not find
+ * them, but others do. */
+static void mount_below(void) {
+        const char *const none[] = { NULL };
+        Error ignored;
+        int fd = FD_NONE;
+
+        if (build_filesystem("cgroup2", none,
+                             MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                     MOUNT_ATTR_NOEXEC,
+                             &fd, LAYER_MOUNT, &ignored) == 0)
+                (void)build_attach(fd, child_state.root_fd, "sys/fs/cgroup", &ignored);
+        fd_close(fd);
+}
+
+static int show_limits(const ShownLimits *limits, Error *error) {
+        int r = make_directories(child_state.root_fd, "sys/fs/cgroup", error), fd;
+
+        if (r == 0)
+                r = write_limits(limits, error);
+        if (r < 0)
+                return r;
+        mount_below();
+        fd = sys_open_tree(child_state.scratch_fd, "limits", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", "the limits");
+        r = build_attach(fd, child_state.root_fd, "sys/fs/cgroup", error);
+        fd_close(fd);
+        return r;
+}
+
+int build_limits(Launch *launch, Error *error) {
+        int r = show_processors(&launch->limits, error);
+
+        return r == 0 && has_limits(&launch->limits) ? show_limits(&launch->limits, error) : r;
+}
+
+int build_limits_of_proc(const Launch *launch, int proc_fd, Error *error) {
+        const MountAttr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+
+        if (!launch->limits.v1 || !has_limits(&launch->limits))
+                return 0;
+        return build_clone_to(child_state.scratch_fd, "cgroups", proc_fd, "cgroups", &read_only,
+                              error);
+}
