@@ -54,9 +54,11 @@ bool tree_is_key(const char *name);
 extern const char *const tree_masked[];
 extern const size_t tree_masked_count;
 
-/* A file of /etc that holt writes. */
+/* A file of /etc that holt writes. If the host's system has the program, more is appended to the
+ * text. Both may be NULL. */
 typedef struct TreeFile {
         const char *name, *text;
+        const char *program, *more;
 } TreeFile;
 extern const TreeFile tree_etc_files[];
 extern const size_t tree_etc_files_count;

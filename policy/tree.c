@@ -58,12 +58,22 @@ const char *const tree_masked[] = {
 };
 const size_t tree_masked_count = ELEMENTSOF(tree_masked);
 
+/* The settings of "git lfs install". Without them, git would commit large files as they are. The
+ * sandbox has no network, so a file that is missing stays a pointer, and soon. */
+static const char git_lfs[] = "[filter \"lfs\"]\n"
+                              "\tclean = git-lfs clean -- %f\n"
+                              "\tsmudge = git-lfs smudge -- %f\n"
+                              "\tprocess = git-lfs filter-process\n"
+                              "\trequired = true\n"
+                              "[lfs]\n\tskipDownloadErrors = true\n"
+                              "[lfs \"transfer\"]\n\tmaxRetries = 1\n\tmaxRetryDelay = 0\n";
+
 /* Host uids that are not mapped appear as 65534, so root's files in /usr belong to "nobody" inside.
  */
 const TreeFile tree_etc_files[] = {
         /* The sandbox shows git only files that it was given, so a foreign owner is no reason to
          * refuse them. */
-        { "gitconfig", "[safe]\n\tdirectory = *\n" },
+        { "gitconfig", "[safe]\n\tdirectory = *\n", "/usr/bin/git-lfs", git_lfs },
         { "passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
                     "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
                     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },

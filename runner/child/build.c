@@ -209,13 +209,22 @@ static int make_nodes(int root_fd, Error *error) {
                 if (r < 0)
                         return r;
         }
+        return 0;
+}
+
+/* Writes the files of /etc. The root of a container image has its own programs. */
+static int make_etc(const Launch *launch, int root_fd, Error *error) {
         for (size_t i = 0; i < tree_etc_files_count; i++) {
-                char path[64] = "etc/";
+                const TreeFile *file = &tree_etc_files[i];
+                char path[64] = "etc/", text[1024] = "";
                 int r;
 
-                (void)strncat(path, tree_etc_files[i].name, sizeof(path) - 5);
-                r = build_write_text(root_fd, path, tree_etc_files[i].text,
-                                     strlen(tree_etc_files[i].text), error);
+                (void)strncat(path, file->name, sizeof(path) - 5);
+                (void)strncat(text, file->text, sizeof(text) - 1);
+                if (file->program && !launch->plan->rootfs.source &&
+                    access(file->program, X_OK) == 0)
+                        (void)strncat(text, file->more, sizeof(text) - 1 - strlen(text));
+                r = build_write_text(root_fd, path, text, strlen(text), error);
                 if (r < 0)
                         return r;
         }
@@ -301,6 +310,8 @@ static int build_skeleton(Launch *launch, Error *error) {
         int root_fd = child_state.root_fd;
         int r = make_nodes(root_fd, error);
 
+        if (r == 0)
+                r = make_etc(launch, root_fd, error);
         if (r == 0)
                 r = make_devices(root_fd, error);
         if (r == 0)

@@ -374,6 +374,25 @@ def test_the_environment_is_small_and_its_own(holt: Holt) -> None:
     }
 
 
+COMMIT = """
+git init -q . && git config user.name a && git config user.email a@b
+echo '*.bin filter=lfs' >.gitattributes
+echo large >x.bin
+git add . && git commit -qm large && git show HEAD:x.bin
+"""
+
+
+@needs("git")
+def test_git_lfs_keeps_large_files_out_of_commits(holt: Holt) -> None:
+    """The user's settings are not inside, so git would commit the file itself."""
+    asked = holt.sh("git config --system --get filter.lfs.clean; exit 0").ok().out
+    installed = os.access("/usr/bin/git-lfs", os.X_OK)
+    assert asked == ("git-lfs clean -- %f\n" if installed else "")
+
+    committed = holt.sh(COMMIT).ok().out
+    assert committed.startswith("version https://git-lfs" if installed else "large\n"), committed
+
+
 OTHER_ID = """
 import errno, os
 open("/tmp/x", "w").close()
