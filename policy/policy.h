@@ -80,8 +80,9 @@ typedef struct Policy {
         char *python; /* the interpreter: a name in PATH or an absolute path; NULL means python3 */
         char *wheels; /* host directory at /mnt/wheels, the source of packages, or NULL */
 
-        StrList env_set;  /* NAME=VALUE each */
-        StrList env_pass; /* NAME each */
+        StrList env_set;   /* NAME=VALUE each */
+        StrList env_pass;  /* NAME each */
+        bool git_identity; /* set the variables that name the caller to git */
 
         uint64_t timeout;    /* usec of wall time; 0 is no limit */
         uint64_t kill_after; /* usec from TERM to KILL */

@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
+#include "guards/git-identity.h"
 #include "guards/guard.h"
 #include "policy/plan.h"
 #include "sandbox/launch.h"
@@ -320,6 +321,8 @@ int cmd_run(int argc, char **argv) {
                 r = resolve_policy(&run, &error);
         if (r == 0 && HOLT_IS_LIGHT && needs_full(&run))
                 return full_execute(argv - 1);
+        if (r == 0)
+                r = git_identity_set(&run.policy, &error);
         if (r == 0)
                 r = find_cwd(&run, &error);
         if (r == 0)

@@ -163,15 +163,32 @@ static StrList *git_config_list_of(const Scanner *scanner, GitConfig *ret) {
         return NULL;
 }
 
+/* A value that is too long for a path is too long for an identity, too. */
+static int git_config_take_identity(Scanner *scanner, GitConfig *ret) {
+        char **value = streq(scanner->name, "user.name")    ? &ret->user_name
+                       : streq(scanner->name, "user.email") ? &ret->user_email
+                                                            : NULL;
+
+        if (!value || scanner->value_length >= sizeof(scanner->value))
+                return 0;
+        scanner->value[scanner->value_length] = '\0';
+        free(*value);
+        *value = strdup(scanner->value);
+        return *value ? 0 : -ENOMEM;
+}
+
 static int git_config_take(Scanner *scanner, GitConfig *ret) {
         StrList *list = git_config_list_of(scanner, ret);
 
         if (!list)
-                return 0;
+                return git_config_take_identity(scanner, ret);
         if (ret->hooks.count + ret->includes.count + ret->worktrees.count == GIT_CONFIG_PATHS_MAX ||
             scanner->value_length >= sizeof(scanner->value))
                 return -E2BIG;
         scanner->value[scanner->value_length] = '\0';
+        if (list == &ret->includes && !str_starts(scanner->name, "includeif.") &&
+            strlist_add(&ret->always, scanner->value) < 0)
+                return -ENOMEM;
         return strlist_add(list, scanner->value);
 }
 
@@ -225,5 +242,8 @@ int git_config_read(const char *bytes, size_t size, GitConfig *ret) {
 void git_config_clear(GitConfig *config) {
         strlist_clear(&config->hooks);
         strlist_clear(&config->includes);
+        strlist_clear(&config->always);
+        free(config->user_name);
+        free(config->user_email);
         strlist_clear(&config->worktrees);
 }

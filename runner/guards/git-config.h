@@ -18,7 +18,9 @@ enum {
 typedef struct GitConfig {
         StrList hooks; /* Every value of core.hooksPath; other configs decide which one applies. */
         StrList includes; /* Values of include.path, and of includeIf.*.path under any condition. */
-        StrList worktrees; /* Values of core.worktree. */
+        StrList always;   /* Values of include.path alone. */
+        StrList worktrees;            /* Values of core.worktree. */
+        char *user_name, *user_email; /* The last user.name and user.email, or NULL. Owned. */
 } GitConfig;
 
 /* Parses a config and adds its paths to *ret. Values are parsed as git does, and not resolved.

@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "child/landlock.h"
+#include "guards/git-identity.h"
 #include "guards/inputs.h"
 #include "policy/layers.h"
 #include "reach/reach.h"
@@ -53,7 +54,9 @@ int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reter
 /* Copies the variables that the policy passes from the caller's environment, because the keeper has
  * another one. The names stay, so that make_collect_env() can tell which of them pass nothing. */
 static int make_settle_env(Policy *policy, Error *reterr) {
-        for (size_t i = 0; i < policy->env_pass.count; i++) {
+        int failed = git_identity_set(policy, reterr);
+
+        for (size_t i = 0; failed == 0 && i < policy->env_pass.count; i++) {
                 const char *name = policy->env_pass.items[i], *value = getenv(name);
                 _cleanup_free_ char *item = value ? str_format("%s=%s", name, value) : NULL;
                 int r;
@@ -65,7 +68,7 @@ static int make_settle_env(Policy *policy, Error *reterr) {
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return failed;
 }
 
 /* Collects the variables whose values do not come from the caller's current environment. */

@@ -55,6 +55,7 @@ static const struct {
         { "syscalls.allow", "ptrace", "mount", -EPERM },
         { "syscalls.allow", "ptrace", "ptrace", -EPERM },
         { "filesystem.workspace.source", "a", "b", -EPERM },
+        { "env.git_identity", "false", "true", -EPERM },
         { "filesystem.workspace.target", "/a", "/b", -EPERM },
         { "filesystem.files.source", "a", "b", -EPERM },
         { "filesystem.rootfs", "/a", "/b", -EPERM },

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guards/git-identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/home.h"
+#include "base/paths.h"
+#include "guards/git-config.h"
+#include "guards/repository.h"
+
+enum { INCLUDES_DEPTH_MAX = 10, INCLUDES_FILES_MAX = 100 };
+
+/* What the configs say so far: the last value counts. */
+typedef struct Identity {
+        char *name, *email;
+        unsigned files;
+} Identity;
+
+static void identity_clear(Identity *identity) {
+        free(identity->name);
+        free(identity->email);
+}
+
+static void identity_take(char **value, char **found) {
+        if (!*found)
+                return;
+        free(*value);
+        *value = TAKE_PTR(*found);
+}
+
+/* Returns the path of an include, owned by the caller, or NULL. */
+static char *identity_included(const char *path, const char *value) {
+        const char *slash = strrchr(path, '/'), *home = home_path();
+
+        if (str_starts(value, "~/"))
+                return home ? str_format("%s/%s", home, value + 2) : NULL;
+        return value[0] == '/' ? strdup(value)
+                               : str_format("%.*s/%s", (int)(slash - path), path, value);
+}
+
+/* A config that git could not read has no identity. Mostly the file with the includes names the
+ * defaults, so the included files come last. */
+static void identity_read(Identity *identity, const char *path, unsigned depth) {
+        _cleanup_(git_config_clear) GitConfig config = { 0 };
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+
+        if (depth > INCLUDES_DEPTH_MAX || ++identity->files > INCLUDES_FILES_MAX ||
+            repository_read(AT_FDCWD, path, GIT_CONFIG_SIZE_MAX, &text, &size) < 0 ||
+            git_config_read(text, size, &config) < 0)
+                return;
+        identity_take(&identity->name, &config.user_name);
+        identity_take(&identity->email, &config.user_email);
+        for (size_t i = 0; i < config.always.count; i++) {
+                _cleanup_free_ char *included = identity_included(path, config.always.items[i]);
+
+                if (included)
+                        identity_read(identity, included, depth + 1);
+        }
+}
+
+/* Reads the configs in git's order (git-config(1)). GIT_CONFIG_GLOBAL replaces the two of the
+ * caller. */
+static void identity_find(Identity *identity) {
+        const char *global = getenv("GIT_CONFIG_GLOBAL"), *home = home_path();
+        _cleanup_free_ char *directory = home_config_directory();
+        _cleanup_free_ char *xdg = directory ? path_join(directory, "git/config") : NULL;
+        _cleanup_free_ char *own = home ? path_join(home, ".gitconfig") : NULL;
+
+        identity_read(identity, "/etc/gitconfig", 0);
+        if (global && global[0] == '/')
+                return identity_read(identity, global, 0);
+        if (xdg)
+                identity_read(identity, xdg, 0);
+        if (own)
+                identity_read(identity, own, 0);
+}
+
+/* --- the variables --- */
+
+static bool identity_has(const Policy *policy, const char *name) {
+        const size_t length = strlen(name);
+
+        for (size_t i = 0; i < policy->env_set.count; i++)
+                if (str_starts(policy->env_set.items[i], name) &&
+                    policy->env_set.items[i][length] == '=')
+                        return true;
+        return false;
+}
+
+static int identity_missing(const char *key, Error *reterr) {
+        const PolicyField *field = policy_field("env.git_identity");
+
+        (void)error_set(reterr, ERROR_POLICY, 0, "%s: your git config has no user.%s",
+                        field->option, key);
+        return error_cure(reterr, -ENOENT,
+                          "Set it: git config --global user.%s VALUE\nholt reads no config under a "
+                          "condition (includeIf).",
+                          key);
+}
+
+static int identity_set_one(Policy *policy, const char *variable, const char *key,
+                            const char *value, Error *reterr) {
+        const char *own = getenv(variable);
+        _cleanup_free_ char *item = NULL;
+
+        if (identity_has(policy, variable))
+                return 0;
+        if (own && own[0])
+                value = own;
+        if (!value || !value[0])
+                return identity_missing(key, reterr);
+        item = str_format("%s=%s", variable, value);
+        return item ? policy_set(policy, "env.set", item, ORIGIN_CALLER, "--git-identity", reterr)
+                    : error_oom(reterr);
+}
+
+int git_identity_set(Policy *policy, Error *reterr) {
+        _cleanup_(identity_clear) Identity identity = { 0 };
+        int r;
+
+        if (!policy->git_identity)
+                return 0;
+        identity_find(&identity);
+        r = identity_set_one(policy, "GIT_AUTHOR_NAME", "name", identity.name, reterr);
+        if (r == 0)
+                r = identity_set_one(policy, "GIT_COMMITTER_NAME", "name", identity.name, reterr);
+        if (r == 0)
+                r = identity_set_one(policy, "GIT_AUTHOR_EMAIL", "email", identity.email, reterr);
+        if (r == 0)
+                r = identity_set_one(policy, "GIT_COMMITTER_EMAIL", "email", identity.email,
+                                     reterr);
+        return r;
+}
