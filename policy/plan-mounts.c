@@ -233,7 +233,8 @@ static const struct {
         const char *option, *cure;
 } wide_cures[] = {
         { "--workspace ",
-          "Change to the project's own directory, or name it with --workspace DIR." },
+          "Change to the project's own directory, or name it with --workspace DIR. If the command "
+          "needs no files of yours: --workspace none" },
         { "--files ", "Name a directory that serves only this purpose: --files DIR" },
         { "--rw ", "Name the directory in it that the command needs: --rw DIR. If it only reads, "
                    "use --ro DIR." },

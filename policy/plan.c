@@ -227,26 +227,46 @@ static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *ret
 /* Chooses the directory in which the command starts. If the caller's directory lies in the
  * workspace, it is that directory; otherwise the workspace's top. Commands of a session always
  * start at the top. */
+/* The place of the caller's working directory inside, owned by the caller; NULL if it is not in the
+ * workspace, or if memory is out. */
+static char *plan_here(const PlanContext *context, const PlanMount *workspace) {
+        const char *rest = workspace && !context->session
+                                   ? path_rest(context->cwd, workspace->source)
+                                   : NULL;
+
+        return rest ? path_join(workspace->target, rest) : NULL;
+}
+
+/* Whether path is ".", "..", or starts with one of them and a slash. */
+static bool plan_is_dotted(const char *path) {
+        path += path[0] == '.';
+        path += path[0] == '.';
+        return path[0] == '\0' || path[0] == '/';
+}
+
+/* The directory of --cwd. A path such as "." or "./src" means the caller's own directory. */
+static char *plan_cwd_asked(const char *asked, const char *here, const char *workspace) {
+        const char *base = workspace ? workspace : "/home/agent";
+
+        return path_join(here && asked[0] == '.' && plan_is_dotted(asked) ? here : base, asked);
+}
+
 static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
         const PlanMount *workspace = NULL;
+        _cleanup_free_ char *here = NULL;
 
         for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND &&
                     streq(plan->mounts[i].target, plan->workspace))
                         workspace = &plan->mounts[i];
+        here = plan_here(context, workspace);
         plan->cwd_asked = context->inside_cwd;
         if (context->inside_cwd)
-                plan->cwd = path_join(plan->workspace ? plan->workspace : "/home/agent",
-                                      context->inside_cwd);
-        else if (!workspace)
-                plan->cwd = strdup("/home/agent");
-        else if (!context->session && path_below(context->cwd, workspace->source))
-                plan->cwd = str_format("%s%s", workspace->target,
-                                       context->cwd + (streq(workspace->source, "/")
-                                                               ? 0
-                                                               : strlen(workspace->source)));
+                plan->cwd = plan_cwd_asked(context->inside_cwd, here, plan->workspace);
+        else if (here)
+                plan->cwd = TAKE_PTR(here);
         else
-                plan->cwd = strdup(workspace->target);
+                plan->cwd = strdup(workspace ? workspace->target : "/home/agent");
         plan->cwd_here = plan->cwd && !context->session && streq(plan->cwd, context->cwd);
         return plan->cwd ? 0 : error_oom(reterr);
 }

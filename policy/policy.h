@@ -185,6 +185,7 @@ typedef struct PolicyField {
         const char *option;         /* "--timeout", or NULL if no flag sets it */
         const char *option_arg;     /* "TIME", for the help; NULL for a flag without an argument */
         const char *help;           /* one line */
+        const char *session_help;   /* the same for holt create, or NULL if it is no different */
         const char *unset;          /* the default of an unset path, for people; NULL for none */
 
         /* An additional check of the text before the kind's own, or NULL. Returns -EINVAL with a

@@ -60,7 +60,7 @@ static int print_help(FILE *out) {
         (void)fprintf(out, "  %-12s %s\n", "help", "print the options of a verb: holt help VERB");
         (void)fputs("\nOptions:\n  --help       print this help and exit\n  --version    print the "
                     "version and exit\n\n\"man holt-VERB\" describes a verb in full.\nFirst steps: "
-                    "holt run -- id; holt doctor\n",
+                    "holt run --workspace none -- id; holt doctor\n",
                     out);
         return 0;
 }

@@ -44,6 +44,7 @@ static const OptionSyntax create_syntax = {
         .options = create_options,
         .options_count = ELEMENTSOF(create_options),
         .policy = true,
+        .session = true,
         .operands = true,
         .help_epilog = "holt create settles the policy now, with the present values of the "
                        "variables that it passes.\nThen run: holt exec NAME -- COMMAND",

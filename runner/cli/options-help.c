@@ -44,7 +44,8 @@ static void help_policy_rows(const char *group, FILE *out) {
                         help_row(out, help_policy[i].name, help_policy[i].arg, help_policy[i].help);
 }
 
-static void help_fields(const char *group, const char *title, FILE *out) {
+static void help_fields(const OptionSyntax *syntax, const char *group, const char *title,
+                        FILE *out) {
         bool any = false;
 
         for (size_t i = 0; i < policy_fields_count; i++) {
@@ -55,7 +56,9 @@ static void help_fields(const char *group, const char *title, FILE *out) {
                 if (!any)
                         (void)fprintf(out, "\n%s:\n", title);
                 any = true;
-                help_row(out, field->option, field->option_arg, field->help);
+                help_row(out, field->option, field->option_arg,
+                         syntax->session && field->session_help ? field->session_help
+                                                                : field->help);
         }
         help_policy_rows(group, out);
 }
@@ -145,7 +148,7 @@ void options_help(const OptionSyntax *syntax, FILE *out) {
         help_other_names(syntax, out);
         help_row(out, "--help", NULL, "print this help and exit");
         for (size_t i = 0; syntax->policy && i < ELEMENTSOF(help_groups); i++)
-                help_fields(help_groups[i].group, help_groups[i].title, out);
+                help_fields(syntax, help_groups[i].group, help_groups[i].title, out);
         if (syntax->policy)
                 help_all_values(syntax, out);
         if (syntax->help_epilog)

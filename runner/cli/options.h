@@ -39,6 +39,7 @@ typedef struct OptionSyntax {
         const char *summary; /* says what the verb does, in the help; lines are separated by '\n' */
         const Option *options;
         size_t options_count;
+        bool session;      /* the policy is a session's */
         bool policy;       /* the verb takes --policy and the options of the policy's fields */
         bool operands;     /* the verb takes operands, between and after the options */
         bool operand_ends; /* the first operand ends the options, and the rest is a command */

@@ -62,6 +62,24 @@ def test_below_the_workspace_the_command_starts_where_the_caller_is(holt: Holt, 
     assert result.out == f"{below}\nb\n"
 
 
+@pytest.mark.parametrize("cwd, starts", ((".", "a/b"), ("./c", "a/b/c"), ("..", "a"), ("../../.git", ".git"), ("a", "a"), (".git", ".git")))
+def test_a_dot_in_cwd_is_where_the_caller_is(cwd: str, starts: str, holt: Holt, mkdir: Make) -> None:
+    """holt run --workspace ../.. --cwd . starts here, as a person reads it."""
+    for name in (".git", "a", "a/b", "a/b/c"):
+        mkdir(name)
+
+    result = holt(["run", "--workspace", "../..", "-w", cwd, "--", "pwd"], cwd=holt.cwd / "a/b").ok()
+    assert result.out == f"{holt.cwd}/{starts}\n"
+    result = holt(["run", "--workspace", "../..:/work", "-w", cwd, "--", "pwd"], cwd=holt.cwd / "a/b").ok()
+    assert result.out == f"/work/{starts}\n"
+
+
+def test_a_dot_in_cwd_is_the_workspace_if_the_caller_is_elsewhere(holt: Holt, mkdir: Make, place: Path) -> None:
+    mkdir("a")
+
+    assert holt(["run", "--workspace", holt.cwd, "-w", "./a", "--", "pwd"], cwd=place).ok().out == f"{holt.cwd}/a\n"
+
+
 def test_a_subdirectory_as_the_current_one_is_all_there_is(holt: Holt, put: Make, mkdir: Make) -> None:
     put("above", "x")
 

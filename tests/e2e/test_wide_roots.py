@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lib.identity import Identity
+from lib.paths import PROJECT
 from lib.sandbox import Arg, Holt
 
 WIDE = (
@@ -120,6 +122,7 @@ def test_the_account_s_home_is_wide_whatever_the_variable_says(holt: Holt, accou
 
     result = holt(["run", "--", "true"], cwd=home, prefix=prefix)
     assert result.refusal().startswith(f"the workspace is the working directory: {home} is too wide")
+    assert "--workspace none" in result.cure
     assert "--workspace DIR" in result.cure
     holt(["run", "--", "true"], cwd=home / "project", prefix=prefix).ok()
 
@@ -217,3 +220,20 @@ def test_a_bare_name_is_no_wide_root(holt: Holt) -> None:
     holt.identity.own(holt.cwd / "usr")
 
     assert holt.sh("pwd", "--workspace", "usr").ok().out == f"{holt.cwd}/usr\n"
+
+
+def test_the_first_steps_work_in_a_home_directory(holt: Holt, identity: Identity, nothing_left: None) -> None:
+    """These are the commands that the help and README.md name."""
+    steps = re.search(r"First steps: (.*)\n", holt(["--help"]).ok().out)
+    assert steps
+    first = steps[1].split(";")[0].split()[1:]
+
+    assert "uid=1000(agent)" in holt(first, cwd=identity.home).ok().out
+    assert f"`holt {' '.join(first)}`" in (PROJECT / "README.md").read_text()
+
+
+def test_the_help_names_the_default_workspace(holt: Holt) -> None:
+    shown = {verb: re.search(r"--workspace DIR.*\(default: (.*)\)", holt([verb, "--help"]).ok().out) for verb in ("run", "create")}
+
+    assert shown["run"] and shown["run"][1] == "the current directory"
+    assert shown["create"] and shown["create"][1] == "a directory of the session"
