@@ -12,6 +12,7 @@
 #include "base/beneath.h"
 #include "base/json-write.h"
 #include "base/sys.h"
+#include "cli/git-hint.h"
 #include "cli/message.h"
 #include "guards/guard.h"
 #include "policy/syscalls.h"
@@ -521,6 +522,7 @@ void report_print_text(const RunResult *result, FILE *out) {
         else if (result->outcome.exit_code != 0) {
                 print_cause(result, out);
                 print_denials(result, out);
+                git_hint_print(result->plan, &result->outcome, out);
         }
         print_replaced(result, out);
         print_moved(result, out);

@@ -555,3 +555,21 @@ def test_what_may_only_be_written_is_given_to_be_written(holt: Holt, place: Path
     log.chmod(0o644)
 
     assert log.read_text() == "x\n"
+
+
+@needs("git")
+@pytest.mark.parametrize("depth, way", (("sub", ".."), ("sub/deep", "../..")))
+def test_git_in_a_subdirectory_gets_a_hint(depth: str, way: str, holt: Holt, mkdir: Make) -> None:
+    mkdir("sub")
+    mkdir("sub/deep")
+    holt.identity.run(["git", "init", "--quiet"], cwd=holt.cwd)
+    for command in (["git", "status"], ["sh", "-c", "git log"]):
+        result = holt(["run", "--", *command], cwd=holt.cwd / depth)
+        assert result.code == 128
+        assert f"it is {holt.cwd}, above the workspace" in result.err and f"--workspace {way}\n" in result.err
+    result = holt(["run", "--workspace", holt.cwd / depth, "--", "git", "status"], cwd=holt.cwd)
+    assert f"--workspace {holt.cwd}\n" in result.err
+
+    assert holt(["run", "--workspace", way, "--", "git", "status"], cwd=holt.cwd / depth).code == 0
+    for args in (["--workspace", way, "--", "sh", "-c", "exit 128"], ["--workspace", "none", "--", "git", "status"], ["--", "false"]):
+        assert "above the workspace" not in holt(["run", *args], cwd=holt.cwd / depth).err
