@@ -85,6 +85,7 @@ typedef struct Listing {
         void (*print)(const JsonValue *row);
         const char *title;
         const struct Alias *alias; /* another name of a method, or NULL */
+        const char *nested[2];     /* members that are JSON as text */
 } Listing;
 
 static int ask_rows(const Listing *listing, const char *name, const Query *query, Answer *ret,
@@ -121,6 +122,45 @@ static void history_print_rows(const Listing *listing, const Answer *one, const 
         }
 }
 
+/* Writes a member of a row. What the store keeps as JSON text becomes JSON. */
+static void history_write_member(const Listing *listing, const JsonValue *member, JsonWriter *w) {
+        const char *key = json_key(member), *text = json_string(member);
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        bool nested = false;
+
+        for (size_t i = 0; i < ELEMENTSOF(listing->nested); i++)
+                nested |= listing->nested[i] && streq(key, listing->nested[i]);
+        if (nested && text && json_parse(text, strlen(text), "the row", &document, NULL) == 0)
+                json_copy(w, key, json_root(document));
+        else
+                json_copy(w, key, member);
+}
+
+static int history_print_json(const Listing *listing, const JsonValue *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+
+        json_write_object(&w, NULL);
+        for (const JsonValue *m = json_first(result); m; m = json_next(m)) {
+                if (!streq(json_key(m), "rows")) {
+                        json_copy(&w, json_key(m), m);
+                        continue;
+                }
+                json_write_array(&w, "rows");
+                for (const JsonValue *row = json_first(m); row; row = json_next(row)) {
+                        json_write_object(&w, NULL);
+                        for (const JsonValue *c = json_first(row); c; c = json_next(c))
+                                history_write_member(listing, c, &w);
+                        json_write_end(&w);
+                }
+                json_write_end(&w);
+        }
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        (void)fputs(w.data, stdout);
+        return 0;
+}
+
 static int history_list(const Listing *listing, const char *name, const ListOptions *options,
                         Error *reterr) {
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE, more = ANSWER_NONE;
@@ -133,7 +173,7 @@ static int history_list(const Listing *listing, const char *name, const ListOpti
         if (r == 0)
                 r = ask_rows(listing, name, &query, &answer, reterr);
         if (r == 0 && options->json)
-                return ask_print_json(answer.result, reterr);
+                return history_print_json(listing, answer.result, reterr);
         if (r == 0 && listing->alias && query.only && streq(query.only, listing->alias->verb)) {
                 query.only = listing->alias->method;
                 r = ask_rows(listing, name, &query, &more, reterr);
@@ -315,6 +355,7 @@ static int do_history(const OptionResult *words, const void *options, Error *ret
                 .print = print_history,
                 .title = "ID     STARTED                  TOOK  END          CALLED         WHAT",
                 .alias = &exec_alias,
+                .nested = { "params", "result" },
         };
 
         return history_list(&listing, words->operands[0], options, reterr);
@@ -327,6 +368,7 @@ static int do_audit(const OptionResult *words, const void *options, Error *reter
                 .at_rest = audit_at_rest,
                 .print = print_audit,
                 .title = "ID     AT                  KIND     WHAT",
+                .nested = { "detail" },
         };
 
         ListOptions with_kind = *(const ListOptions *)options;

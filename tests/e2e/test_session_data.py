@@ -254,8 +254,8 @@ def test_people_turn_pages(session: Session) -> None:
     for _ in range(2):
         assert pages("kv keys", "--after", "k") == [["k0", "k1"], ["k2", "k3"], ["k4"]]
         calls = pages("history", "--before", "--name", "files.read")
-        assert [[json.loads(r["params"])["path"] for r in page] for page in calls] == [["f4", "f3"], ["f2", "f1"], ["f0"]]
-        runs = [json.loads(r["result"])["exit_code"] for page in pages("history", "--before", "--name", "exec") for r in page]
+        assert [[r["params"]["path"] for r in page] for page in calls] == [["f4", "f3"], ["f2", "f1"], ["f0"]]
+        runs = [r["result"]["exit_code"] for page in pages("history", "--before", "--name", "exec") for r in page]
         assert runs == [4, 3, 2, 1, 0]
         kills = pages("audit", "--before", "--kind", "kill")
         assert [len(page) for page in kills] == [2, 2, 1]
@@ -316,3 +316,14 @@ def test_history_has_the_names_that_people_call(session: Session) -> None:
     assert [r["name"] for r in session.history()] == ["files.write", "exec", "process.spawn"] * 3
     named = json.loads(session("history", "--name", "exec", "--json").ok().out)["rows"]
     assert {r["name"] for r in named} == {"exec"} and len(named) == 3
+
+
+def test_json_of_history_and_audit_is_nested(session: Session) -> None:
+    """Programs read it in one step: no JSON as text inside JSON."""
+    session.exec("unshare", "-r", "true")
+    row = json.loads(session("history", "--json").ok().out)["rows"][0]
+    audit = json.loads(session("audit", "--json").ok().out)["rows"]
+
+    assert row["params"]["argv"] == ["unshare", "-r", "true"]
+    assert (row["result"]["cause"], row["result"]["exit_code"]) == ("exited", 1)
+    assert audit[0]["detail"]["what"] == "unshare"

@@ -352,6 +352,10 @@ def _command(pid: int) -> str:
         return ""
 
 
+def _as_text(row: Json, *keys: str) -> Json:
+    return {k: json.dumps(v) if k in keys and v is not None else v for k, v in row.items()}
+
+
 class Session:
     """One session that a test has created."""
 
@@ -412,10 +416,12 @@ class Session:
         return {p["id"]: p for p in listed}
 
     def history(self) -> list[Json]:
-        return json.loads(self("history", "--json").ok().out)["rows"]
+        """The rows as history.list returns them: with JSON as text."""
+        return [_as_text(row, "params", "result") for row in json.loads(self("history", "--json").ok().out)["rows"]]
 
     def audit(self) -> list[Json]:
-        return json.loads(self("audit", "--json").ok().out)["rows"]
+        """The rows as audit.list returns them: with JSON as text."""
+        return [_as_text(row, "detail") for row in json.loads(self("audit", "--json").ok().out)["rows"]]
 
     def keeper(self) -> int:
         """The keeper's PID."""
