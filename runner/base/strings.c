@@ -261,3 +261,14 @@ int str_to_usec(const char *s, uint64_t *ret_usec) {
 int str_to_bytes(const char *s, uint64_t *ret_bytes) {
         return parse_with_unit(s, byte_units, 1ULL << 60, ret_bytes);
 }
+
+char *str_shell_word(const char *s) {
+        const size_t size = 4 * strlen(s) + sizeof("...");
+        _cleanup_free_ char *quoted = NULL;
+        char *word = str_word(s);
+
+        if (word)
+                return word;
+        quoted = malloc(size);
+        return quoted ? str_format("$'%s'", str_quote(s, quoted, size)) : NULL;
+}

@@ -120,9 +120,8 @@ static char *start_describe(const StrList *argv) {
         char *text = strdup("");
 
         for (size_t i = 0; text && i < argv->count && strlen(text) < 4096; i++) {
-                const char *word = argv->items[i];
-                bool plain = word[0] && !word[strcspn(word, " \t\n'\"\\$`&|;<>()*?[]#~!{}")];
-                char *longer = str_format(plain ? "%s%s%s" : "%s%s'%s'", text, i ? " " : "", word);
+                _cleanup_free_ char *word = str_shell_word(argv->items[i]);
+                char *longer = word ? str_format("%s%s%s", text, i ? " " : "", word) : NULL;
 
                 free(text);
                 text = longer;

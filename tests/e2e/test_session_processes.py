@@ -99,6 +99,18 @@ def test_ps_has_states_and_ends(session: Session) -> None:
     assert text[2].split()[:3] == ["p1", "ended", "3"]
 
 
+def test_ps_quotes_arguments(session: Session) -> None:
+    """The line can be pasted into bash, and control characters are escaped."""
+    for argv in (["true", "a b", "c'd", "", "$HOME", "x=1"], ["true", "\x1b[2J\n", "a\\b", "\u202e"]):
+        session.exec(*argv)
+    lines = [line.split(None, 5)[5] for line in session("ps").ok().out.splitlines()[1:]]
+
+    assert lines[1] == r"true 'a b' 'c'\''d' '' '$HOME' 'x=1'"
+    assert lines[0] == r"true $'\x1b[2J\x0a' $'a\x5cb' $'\xe2\x80\xae'"
+    shown = subprocess.run(["bash", "-c", f"printf '%s|' {lines[0]}"], capture_output=True, check=True).stdout
+    assert shown.decode() == "true|\x1b[2J\n|a\\b|\u202e|"
+
+
 def test_ps_prints_no_control_characters_of_commands(session: Session) -> None:
     session.exec("true", "\x1b[2J\x07")
 
