@@ -137,8 +137,17 @@ _holt_inside() {
         [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace 2>/dev/null
 }
 
-# Completes the operands of holt cp: files, and sessions with a ":", after which a path follows.
+# Completes the operands of holt cp: files, sessions with a ":", and paths after that.
 _holt_copied() {
+        local i name=${1%%:*}
+
+        if [[ $1 == *:* && $name != */* ]]; then
+                _holt_inside "$name" "${1#*:}"
+                for i in "${!COMPREPLY[@]}"; do
+                        COMPREPLY[i]=$name:${COMPREPLY[i]}
+                done
+                return
+        fi
         mapfile -t COMPREPLY < <(
                 _holt_sessions | sed 's/$/:/' | _holt_begin "$1"
                 [[ $1 == *:* ]] || compgen -f -- "$1"
@@ -164,7 +173,11 @@ _holt_operand() {
         python:1) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
         kv:2) [[ $5 == get || $5 == set || $5 == delete ]] && mapfile -t COMPREPLY < <(_holt_keys "$4" "$2") ;;
         kv:1) mapfile -t COMPREPLY < <(compgen -W 'get set delete keys' -- "$2") ;;
-        logs:1 | wait:1 | kill:1)
+        kill:1)
+                mapfile -t COMPREPLY < <(
+                        command holt ps "$4" 2>/dev/null | sed -E '1d;/^[^ ]+ +ended /d;s/ .*//' | _holt_begin "$2")
+                ;;
+        logs:1 | wait:1)
                 mapfile -t COMPREPLY < <(
                         command holt ps "$4" 2>/dev/null | sed '1d;s/ .*//' | _holt_begin "$2")
                 ;;

@@ -79,18 +79,32 @@ function __holt_operands
     end
 end
 
+# Prints the names in a directory of a session. Directories end in "/". With a third argument, only directories are
+# printed.
+function __holt_list
+    command holt files $argv[1] ls -- (test -n "$argv[2]"; and printf '%s\n' $argv[2]; or echo .) 2>/dev/null |
+        sed -nE "$argv[3]"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p'
+end
+
 # Completes paths in a session, if it is live: completion never starts a session. Directories end in "/". With a second
 # argument, only directories are completed.
 function __holt_inside
     set -l above (commandline -ct | string unescape | string match -r '.*/')
     __holt_is_live $argv[1]; or return
-    set -l names (command holt files $argv[1] ls -- (test -n "$above"; and printf '%s\n' $above; or echo .) 2>/dev/null |
-        sed -nE "$argv[2]"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p')
+    set -l names (__holt_list $argv[1] "$above" $argv[2])
     test (count $names) -gt 0; and printf '%s\n' "$above"$names
 end
 
-# Completes files, and sessions with a ":", after which a path follows.
+# Completes files, sessions with a ":", and paths after that.
 function __holt_copied
+    set -l parts (commandline -ct | string unescape | string split -m 1 :)
+    if test (count $parts) -eq 2; and not string match -q '*/*' -- $parts[1]
+        __holt_is_live $parts[1]; or return
+        set -l above (string match -r '.*/' -- $parts[2])
+        set -l names (__holt_list $parts[1] "$above")
+        test (count $names) -gt 0; and printf '%s\n' "$parts[1]:$above"$names
+        return
+    end
     command holt ls 2>/dev/null | sed '1d;s/ .*/:/'
     __fish_complete_path (commandline -ct)
 end
@@ -126,7 +140,9 @@ function __holt_of_session
         contains -- $operands[2] get set delete
         and command holt kv $operands[1] keys --limit 1000 -- (commandline -ct | string unescape) 2>/dev/null
         true
-    else if contains -- "$verb" logs wait kill; and test (count $operands) -eq 1
+    else if test "$verb" = kill; and test (count $operands) -eq 1
+        command holt ps $operands[1] 2>/dev/null | sed -E '1d;/^[^ ]+ +ended /d;s/^([^ ]+) +(.*)/\1\t\2/'
+    else if contains -- "$verb" logs wait; and test (count $operands) -eq 1
         command holt ps $operands[1] 2>/dev/null | sed -E '1d;s/^([^ ]+) +(.*)/\1\t\2/'
     else
         return 1

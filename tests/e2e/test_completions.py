@@ -50,7 +50,7 @@ _arguments() {
         local spec
         for spec in "$@"; do
                 case $spec in
-                "*${words[CURRENT - 1]}="* | $((CURRENT - 1)):* | '*:session:'*) ${=spec##*:}; return ;;
+                "*${words[CURRENT - 1]}="* | $((CURRENT - 1)):* | '*:session:'* | '*:file:'*) ${=spec##*:}; return ;;
                 esac
         done
 }
@@ -247,7 +247,7 @@ HOSTILE = (
         "holt help WORD ", "holt policy WORD ", "holt policy show WORD -", "holt WORD work -", "holt run WORD -",
         "holt run --ro WORD --js", "holt exec work WORD --cwd in", "holt files WORD ls in", "holt files work cat WORD/in",
         "holt files work WORD in", "holt kv WORD get ke", "holt kv work get WORD", "holt kv work WORD ke",
-        "holt kill WORD p", "holt cp WORD f", "holt create WORD --policy WORD", "holt rm WORD w",
+        "holt kill WORD p", "holt cp WORD f", "holt cp f work:WORD", "holt cp WORD:f", "holt create WORD --policy WORD", "holt rm WORD w",
     )),
 ))
 def test_typed_words_are_no_program(
@@ -337,3 +337,43 @@ def test_all_shells_complete_the_signals_that_holt_takes(
     with_sig = ["SIGTERM"]
     assert [completed(f"{line}SIGTE"), others("fish", f"{line}SIGTE"), others("zsh", f"{line}SIGTE")] == [with_sig] * 3
     holt(["stop", "work"], env=sessions(holt)).ok()
+
+
+@needs("bash", "fish", "zsh")
+@pytest.mark.identities("user")
+def test_kill_completes_what_can_be_killed(
+    completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
+) -> None:
+    """The other verbs also take processes that have ended."""
+    env = sessions(holt)
+    holt(["create", "work"], env=env).ok()
+    holt(["exec", "work", "--", "true"], env=env).ok()
+    holt(["exec", "work", "--detach", "--", "sleep", "1000"], env=env).ok()
+
+    for verb, expected in (("kill", ["p2"]), ("logs", ["p1", "p2"]), ("wait", ["p1", "p2"])):
+        line = f"holt {verb} work p"
+        assert [completed(line), others("fish", line), others("zsh", line)] == [expected] * 3, verb
+    holt(["stop", "work"], env=env).ok()
+
+
+@needs("bash", "fish", "zsh")
+@pytest.mark.identities("user")
+def test_cp_completes_paths_in_a_session(
+    completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
+) -> None:
+    """Bash replaces only the text after the ":". A session at rest stays at rest."""
+    env = sessions(holt)
+    holt(["create", "work"], env=env).ok()
+    script = "mkdir -p zsub/deep; touch zfile 'zsub/a b' zsub/x; ln -s zfile zlink"
+    holt(["exec", "work", "--", "sh", "-c", script], env=env).ok()
+
+    assert completed("holt cp work:z") == ["zfile", "zlink", "zsub/"]
+    assert completed("holt cp f work:zsub/") == ["zsub/a b", "zsub/deep/", "zsub/x"]
+    for shell in ("fish", "zsh"):
+        assert others(shell, "holt cp work:z") == ["work:zfile", "work:zlink", "work:zsub/"]
+        assert others(shell, "holt cp f work:zsub/") == ["work:zsub/a b", "work:zsub/deep/", "work:zsub/x"]
+        assert others(shell, "holt cp work:nowhere/") == others(shell, "holt cp other:z") == []
+    assert completed("holt cp work:nowhere/") == completed("holt cp ./work:z") == []
+    holt(["stop", "work"], env=env).ok()
+    assert completed("holt cp work:z") == [] == others("fish", "holt cp work:z")
+    assert "at rest" in holt(["show", "work"], env=env).ok().out

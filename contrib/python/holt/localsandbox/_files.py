@@ -64,6 +64,10 @@ PACK = _FOREIGN + r"""
 shopt -s dotglob nullglob; cd /; all=(); target=$1; ulimit -f "$2"; shift 2
 for each in *; do [[ " $__LOCALSANDBOX_SYSTEM " == *" $each "* ]] || all+=("./$each"); done
 for each; do all+=("./$each"); done
+mine=(-path ./home/agent) without=(--exclude=./home/agent ${wheels:+"--exclude=$wheels"})
+while read -r _ _ _ _ at options _; do  # holt's read-only mounts, such as parts of /var
+    [[ ,$options, == *,ro,* && $at != / ]] && mine+=(-o -path ".$at") without+=("--exclude=.$at")
+done </proc/self/mountinfo
 shut=(-type d ! -perm -500 -printf '%m %p\0' -exec chmod u+rx '{}' ';' , -type f ! -perm -400 -printf '%m %p\0' -exec chmod u+r '{}' ';')
 pruned=(-false); for each in "${foreign[@]}"; do pruned+=(-o -path "${each//[[\\*?]/?}"); done
 mapfile -d '' opened < <(find "${all[@]}" '(' "${pruned[@]}" ')' -prune -o -user "$EUID" '(' "${shut[@]}" ')')
