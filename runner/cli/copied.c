@@ -35,12 +35,14 @@ void copied_came_out(Copied *copied, const char *path, const char *name) {
 static void tell_left_out(const Copied *copied, const char *session, bool into) {
         char quoted[1024];
 
-        (void)fprintf(stderr, "holt: entries left out (neither files nor directories): %" PRIu64,
-                      copied->left_out);
+        (void)fprintf(
+                stderr,
+                "holt: left out links that lead out of the directory, and special files: %" PRIu64,
+                copied->left_out);
         for (size_t i = 0; i < ELEMENTSOF(copied->first) && copied->first[i].path; i++)
                 (void)fprintf(stderr, "%s %s %s", i > 0 ? "," : ":", copied->first[i].type,
                               str_quote(copied->first[i].path, quoted, sizeof(quoted)));
-        (void)fprintf(stderr, "%s\n  tar also copies links: ",
+        (void)fprintf(stderr, "%s\n  tar copies all links: ",
                       copied->left_out > ELEMENTSOF(copied->first) ? ", ..." : "");
         (void)fprintf(stderr,
                       into ? "tar c DIRECTORY | holt exec %s -- tar x\n"

@@ -10,7 +10,7 @@
 
 /* A zeroed struct is valid, and has no entries. */
 typedef struct Copied {
-        uint64_t left_out; /* number of entries that are neither files nor directories */
+        uint64_t left_out; /* number of special files, and of links that lead out */
         struct {
                 const char *type;
                 char *path; /* owned, or NULL */

@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "cli/copied.h"
 #include "cli/fail.h"
+#include "cli/links.h"
 #include "cli/operands.h"
 #include "cli/progress.h"
 #include "cli/transfer.h"
@@ -101,6 +102,14 @@ static int refuse_itself(Error *reterr) {
                           "Choose one outside of it.");
 }
 
+static int put_link(const Putting *putting, const WalkEntry *entry, const char *path) {
+        int r = link_put(putting->cp->client, entry, path, putting->reterr);
+
+        if (r == 1)
+                copied_leave_out(&putting->cp->copied, true, entry->path);
+        return r < 0 ? r : WALK_ON;
+}
+
 static int put_entry(void *data, const WalkEntry *entry) {
         const Putting *putting = data;
         _cleanup_free_ char *path = str_format("%s/%s", putting->temporary, entry->path);
@@ -114,8 +123,10 @@ static int put_entry(void *data, const WalkEntry *entry) {
                                            ? strrchr(putting->temporary, '/') + 1
                                            : putting->temporary))
                 return refuse_itself(putting->reterr);
+        if (entry->type == DT_LNK)
+                return put_link(putting, entry, path);
         if (entry->type != DT_DIR && entry->type != DT_REG) {
-                copied_leave_out(&putting->cp->copied, entry->type == DT_LNK, entry->path);
+                copied_leave_out(&putting->cp->copied, false, entry->path);
                 return WALK_ON;
         }
         fd = sys_open_beneath(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -294,7 +305,17 @@ static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr)
         return r < 0 ? refuse_making("the directory", name, r, reterr) : 0;
 }
 
-/* Leaves out links: a file written later would follow one. */
+/* No file that is written later follows the link; see cp_open_above(). */
+static int get_link(Cp *cp, int dir_fd, const char *name, const JsonValue *entry, Error *reterr) {
+        const char *last;
+        _cleanup_close_ int above_fd = cp_open_above(dir_fd, name, &last);
+        int r = above_fd < 0 ? above_fd : link_get(entry, name, above_fd, last);
+
+        if (r == 1)
+                copied_leave_out(&cp->copied, true, name);
+        return r < 0 ? refuse_making("the link", name, r, reterr) : 0;
+}
+
 static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entry, Error *reterr) {
         const char *type = json_member_text(entry, "type");
         _cleanup_free_ char *name = transfer_entry_name(entry);
@@ -305,11 +326,13 @@ static int get_entry(Cp *cp, const char *path, int dir_fd, const JsonValue *entr
                 return error_oom(reterr);
         if (cp->made && cp_is_own(name, cp->made))
                 return 0;
-        if (!streq(type, "file") && !streq(type, "directory")) {
-                copied_leave_out(&cp->copied, streq(type, "link"), name);
+        if (!streq(type, "file") && !streq(type, "directory") && !streq(type, "link")) {
+                copied_leave_out(&cp->copied, false, name);
                 return 0;
         }
         copied_came_out(&cp->copied, source, name);
+        if (streq(type, "link"))
+                return get_link(cp, dir_fd, name, entry, reterr);
         (void)json_uint(json_member(entry, "mode"), 07777, &mode);
         return streq(type, "file")
                        ? get_file(cp, source, dir_fd, name, (unsigned)mode & 0777, reterr)

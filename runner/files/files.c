@@ -173,3 +173,12 @@ int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents
         return r < 0 ? files_fail_made(files, r, "make the directory", path, make_parents, reterr)
                      : 0;
 }
+
+int files_link(Files *files, const char *path, const char *target, Error *reterr) {
+        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        int r = files_place_made(files, path, false, false, &place);
+
+        if (r == 0 && symlinkat(target, place.dir_fd, place.name) < 0)
+                r = -errno;
+        return r < 0 ? files_fail(files, r, "make the link", path, reterr) : 0;
+}

@@ -123,6 +123,8 @@ int files_stat(Files *files, const char *path, bool follow, FileStat *ret, Error
 int files_exists(Files *files, const char *path, bool *ret, Error *reterr);
 /* A mode of 0 means 0755; the umask applies. With make_parents, the directory may exist already. */
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr);
+/* Makes a symlink with this target, which may be missing. Returns -EEXIST if path exists. */
+int files_link(Files *files, const char *path, const char *target, Error *reterr);
 /* Needs recursive for a directory that is not empty; any depth is possible. Symlinks are not
  * followed. */
 int files_remove(Files *files, const char *path, bool recursive, Error *reterr);

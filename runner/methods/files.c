@@ -559,6 +559,15 @@ static const RpcMethod methods[] = {
                 .function = method_files_mkdir,
         },
         {
+                .name = "files.link",
+                .help = "makes a symlink",
+                RPC_PARAMS(method_link_params),
+                .result = &rpc_nothing,
+                .errors = METHOD_FILE_ERRORS,
+                .example = { "{\"path\": \"latest\", \"target\": \"v2\"}", "{}" },
+                .function = method_files_link,
+        },
+        {
                 .name = "files.remove",
                 .help = "removes a file or a directory; follows no link",
                 RPC_PARAMS(remove_params),

@@ -228,7 +228,7 @@ def call_files(call: Callable[..., Json]) -> None:
     call("files.mkdir", path="d")
     call("files.copy", **{"from": "a", "to": "d/a"})
     call("files.move", **{"from": "d/a", "to": "d/c"})
-    call("exec", argv=["ln", "-s", "a", "link"])
+    call("files.link", path="link", target="a")
     call("files.list", recursive=True, limit=2)
     call("files.glob", pattern="**/c")
     call("files.grep", pattern="t.o")

@@ -84,7 +84,7 @@ def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> N
     assert "git repository: t\n" in told("t", ".git")
     assert "git repository: r/.git\n" in told("r/.git", "3/.git")
     assert told("t", "4") == ""
-    assert "git repository" not in told("l", "5"), "a link is left out"
+    assert "git repository: l/.git\n" in told("l", "5"), "git follows a link"
     assert json.loads(session.cp("-r", "--json", f"{name}:r", place / "4").ok().out)["repository"] == "r/.git"
     assert session.cp("-r", place / "1", f"{name}:back").ok().err == ""
 
@@ -103,25 +103,26 @@ def test_directories_are_copied_whole(session: Session, place: Path, workspace: 
     put("t/run", "#!/bin/sh\n", 0o755)
     put("t/a/deep/er/two", b"\0\xff")
     os.symlink("one", workspace / "t/a/link")
+    os.symlink("../../elsewhere", workspace / "t/a/out")
     name = session.name
 
     told = session.cp("-r", workspace / "t", f"{name}:")
     assert told.ok().err == (
-        "holt: entries left out (neither files nor directories): 1: link a/link\n"
-        f"  tar also copies links: tar c DIRECTORY | holt exec {name} -- tar x\n"
+        "holt: left out links that lead out of the directory, and special files: 1: link a/out\n"
+        f"  tar copies all links: tar c DIRECTORY | holt exec {name} -- tar x\n"
     )
     assert session.out("find t -printf '%M %P\\n' | sort -k2") == (
         "drwxr-xr-x \ndrwxr-xr-x a\ndrwxr-xr-x a/deep\ndrwxr-xr-x a/deep/er\n-rw-r--r-- a/deep/er/two\n"
-        "-rw-r--r-- a/one\n-rwxr-xr-x run\n"
+        "lrwxrwxrwx a/link\n-rw-r--r-- a/one\n-rwxr-xr-x run\n"
     )
     assert "exists" in session.cp("-r", workspace / "t", f"{name}:").refusal()
 
     session.out("for i in 1 2 3; do ln -s /etc/passwd t/l$i; done; mkfifo t/fifo; mkdir t/empty")
     told = session.cp("-r", f"{name}:t", place / "back").ok()
-    assert "entries left out (neither files nor directories): 4: special file fifo, link l1, link l2, ...\n" in told.err
+    assert "and special files: 4: special file fifo, link l1, link l2, ...\n" in told.err
     assert told.err.endswith(f": holt exec {name} -- tar c DIRECTORY | tar x\n")
     back = {str(p.relative_to(place / "back")) for p in (place / "back").rglob("*")}
-    assert back == {"a", "a/one", "a/deep", "a/deep/er", "a/deep/er/two", "run", "empty"}
+    assert back == {"a", "a/link", "a/one", "a/deep", "a/deep/er", "a/deep/er/two", "run", "empty"}
     assert (place / "back/a/deep/er/two").read_bytes() == b"\0\xff"
     assert os.access(place / "back/run", os.X_OK)
     session.cp("-r", f"{name}:t", place / "back").ok()
@@ -268,7 +269,7 @@ def test_what_was_copied_as_json(session: Session, place: Path) -> None:
     (place / "t/one").write_bytes(b"1" * 1000)
     (place / "t/d/two").write_bytes(b"")
     for n in range(4):
-        (place / f"t/l{n}").symlink_to("one")
+        (place / f"t/l{n}").symlink_to("/one")
 
     def copied(*words: object) -> Json:
         result = session.cp("--json", *words).ok()
@@ -385,12 +386,52 @@ def test_a_file_that_is_stdout_is_written_to_and_not_replaced(session: Session, 
     assert (place / "out").read_text() == 2 * "before\ntext\nafter\n"
 
 
-def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
-    """Only files and directories are copied out, because a file written later would follow a link."""
-    session.out(f"mkdir -p t; ln -s {place} t/dir; ln -s {secret} t/file")
+# Targets of links in the directory a/b of a tree, and whether they stay in the tree.
+LINKS = {
+    "file": True, "./file": True, "../up": True, "../../top": True, "../..": True, "..//.././/x": True, "deep/er": True,
+    "missing/for/now": True, ".hidden/..x": True, "...": True, "ä \\ x": True,
+    "/etc/passwd": False, "/": False, "../../..": False, "../../../etc": False, "deep/../file": False, "./x/../../../../y": False,
+    "../../c/../../x": False,
+}
+
+
+@pytest.mark.parametrize("into", (True, False), ids=("in", "out"))
+def test_links_that_stay_in_the_tree_are_copied(into: bool, session: Session, place: Path, identity: Identity) -> None:
+    """Each keeps its target, whether or not that exists. The others are left out, and counted."""
+    script = "import os, sys\nos.makedirs('t/a/b')\nfor i, x in enumerate(sys.argv[1:]): os.symlink(x, f't/a/b/{i}')"
+    if into:
+        identity.run(["python3", "-c", script, *LINKS], cwd=place).check_returncode()
+        told = session.cp("-r", place / "t", f"{session.name}:t2").ok()
+    else:
+        session.exec("python3", "-c", script, *LINKS).ok()
+        told = session.cp("-r", f"{session.name}:t", place / "t2").ok()
+
+    show = "import os\nd = 't2/a/b'\nprint(sorted(os.readlink(f'{d}/{n}') for n in os.listdir(d)))"
+    if into:
+        shown = session.exec("python3", "-c", show).ok().out
+    else:
+        shown = identity.run(["python3", "-c", show], cwd=place).stdout
+    assert shown.strip() == str(sorted(target for target, stays in LINKS.items() if stays))
+    assert f"special files: {list(LINKS.values()).count(False)}: link a/b/" in told.err
+
+
+def test_links_lead_to_the_copies(session: Session, place: Path) -> None:
+    session.out("mkdir -p t/bin t/lib; echo one > t/lib/x; ln -s ../lib/x t/bin/x; ln -s lib t/also; ln -s nowhere t/dangling")
 
     session.cp("-r", f"{session.name}:t", place / "back").ok()
-    assert list((place / "back").iterdir()) == []
+    assert (place / "back/bin/x").read_text() == (place / "back/also/x").read_text() == "one\n"
+    session.cp("-r", place / "back", f"{session.name}:again").ok()
+    assert session.out("cat again/bin/x again/also/x; readlink again/dangling") == "one\none\nnowhere\n"
+
+
+def test_a_link_of_the_sandbox_s_is_no_way_to_the_host(session: Session, place: Path, secret: Path) -> None:
+    """A link that is not left out cannot be combined with another one to lead out of the tree, either."""
+    session.out(f"mkdir -p t/a/b; ln -s {place} t/dir; ln -s {secret} t/file; ln -s ../.. t/a/b/up; ln -s a/b/up/../x t/out")
+
+    session.cp("-r", f"{session.name}:t", place / "back").ok()
+    links = [path for path in (place / "back").rglob("*") if path.is_symlink()]
+    assert links == [place / "back/a/b/up"]
+    assert links[0].resolve() == (place / "back").resolve()
     assert session.cp(f"{session.name}:t/file", place / "got").code == 125
     assert not (place / "got").exists()
 
