@@ -161,15 +161,32 @@ static int add_private(LaunchPlan *plan, const Policy *policy, const PlanContext
         return 0;
 }
 
+/* Adds a pattern. "*", "?" and "[" in an absolute path are plain characters. */
+static int add_glob(LaunchPlan *plan, const char *where, const char *pattern, Error *reterr) {
+        PlanGlob *more = reallocarray(plan->globs, plan->globs_count + 1, sizeof(*more));
+        PlanGlob *glob;
+
+        if (!more)
+                return error_oom(reterr);
+        plan->globs = more;
+        glob = &more[plan->globs_count++];
+        *glob = (PlanGlob){ .pattern = strdup(pattern), .origin = make_origin(where, pattern) };
+        return glob->pattern && glob->origin ? 0 : error_oom(reterr);
+}
+
 static int add_hidden(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                       Error *reterr) {
         (void)context;
         for (size_t i = 0; i < policy->hide.count; i++) {
                 const char *path = policy->hide.items[i];
-                int r = plan_add_mount(
-                        plan, PLAN_HIDE, path[0] == '/' ? PLAN_HIDE_ABSOLUTE : 0, NULL,
-                        path_join(plan->workspace ? plan->workspace : "/", path),
-                        asked_by(policy, "filesystem.hide", path, "--hide"), path, reterr);
+                const char *where = asked_by(policy, "filesystem.hide", path, "--hide");
+                int r = path[0] != '/' && strpbrk(path, "*?[")
+                                ? add_glob(plan, where, path, reterr)
+                                : plan_add_mount(
+                                          plan, PLAN_HIDE, path[0] == '/' ? PLAN_HIDE_ABSOLUTE : 0,
+                                          NULL,
+                                          path_join(plan->workspace ? plan->workspace : "/", path),
+                                          where, path, reterr);
 
                 if (r < 0)
                         return r;

@@ -78,6 +78,11 @@ void plan_clear(LaunchPlan *plan) {
         mount_clear(&plan->state);
         guards_clear(plan);
         others_clear(plan);
+        for (size_t i = 0; i < plan->globs_count; i++) {
+                free(plan->globs[i].pattern);
+                free(plan->globs[i].origin);
+        }
+        free(plan->globs);
         free(plan->mounts);
         plan_inputs_clear(&plan->inputs);
         free(plan->workspace);

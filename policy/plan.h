@@ -187,11 +187,20 @@ typedef struct PlanInputs {
 int plan_inputs_add(PlanInputs *inputs, const char *path, int fd);
 void plan_inputs_clear(PlanInputs *inputs);
 
+/* A pattern of paths to hide, relative to the workspace (guards/hidden-globs.c). */
+typedef struct PlanGlob {
+        char *pattern;
+        char *origin; /* as in PlanMount */
+        bool found;   /* prepared: a file in the workspace matches */
+} PlanGlob;
+
 typedef struct LaunchPlan {
         /* the tree */
         PlanMount rootfs; /* the system tree, without a target; source is NULL for the host's own */
         PlanMount *mounts;
         size_t mounts_count;
+        PlanGlob *globs;
+        size_t globs_count;
         PlanGuard *guards;
         size_t guards_count;
         PlanInputs inputs;

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/glob.h"
 #include "base/sys.h"
 #include "files/files.h"
-#include "files/glob.h"
 #include "files/grep-pattern.h"
 #include "files/walk.h"
 
@@ -222,7 +222,7 @@ int files_grep(Files *files, const char *path, const char *pattern, bool ignore_
 
         if (path_fd < 0)
                 return files_fail(files, path_fd, "search", path, reterr);
-        r = glob ? glob_new(glob, true, &names) : 0;
+        r = glob ? glob_new(glob, GLOB_ANYWHERE, &names) : 0;
         if (r < 0)
                 return files_glob_fail(r, glob, reterr);
         r = grep_new(pattern, ignore_case, limit, &grep, reterr);

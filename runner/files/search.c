@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "base/sys.h"
 #include "files/files.h"
-#include "files/glob.h"
 #include "files/walk.h"
 
 static size_t page_limit(uint64_t limit) {
@@ -182,7 +182,7 @@ int files_glob(Files *files, const char *path, const char *pattern, uint64_t lim
                void *data, bool *ret_more, Error *reterr) {
         _cleanup_close_ int dir_fd = files_open(files, path, O_PATH | O_DIRECTORY);
         _cleanup_(glob_freep) Glob *glob = NULL;
-        int r = dir_fd < 0 ? dir_fd : glob_new(pattern, false, &glob);
+        int r = dir_fd < 0 ? dir_fd : glob_new(pattern, 0, &glob);
 
         if (dir_fd >= 0 && r < 0)
                 return files_glob_fail(r, pattern, reterr);

@@ -382,6 +382,8 @@ int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
                 r = prepare_refuse_owner(workspace, &st, &error);
         if (r == 0)
+                r = hidden_globs_prepare(plan, &error);
+        if (r == 0)
                 r = hidden_prepare(plan, &error);
         if (r == 0)
                 r = own_store_hide(plan, &launch.system, launch.identity.from_root, &error);

@@ -74,8 +74,10 @@ static int prepare_tree(Launch *launch, Error *reterr) {
 }
 
 static int prepare_hiding(Launch *launch, Error *reterr) {
-        int r = hidden_prepare(launch->plan, reterr);
+        int r = hidden_globs_prepare(launch->plan, reterr);
 
+        if (r == 0)
+                r = hidden_prepare(launch->plan, reterr);
         if (r == 0)
                 r = prepare_report(launch, reterr);
         return r == 0 ? own_store_hide(launch->plan, &launch->system, launch->identity.from_root,

@@ -131,11 +131,21 @@ static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
                 const PlanMount *mount = &plan->mounts[i];
                 char quoted[512];
 
-                if (mount->kind == PLAN_HIDE && str_starts(mount->origin, "--hide ") &&
+                if (mount->kind == PLAN_HIDE && !str_starts(mount->origin, "hidden: ") &&
                     !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(plan, mount->target))
                         r = strlist_take(
                                 ret, str_format("%s: the path does not exist, so nothing is hidden",
                                                 str_quote(mount->origin, quoted, sizeof(quoted))));
+        }
+        for (size_t i = 0; r == 0 && i < plan->globs_count; i++) {
+                char quoted[512];
+
+                if (!plan->globs[i].found)
+                        r = strlist_take(
+                                ret, str_format("%s: no file in the workspace matches, so nothing "
+                                                "is hidden",
+                                                str_quote(plan->globs[i].origin, quoted,
+                                                          sizeof(quoted))));
         }
         return r;
 }

@@ -150,7 +150,7 @@ def test_each_limit_of_the_manual_on_security_is_that_of_the_sources() -> None:
 
 # Places at which clients and code inside can create objects, and those whose limit applies to each request alone.
 QUOTAS = ("files", "inside", "process", "rpc", "serve", "session", "store")
-NO_QUOTAS = {"GLOB_PARTS_MAX", "RPC_FDS_MAX", "RPC_QUEUE_FDS_MAX", "STORE_STATEMENTS_MAX"}
+NO_QUOTAS = {"RPC_FDS_MAX", "RPC_QUEUE_FDS_MAX", "STORE_STATEMENTS_MAX"}
 
 
 def test_each_quota_is_in_the_manual_on_security() -> None:

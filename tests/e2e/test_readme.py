@@ -96,7 +96,7 @@ echo 'assert sum([1, 2]) == 4' >test.py
 echo '<p>hi' >index.html
 head -c 48213 /dev/zero >report.pdf
 sed s/timeout/timeuot/ policy.json >typo.json
-touch train.py out.json
+touch train.py out.json .env
 mkdir -p ~/.ssh ~/tools ~/.local/python3.12/bin
 echo key >~/.ssh/id_ed25519
 ln -s /usr/bin/python3 ~/.local/python3.12/bin/python3

@@ -445,12 +445,14 @@ def test_an_option_that_has_no_effect_is_told(holt: Holt, put: Put) -> None:
     assert holt(["run", "--json", *flags, "--", "true"], env={"THERE": "x"}, report=False).err.count("\n") == 1
 
 
-def test_what_a_policy_file_names_need_not_be_there(holt: Holt, put: Put) -> None:
+def test_of_what_a_policy_file_names_only_hidden_paths_must_be_there(holt: Holt, put: Put) -> None:
+    """A typo in a hidden path would reveal the file."""
     put("policy.json", json.dumps({"holt": 1, "env": {"pass": ["NO_SUCH"]}, "filesystem": {"hide": ["no-such"]}}))
     result = holt(["run", "--policy", "policy.json", "--", "true"]).ok()
 
-    assert result.err == ""
-    assert result.report and result.report["warnings"] == []
+    (line,) = result.err.splitlines()
+    assert "$.filesystem.hide[0]: no-such: the path does not exist, so nothing is hidden" in line
+    assert result.report and [f"holt: {text}" for text in result.report["warnings"]] == [line]
 
 
 def test_the_help_of_create_has_the_workspace_of_a_session(holt: Holt) -> None:

@@ -270,12 +270,14 @@ def test_an_option_of_create_that_has_no_effect_is_told(sessions: Sessions, put:
     assert {**made, "warnings": None} == {**json.loads(sessions(["show", "b", "--json"]).ok().out), "warnings": None}
 
 
-def test_create_prints_no_warning_about_policy_files(sessions: Sessions, put: Put) -> None:
+def test_create_warns_of_hidden_paths_in_policy_files_alone(sessions: Sessions, put: Put) -> None:
     put("policy.json", json.dumps({"holt": 1, "env": {"pass": ["NO_SUCH"]}, "filesystem": {"hide": ["no-such"]}}))
 
     for name, flags in (("a", []), ("b", ["--policy", "policy.json"]), ("c", ["--workspace", "."])):
         result = sessions(["create", name, *flags]).ok()
-        assert (result.out, result.err) == (f"{name}\n", "")
+        assert result.out == f"{name}\n"
+        assert ("hide[0]: no-such: the path does not exist" in result.err) == (name == "b"), result.err
+        assert len(result.err.splitlines()) == (name == "b"), result.err
     assert json.loads(sessions(["create", "d", "--json"]).ok().out)["warnings"] == []
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "files-fixture.h"
-#include "files/glob.h"
+#include "base/glob.h"
 #include "files/grep-pattern.h"
 #include "files/mime.h"
 #include "files/walk.h"
@@ -216,6 +216,31 @@ static void test_names_of_any_bytes(void **state) {
 
 /* --- glob --- */
 
+static bool glob_finds(const char *pattern, unsigned flags, const char *path) {
+        Glob *glob = NULL;
+        char copy[64], *rest = copy;
+        uint64_t state;
+        bool found;
+
+        assert_int_equal(glob_new(pattern, flags, &glob), 0);
+        (void)snprintf(copy, sizeof(copy), "%s", path);
+        state = glob_start(glob);
+        for (char *part; (part = strsep(&rest, "/")) != NULL;)
+                state = glob_step(glob, state, part);
+        found = glob_matches(glob, state, false);
+        glob_free(glob);
+        return found;
+}
+
+static void test_glob_with_dots(void **state) {
+        (void)state;
+        assert_false(glob_finds("**/.env", 0, "a/.b/.env"));
+        assert_true(glob_finds("**/.env", GLOB_DOTS, "a/.b/.env"));
+        assert_false(glob_finds("*.pem", GLOB_ANYWHERE, ".b/.k.pem"));
+        assert_true(glob_finds("*.pem", GLOB_ANYWHERE | GLOB_DOTS, ".b/.k.pem"));
+        assert_false(glob_finds("*.pem", GLOB_DOTS, "b/k.pem"));
+}
+
 static void test_glob_names(void **state) {
         static const struct {
                 const char *pattern, *name;
@@ -256,7 +281,7 @@ static void test_glob_names(void **state) {
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
-                if (glob_name(cases[i].pattern, cases[i].name) != cases[i].matches)
+                if (glob_name(cases[i].pattern, cases[i].name, false) != cases[i].matches)
                         fail_msg("\"%s\" and \"%s\"", cases[i].pattern, cases[i].name);
 }
 
@@ -269,7 +294,7 @@ static void test_glob_does_not_blow_up(void **state) {
         (void)strcpy(pattern + 198, "*b");
         memset(name, 'a', 255);
         name[255] = '\0';
-        assert_false(glob_name(pattern, name));
+        assert_false(glob_name(pattern, name, false));
 }
 
 static void test_glob_paths(void **state) {
@@ -492,6 +517,7 @@ int main(void) {
                 cmocka_unit_test(test_a_page_is_bounded),
                 files_test(test_names_of_any_bytes),
                 cmocka_unit_test(test_glob_names),
+                cmocka_unit_test(test_glob_with_dots),
                 cmocka_unit_test(test_glob_does_not_blow_up),
                 files_test(test_glob_paths),
                 files_test(test_glob_limits),

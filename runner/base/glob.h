@@ -3,8 +3,8 @@
  *
  * "*" matches any characters of a name, "?" one character, and "[a-z]" or "[!a-z]" one of a set.
  * "\" makes the next character plain. A part that is "**" matches any number of directories,
- * including none. None of these
- * matches a dot at the start of a name, as in a shell without dotglob. Braces are plain characters.
+ * including none. Without GLOB_DOTS, none of these matches a dot at the start of a name, as in a
+ * shell without dotglob. Braces are plain characters.
  * The time is at most the length of the pattern times that of the path. */
 #pragma once
 
@@ -18,9 +18,14 @@ enum {
 
 typedef struct Glob Glob;
 
-/* anywhere: a pattern without a slash matches names at any depth. Returns 0, -EINVAL (empty,
+enum {
+        GLOB_ANYWHERE = 1 << 0, /* A pattern without a slash matches names at any depth. */
+        GLOB_DOTS = 1 << 1,     /* Wildcards match a dot at the start of a name, too. */
+};
+
+/* flags: GLOB_ANYWHERE, GLOB_DOTS. Returns 0, -EINVAL (empty,
  * absolute, or with a part ".."), -ENAMETOOLONG (beyond the limits), or -ENOMEM. */
-int glob_new(const char *pattern, bool anywhere, Glob **ret);
+int glob_new(const char *pattern, unsigned flags, Glob **ret);
 /* NULL is legal; returns NULL. */
 Glob *glob_free(Glob *glob);
 
@@ -35,5 +40,5 @@ uint64_t glob_step(const Glob *glob, uint64_t state, const char *name);
 /* Whether the path so far matches. A pattern such as "x/" matches only directories. */
 bool glob_matches(const Glob *glob, uint64_t state, bool directory);
 
-/* Matches one name with one part of a pattern. */
-bool glob_name(const char *pattern, const char *name);
+/* Matches one name with one part of a pattern. dots: GLOB_DOTS. */
+bool glob_name(const char *pattern, const char *name, bool dots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "files/glob.h"
+#include "base/glob.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 struct Glob {
         StrList parts;
-        bool directories;
+        bool directories, dots;
 };
 
 Glob *glob_free(Glob *glob) {
@@ -36,7 +36,7 @@ static int glob_split(Glob *glob, const char *pattern) {
         return 0;
 }
 
-int glob_new(const char *pattern, bool anywhere, Glob **ret) {
+int glob_new(const char *pattern, unsigned flags, Glob **ret) {
         _cleanup_(glob_freep) Glob *glob = calloc(1, sizeof(*glob));
         StrList *parts;
         int r;
@@ -49,7 +49,8 @@ int glob_new(const char *pattern, bool anywhere, Glob **ret) {
                 return -ENAMETOOLONG;
         parts = &glob->parts;
         glob->directories = pattern[0] && pattern[strlen(pattern) - 1] == '/';
-        r = anywhere && !strchr(pattern, '/') ? strlist_add(parts, "**") : 0;
+        glob->dots = flags & GLOB_DOTS;
+        r = flags & GLOB_ANYWHERE && !strchr(pattern, '/') ? strlist_add(parts, "**") : 0;
         if (r == 0)
                 r = glob_split(glob, pattern);
         if (r == 0 && parts->count == 0)
@@ -85,8 +86,8 @@ uint64_t glob_step(const Glob *glob, uint64_t state, const char *name) {
                 if (!(state & UINT64_C(1) << i))
                         continue;
                 if (streq(part, "**"))
-                        next |= name[0] == '.' ? 0 : UINT64_C(1) << i;
-                else if (glob_name(part, name))
+                        next |= name[0] == '.' && !glob->dots ? 0 : UINT64_C(1) << i;
+                else if (glob_name(part, name, glob->dots))
                         next |= UINT64_C(1) << (i + 1);
         }
         return glob_close(glob, next);
@@ -164,10 +165,11 @@ static bool matches_one(const char **p, uint32_t c) {
 
 /* After a mismatch, going back to the last "*" suffices: any characters that an earlier "*" could
  * take, the last one can take too. */
-bool glob_name(const char *pattern, const char *name) {
+bool glob_name(const char *pattern, const char *name, bool dots) {
         const char *star = NULL, *retry = NULL;
 
-        if (name[0] == '.' && pattern[0] != '.' && !(pattern[0] == '\\' && pattern[1] == '.'))
+        if (!dots && name[0] == '.' && pattern[0] != '.' &&
+            !(pattern[0] == '\\' && pattern[1] == '.'))
                 return false;
         while (*name) {
                 const char *p = pattern, *n = name;

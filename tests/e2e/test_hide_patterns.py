@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns of files to hide: the files of the workspace that match at the start, at any depth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt
+from lib.sessions import Session, Sessions
+
+Make = Callable[..., Path]
+
+READABLE = r"""find . -type f | sort | while read -r file; do cat "$file" >/dev/null 2>&1 && echo "${file#./}"; done; true"""
+
+
+@pytest.fixture
+def tree(put: Make) -> None:
+    for name in ("k.pem", "a/k.pem", "a/.b/.k.pem", "a/.env", ".env", "a/b/.env", "a/plain", "x1", "x2"):
+        put(name, "secret\n")
+
+
+def readable(holt: Holt, *flags: str) -> list[str]:
+    return holt.sh(READABLE, *flags).ok().out.split()
+
+
+@pytest.mark.parametrize(
+    "pattern, hidden",
+    [
+        ("*.pem", {"k.pem", "a/k.pem", "a/.b/.k.pem"}),
+        ("**/.env", {".env", "a/.env", "a/b/.env"}),
+        ("a/*.pem", {"a/k.pem"}),
+        ("a/**", {"a/k.pem", "a/.b/.k.pem", "a/.env", "a/b/.env", "a/plain"}),
+        ("x[1]", {"x1"}),
+        ("?1", {"x1"}),
+        ("*", {"k.pem", "a/k.pem", "a/.b/.k.pem", "a/.env", ".env", "a/b/.env", "a/plain", "x1", "x2"}),
+    ],
+)
+def test_a_pattern_hides_what_matches(holt: Holt, tree: None, pattern: str, hidden: set[str]) -> None:
+    everything = set(readable(holt))
+    assert hidden < everything or pattern == "*"
+    assert set(readable(holt, "--hide", pattern)) == everything - hidden
+
+
+def test_a_policy_file_may_have_patterns(holt: Holt, tree: None, put: Make) -> None:
+    put(".holt.json", json.dumps({"holt": 1, "filesystem": {"hide": ["*.pem", "**/.env"]}}))
+    assert set(readable(holt)) == {".holt.json", "a/plain", "x1", "x2"}
+
+
+def test_a_literal_name_with_brackets_is_hidden_too(holt: Holt, put: Make) -> None:
+    put("pages/[id].js", "x\n")
+    put("pages/other.js", "x\n")
+    assert readable(holt, "--hide", "pages/[id].js") == ["pages/other.js"]
+
+
+def test_no_match_is_a_warning_wherever_it_was_asked_for(holt: Holt, put: Make) -> None:
+    result = holt.sh("true", "--hide", "*.none").ok()
+    assert "--hide *.none: no file in the workspace matches, so nothing is hidden" in result.err
+    policy = put(".holt.json", json.dumps({"holt": 1, "filesystem": {"hide": ["*.none", "gone"]}}))
+    result = holt.sh("true").ok()
+    assert f"{policy}: $.filesystem.hide[0]: *.none: no file in the workspace matches" in result.err
+    assert f"{policy}: $.filesystem.hide[1]: gone: the path does not exist" in result.err
+    assert result.report and len(result.report["warnings"]) == 2
+
+
+def test_a_session_resolves_patterns_at_each_start(sessions: Sessions, holt: Holt, tree: None) -> None:
+    result = sessions(["create", "w", "--workspace", holt.cwd, "--hide", "*.pem", "--hide", "*.none"]).ok()
+    assert "*.none" in result.err and "*.pem" not in result.err
+    session = Session(sessions, "w")
+    assert "Permission denied" in session.sh("cat k.pem").err
+    assert session.sh("echo later > later.pem; cat later.pem").ok().out == "later\n"
+    session.stop()
+    assert "Permission denied" in session.sh("cat later.pem").err
+
+
+def test_git_is_left_alone(holt: Holt, put: Make) -> None:
+    put(".git/refs/heads/k.pem", "x\n")
+    put("k.pem", "x\n")
+    assert readable(holt, "--hide", "*.pem", "--protect", "none") == [".git/refs/heads/k.pem"]
