@@ -385,15 +385,31 @@ static void search_text(Search *search, const char *cwd, const char *text, size_
         free(complaints);
 }
 
+/* Judges the paths in one word of the command, which may be the script of a shell. */
+static void search_word(Search *search, const char *cwd, const char *word, size_t *left) {
+        static const char ends[] = " \t\n'\"`;|&<>()=$";
+
+        for (size_t length; *word && *left > 0; word += length + strspn(word + length, ends)) {
+                char path[COMPLAINTS_PATH_MAX + 1];
+                const Complaint complaint = { .path = path, .errnum = ENOENT };
+
+                length = strcspn(word, ends);
+                if (length >= sizeof(path) || !memchr(word, '/', length))
+                        continue;
+                memcpy(path, word, length);
+                path[length] = '\0';
+                (*left)--;
+                (void)search_judge(search, &complaint, cwd);
+        }
+}
+
 /* Nobody knows what failed. A word that names a file of the host which the sandbox does not show is
  * likely to be the reason. */
 static void search_words(Search *search, const char *cwd, const char *const *argv) {
-        for (size_t i = 1; argv[0] && argv[i] && i <= COMPLAINTS_MAX; i++) {
-                const Complaint complaint = { .path = argv[i], .errnum = ENOENT };
+        size_t left = COMPLAINTS_MAX;
 
-                if (strchr(argv[i], '/') && strlen(argv[i]) <= COMPLAINTS_PATH_MAX)
-                        (void)search_judge(search, &complaint, cwd);
-        }
+        for (size_t i = 1; argv[0] && argv[i]; i++)
+                search_word(search, cwd, argv[i], &left);
 }
 
 /* Without any message, missing settings of a program are the best guess. */

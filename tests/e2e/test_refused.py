@@ -199,8 +199,9 @@ def test_both_streams_in_one_pipe_keep_their_order(holt: Holt, extra: Path) -> N
 
 
 def test_without_stderr_the_words_of_the_command_count(holt: Holt, extra: Path) -> None:
-    result = holt(["run", "--", "cat", "../extra/d"], stderr=subprocess.DEVNULL)
-    assert only(result)["grant"] == "--ro ../extra"
+    for command in (["cat", "../extra/d"], ["bash", "-c", "true; cat '../extra/d'|cat"], ["env", "A=../extra/d", "false"]):
+        result = holt(["run", "--", "bash", "-c", '"$@"; exit 1', "-", *command], stderr=subprocess.DEVNULL)
+        assert only(result)["grant"] == "--ro ../extra", command
 
 
 def test_with_a_limit_of_the_output(holt: Holt, extra: Path) -> None:
