@@ -134,7 +134,9 @@ void exec_result_tell(const ExecResult *result) {
         exec_result_tell_replaced(result->result);
         if (exec_result_code(result) != 0) {
                 exec_result_tell_limits(result->result);
+                exec_result_tell_limits(result->refused);
                 exec_result_tell_denials(result->result);
+                exec_result_tell_denials(result->refused);
         }
         exec_result_tell_set_aside(result->result, result->show);
 }
@@ -189,6 +191,20 @@ static void write_member(const JsonValue *from, const char *key, bool array, Jso
         json_write_end(w);
 }
 
+/* Writes an array with the items of both replies. */
+static void write_refused(const ExecResult *result, const char *key, JsonWriter *w) {
+        const JsonValue *const replies[] = { result->result, result->refused };
+
+        json_write_array(w, key);
+        for (size_t i = 0; i < ELEMENTSOF(replies); i++) {
+                const JsonValue *items = json_member(replies[i], key);
+
+                for (const JsonValue *v = json_first(items); v; v = json_next(v))
+                        json_copy(w, NULL, v);
+        }
+        json_write_end(w);
+}
+
 static void write_replaced(const ExecResult *result, JsonWriter *w) {
         const char *path = result->result ? json_member_text(result->result, "replaced") : "";
 
@@ -225,8 +241,8 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_member(result->show, "layers", false, w);
         write_limits(result, w);
         exec_result_write_output(result, w);
-        write_member(result->result, "denials", true, w);
-        write_member(result->result, "limits_hit", true, w);
+        write_refused(result, "denials", w);
+        write_refused(result, "limits_hit", w);
         write_member(result->result, "set_aside", true, w);
         write_replaced(result, w);
         write_unrecorded(result, w);

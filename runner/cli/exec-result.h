@@ -9,6 +9,7 @@
 typedef struct ExecResult {
         const char *session, *id;   /* id is "" before the command has one */
         const char *const *command; /* NULL-terminated; NULL for another caller's command */
+        const JsonValue *refused;   /* result of process.explain, or NULL */
         const JsonValue *result;    /* result of process.wait; NULL if it is missing or lost */
         /* Result of session.show, for layers, limits and the workspace's directory; or NULL. */
         const JsonValue *show;
@@ -25,9 +26,8 @@ int exec_result_code(const ExecResult *result);
  * NULL. */
 bool exec_result_set_aside(const JsonValue *result);
 
-/* These three print parts of the result of exec, process.wait or python.run to stderr. show may be
+/* These four print parts of the result of exec, process.wait or python.run to stderr. show may be
  * NULL. */
-/* The same for the limits that were reached. */
 void exec_result_tell_limits(const JsonValue *result);
 void exec_result_tell_denials(const JsonValue *result);
 void exec_result_tell_replaced(const JsonValue *result);

@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "base/time.h"
 #include "cli/ask.h"
+#include "cli/exec-explain.h"
 #include "cli/exec-line.h"
 #include "cli/exec-result.h"
 #include "cli/fail.h"
@@ -51,13 +52,16 @@ typedef struct Exec {
         int report_fd;
         Answer show;        /* reply to session.show, if a document is to be written */
         RpcMessage settled; /* the reply to process.wait */
+        Tail printed;       /* the end of stderr, if it is a terminal or a file */
+        off_t began;        /* where the command's stderr began in its file, or -1 */
+        Answer refused;     /* reply to process.explain */
 } Exec;
 /* The versions of clang-format disagree about this macro. */
 /* clang-format off */
 #define EXEC_NONE                                                                                  \
         {                                                                                          \
                 .line = EXEC_LINE_NONE, .plan = { .output_fd = FD_NONE },              \
-                .signal_fd = FD_NONE, .report_fd = FD_NONE, .show = ANSWER_NONE,                   \
+                .signal_fd = FD_NONE, .report_fd = FD_NONE, .show = ANSWER_NONE, .refused = ANSWER_NONE,                   \
                 .settled = RPC_MESSAGE_NONE                                                        \
         }
 /* clang-format on */
@@ -357,6 +361,8 @@ static int exec_attend(Exec *exec, RpcMessage *started, Error *reterr) {
                 if (!exec->terminal)
                         return error_oom(reterr);
                 started->fds[0] = FD_NONE;
+                if (exec->plan.fds & 4)
+                        terminal_keep(exec->terminal, &exec->printed);
                 if (exec->deadline && waker_make(&exec->waker) == 0)
                         waker_set(&exec->waker, exec->deadline);
                 if (!exec->plan.background)
@@ -428,6 +434,7 @@ static int exec_tell(const Exec *exec, Error *error) {
                               .id = exec->id,
                               .command = exec->line.command,
                               .result = exec->settled.result,
+                              .refused = exec->refused.result,
                               .show = exec->show.result,
                               .error = exec->lost ? NULL : error,
                               .lost = exec->lost,
@@ -471,6 +478,19 @@ static int exec_start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
         return r < 0 ? r : exec_spawn(exec, ret_started, reterr);
 }
 
+/* If the command has failed, finds out why, unless the keeper has read its output. */
+static void find_refused(Exec *exec) {
+        const ExecResult result = { .result = exec->settled.result };
+        const char *const shell[] = { "bash", "-c", exec->line.options.shell, NULL };
+
+        if (exec->line.captured || exec->ended || exec_result_code(&result) == 0)
+                return;
+        if (exec->began >= 0)
+                tail_file_add(&exec->printed, STDERR_FILENO, exec->began);
+        exec_explain(exec->client, exec->id, &exec->printed,
+                     exec->line.options.shell ? shell : exec->line.command, &exec->refused);
+}
+
 static int exec_run(Exec *exec, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
         unsigned tries = 0;
@@ -478,6 +498,7 @@ static int exec_run(Exec *exec, Error *reterr) {
         int r;
 
         stdio_note();
+        exec->began = tail_file_begin(STDERR_FILENO);
         do
                 r = exec_start(exec, &started, reterr);
         while (keeper_may_retry(r, &tries));
@@ -487,6 +508,8 @@ static int exec_run(Exec *exec, Error *reterr) {
                 r = exec_attend(exec, &started, reterr);
         if (r == 0 && !exec->line.options.detach)
                 r = print_captured(exec, reterr);
+        if (r == 0 && !exec->line.options.detach)
+                find_refused(exec);
         /* The commands that undo a move need the workspace's host directory. If the sandbox was
          * stopped, its keeper may be gone; the result is complete without that directory. */
         if (r == 0 && !exec->show.result && exec_result_set_aside(exec->settled.result))

@@ -72,7 +72,7 @@ static void keeper_on_settled(void *data, Process *process) {
         keeper_note_end(keeper, process);
         keeper_audit_denials(keeper, process);
         if (process->outcome.exit_code != 0 && process->started && !process->done)
-                process->outcome.refusals = keeper_find_refusals(keeper, process, "",
+                process->outcome.refusals = keeper_find_refusals(keeper, process, "", NULL,
                                                                  &process->outcome.limits_hit);
         notify_end(process);
         keeper_sweep_behind(keeper, process);
@@ -310,7 +310,7 @@ static const char *keeper_on_run_note(void *data, const char *params, const char
 static void keeper_on_write_denials(void *data, const Process *process, const char *complaint,
                                     JsonWriter *w) {
         LimitsHit hit = { 0 };
-        Refusals *refusals = complaint ? keeper_find_refusals(data, process, complaint, &hit)
+        Refusals *refusals = complaint ? keeper_find_refusals(data, process, complaint, NULL, &hit)
                                        : NULL;
 
         keeper_write_denials(data, process, refusals, &hit, w);

@@ -173,10 +173,12 @@ void keeper_note_answer(RpcCall *call, const Error *error, void *data);
  * ended, or NULL. */
 void keeper_audit_denials(Keeper *keeper, const Process *settled);
 /* Finds the paths that the sandbox has refused to the process, or to a run of its code, which has
- * failed; audits them. more: text to look at, after stderr. *ret_hit gets the limits that it
- * reached. Returns NULL if no path was refused. The caller owns the result (refused.c). */
+ * failed; audits them. more: text to look at, after stderr. words:
+ * the command, up to NULL, whose words are looked at without any text; or NULL. *ret_hit gets the
+ * limits that it reached. Returns NULL if no path was refused. The caller owns the result
+ * (refused.c). */
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
-                               LimitsHit *ret_hit);
+                               char *const *words, LimitsHit *ret_hit);
 /* Audits the end of process id, or of a run of its code, if a limit or a client ended it. Other
  * causes are ignored. */
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);

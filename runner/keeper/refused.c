@@ -35,10 +35,11 @@ static void audit_refusal(const Keeper *keeper, const Process *process, const Re
 }
 
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
-                               LimitsHit *ret_hit) {
+                               char *const *words, LimitsHit *ret_hit) {
         _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL,
                             *program = NULL;
-        const char *argv[3] = { NULL };
+        const char *const *argv = (const char *const *)words;
+        const char *started[3] = { NULL };
         size_t length = 0;
         Refusals *found;
 
@@ -49,11 +50,13 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
         *ret_hit = limits_hit_find(&keeper->plan, text, length, keeper->sandbox.root_fd, NULL,
                                    process->outcome.signal);
         program = strndup(process->command, strcspn(process->command, " "));
-        argv[0] = program;
-        argv[1] = program ? process->command + strlen(program) : NULL;
+        started[0] = program;
+        started[1] = program ? process->command + strlen(program) : NULL;
         /* The interpreter stays, so a failed cell says nothing about its settings. */
-        found = refused_find(&keeper->launch, cwd, false, text, length, more[0] ? NULL : argv,
-                             keeper->sandbox.root_fd);
+        if (!argv && !more[0])
+                argv = started;
+        found = refused_find(&keeper->launch, cwd, false, words && length <= 1 ? NULL : text,
+                             length, argv, keeper->sandbox.root_fd);
         for (unsigned i = 0; found && i < found->count; i++)
                 audit_refusal(keeper, process, &found->items[i]);
         return found;

@@ -49,6 +49,13 @@ static const RpcShape limit_hit_shape = { .name = "LimitHit",
                                           .help = "a limit of the sandbox that was reached",
                                           RPC_FIELDS(limit_hit_fields) };
 
+static const RpcField refused_fields[] = {
+        { "denials", RPC_SHAPES, RPC_ALWAYS, "the refused paths", .shape = &denial_shape },
+        { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that it reached",
+          .shape = &limit_hit_shape },
+};
+const RpcShape method_refused = { .name = "Refused", RPC_FIELDS(refused_fields) };
+
 static const RpcField outcome_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
         { "cause", RPC_STRING, RPC_ALWAYS, "how it ended", .values = method_causes },

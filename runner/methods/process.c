@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "methods/area.h"
 #include "sandbox/result.h"
 
@@ -252,7 +253,62 @@ static int method_process_wait(RpcCall *call, void *data, Error *error) {
                                    error);
 }
 
+/* --- explaining --- */
+
+/* Returns the text of the parameter stderr, with blanks for NUL bytes. "" without it. Owned by the
+ * caller; NULL with *error set. */
+static char *explain_take_text(const RpcCall *call, Error *error) {
+        const char *encoded = rpc_string(call, "stderr");
+        char *text = NULL;
+        size_t length = 0;
+        int r = base64_decode(encoded ? encoded : "", &text, &length);
+
+        if (r < 0) {
+                (void)error_set(error, ERROR_USAGE, -r, "stderr is not base64");
+                return NULL;
+        }
+        for (size_t i = 0; i < length; i++)
+                if (text[i] == '\0')
+                        text[i] = ' ';
+        return text;
+}
+
+/* The command may have written to files of the caller, so that only the caller knows the text. */
+static int method_process_explain(RpcCall *call, void *data, Error *error) {
+        const Keeper *keeper = data;
+        _cleanup_(strlist_clear) StrList argv = { 0 };
+        _cleanup_free_ char *text = NULL;
+        Refusals *refusals;
+        Process *process;
+        LimitsHit hit;
+        JsonWriter *w;
+        int r = process_method_find(call, data, &process, error);
+
+        if (r == 0 && rpc_has(call, "argv"))
+                r = rpc_strings(call, "argv", &argv, error);
+        if (r < 0)
+                return r;
+        text = explain_take_text(call, error);
+        if (!text)
+                return -EINVAL;
+        refusals = keeper_find_refusals(keeper, process, text, argv.items, &hit);
+        w = rpc_result(call);
+        json_write_array(w, "denials");
+        result_write_refusals(w, refusals);
+        json_write_end(w);
+        limits_hit_write(w, &hit, &keeper->plan, &keeper->settings.policy);
+        refused_free(refusals);
+        rpc_reply(call);
+        return 0;
+}
+
 /* --- the table --- */
+
+static const RpcParam explain_params[] = {
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" },
+        { "stderr", RPC_STRING, false, 32 * 1024, "the end of what it wrote to stderr, in base64" },
+        { "argv", RPC_STRINGS, false, 4096, "its command, if stderr is not known" },
+};
 
 static const char *const streams[] = { "stdout", "stderr", NULL };
 static_assert(ELEMENTSOF(streams) == CAPTURE_STREAMS + 1, "every stream is listed");
@@ -510,6 +566,17 @@ static const RpcMethod methods[] = {
                           RPC_ERROR(NOT_EXECUTABLE),
                 .example = { "{\"id\": \"p1\"}", METHOD_ENDED_EXAMPLE("") },
                 .function = method_process_wait,
+        },
+        {
+                .name = "process.explain",
+                .help = "finds the paths that were refused to a failed command, and limits that it "
+                        "reached, if its stderr went to descriptors of the client",
+                RPC_PARAMS(explain_params),
+                .result = &method_refused,
+                .errors = RPC_ERROR(NO_PROCESS) | RPC_ERROR(USAGE),
+                .example = { "{\"id\": \"p1\", \"argv\": [\"cat\", \"notes\"]}",
+                             "{\"denials\": [], \"limits_hit\": []}" },
+                .function = method_process_explain,
         },
 };
 const MethodArea method_process_area = { methods, ELEMENTSOF(methods) };

@@ -127,10 +127,9 @@ static bool wants_errors(unsigned terminal_fds, off_t *ret_began) {
 
         if (terminal_fds & 4 || fstat(2, &st) < 0)
                 return false;
-        if (S_ISREG(st.st_mode)) {
-                *ret_began = fcntl(2, F_GETFL) & O_APPEND ? st.st_size : lseek(2, 0, SEEK_CUR);
-                return *ret_began >= 0;
-        }
+        *ret_began = tail_file_begin(2);
+        if (*ret_began >= 0)
+                return true;
         if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
                 return false;
         return !is_one(1, 2) && !(fstat(0, &in) == 0 && same_inode(&in, &st));
@@ -352,30 +351,11 @@ void output_give_up(Output *o) {
                 output_abandon(o, &o->streams[i]);
 }
 
-/* Reads the end of the file that stderr is. The fd may be for writing only; /proc opens the same
- * file again, with the caller's rights. */
-static void read_last(Output *o) {
-        _cleanup_close_ int fd = open("/proc/self/fd/2",
-                                      O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        char data[TAIL_MAX];
-        struct stat st;
-        off_t start = o->began;
-        ssize_t n;
-
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= start)
-                return;
-        if (st.st_size - start > TAIL_MAX)
-                start = st.st_size - TAIL_MAX;
-        n = pread(fd, data, sizeof(data), start);
-        if (n > 0)
-                tail_add(&o->tail, data, (size_t)n);
-}
-
 const Tail *output_last(Output *o) {
         if (!o)
                 return NULL;
         if (o->began >= 0)
-                read_last(o);
+                tail_file_add(&o->tail, 2, o->began);
         return o->tail.length > 0 ? &o->tail : NULL;
 }
 

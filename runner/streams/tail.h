@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { TAIL_MAX = 8 * 1024 };
 
@@ -13,3 +14,9 @@ typedef struct Tail {
 } Tail;
 
 void tail_add(Tail *tail, const char *data, size_t size);
+
+/* If fd is a regular file, returns the place at which the next write begins; otherwise -1. */
+off_t tail_file_begin(int fd);
+/* Adds the end of what was written to that file since. Opens it again by its number, because fd may
+ * be for writing only. */
+void tail_file_add(Tail *tail, int fd, off_t began);

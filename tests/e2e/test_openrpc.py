@@ -207,6 +207,7 @@ def call_processes(rpc: Rpc, call: Callable[..., Json]) -> None:
     call("process.write", id=process, data="line\n")
     rpc.note("process.exited", id=process, exit_code=3)
     call("process.wait", id=process, output=True)
+    call("process.explain", id=process, argv=["cat", "/opt/none"])
     call("process.unwatch", id=process)
     other = call("process.spawn", argv=["cat"], input=True)["id"]
     call("process.close_stdin", id=other)

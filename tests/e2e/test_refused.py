@@ -4,6 +4,7 @@ succeeds."""
 
 from __future__ import annotations
 
+import base64
 import json
 import platform
 import shlex
@@ -219,6 +220,34 @@ def test_a_session_names_refused_paths(sessions: Sessions, extra: Path) -> None:
     result = session("python", "-c", f"open('{extra}/d')")
     (line,) = lines(result)
     assert f"holt create --ro {extra} allows it" in line
+
+
+def test_exec_with_files_and_terminals_of_the_caller(sessions: Sessions, holt: Holt, extra: Path) -> None:
+    """The command writes there itself, so that holt exec reads the text and asks the keeper."""
+    session = sessions.create("w")
+    with (holt.cwd.parent / "err").open("w+") as err:
+        session.sh(f"cat {extra}/d", stderr=err)
+        err.seek(0)
+        assert f"holt create --ro {extra} allows it" in err.read()
+    argv = holt.argv(["exec", "w", "--", "cat", f"{extra}/d"])
+    with Terminal(holt.identity, argv, cwd=holt.cwd, env={"XDG_DATA_HOME": str(sessions.data)}) as terminal:
+        terminal.expect(f"holt create --ro {extra} allows it")
+    # From a pipe, holt exec knows only the words of the command.
+    assert f"holt create --ro {extra} allows it" in session.sh(f"cat {extra}/d").err
+    assert not lines(session.sh("cat /opt/none; exit 3"))
+    document = json.loads(session.sh(f"cat {extra}/d", "--json").err.splitlines()[-1])
+    assert [d["path"] for d in document["denials"]] == [f"{extra}/d"]
+    assert {json.loads(row["detail"])["path"] for row in session.audit()} == {f"{extra}/d"}
+
+
+def test_explain_judges_only_facts(keeper: Bound, extra: Path) -> None:
+    number = keeper.call("process.spawn", argv=["false"])["id"]
+    keeper.call("process.wait", id=number)
+    text = base64.b64encode(f"cat: {extra}/d: No such file or directory\n\0/nope: Permission denied".encode()).decode()
+    (denial,) = keeper.call("process.explain", id=number, stderr=text)["denials"]
+    assert denial["path"] == f"{extra}/d"
+    assert keeper.call("process.explain", id=number) == {"denials": [], "limits_hit": []}
+    assert keeper.refused("process.explain", id=number, stderr="?").kind == "usage"
 
 
 def test_a_reply_and_the_audit_have_refused_paths(keeper: Bound, session: Session, extra: Path) -> None:
