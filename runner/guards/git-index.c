@@ -4,7 +4,11 @@
  * unknown, both lengths are tried, and exactly one must fit to the last byte. By two
  * extensions, git's threads may start to read in the middle. EOIE tells the end of the entries, and
  * IEOT the start of each block of entries. Both must agree with the result of reading from the
- * start. */
+ * start.
+ *
+ * Each run reads the index twice, and a large repository has 50,000 entries. So a file is read
+ * through a small window that stays in the processor's cache. An entry's name is compared with the
+ * name before, and only the rest is copied and checked. */
 #include "guards/git-index.h"
 
 #include <errno.h>
@@ -14,6 +18,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
 
 enum {
         HEADER_SIZE = 12,   /* "DIRC", version, count. */
@@ -25,10 +32,22 @@ enum {
         EXTENSION_HEADER = 8,
         SHA1_SIZE = 20,
         SHA256_SIZE = 32,
+        ENTRY_MAX = STAT_SIZE + SHA256_SIZE + 16 + PATH_MAX,
+        WINDOW_SIZE = 64 * 1024,
 };
+static_assert(ENTRY_MAX < WINDOW_SIZE, "an entry fits the window");
+
+/* The part of an index that is in memory. */
+typedef struct Window {
+        int fd;          /* FD_NONE: the whole index is in memory. */
+        int errnum;      /* Why the file could not be read, or 0. */
+        uint8_t *buffer; /* WINDOW_SIZE bytes, for a file. */
+        const uint8_t *bytes;
+        size_t at, size; /* The part's offset and size. */
+} Window;
 
 typedef struct Reader {
-        const uint8_t *bytes;
+        Window window;
         size_t hash_size;
         size_t end; /* Offset of the closing hash. */
         uint32_t version, count;
@@ -38,7 +57,10 @@ typedef struct Reader {
         uint32_t mode;
         char name[PATH_MAX];
         size_t length;
-        size_t kept; /* Bytes of the name that come from the name before (version 4). */
+        size_t kept; /* Bytes of the name that come from the name before. */
+        size_t from; /* Offset of the first part that differs from the name before. */
+        size_t last; /* Offset of the last part. */
+        bool zero;   /* The new bytes contain a zero byte. */
 
         bool nameless; /* An entry has no name. Only a split index may have such entries. */
 } Reader;
@@ -47,17 +69,64 @@ static uint32_t git_index_number(const uint8_t *at) {
         return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-static int reader_open(Reader *reader, const uint8_t *bytes, size_t size, size_t hash_size) {
-        if (size < HEADER_SIZE + hash_size || size > GIT_INDEX_SIZE_MAX ||
-            memcmp(bytes, "DIRC", 4) != 0)
+/* --- bytes --- */
+
+/* Moves the window. If the file cannot be read or has become shorter, the window gets smaller. */
+static void window_move(Window *window, size_t at) {
+        ssize_t n = 1;
+
+        window->at = at;
+        window->size = 0;
+        while (n > 0 && window->size < WINDOW_SIZE) {
+                n = pread(window->fd, window->buffer + window->size, WINDOW_SIZE - window->size,
+                          (off_t)(at + window->size));
+                window->size += n > 0 ? (size_t)n : 0;
+        }
+        if (n < 0)
+                window->errnum = errno;
+}
+
+/* Returns the bytes at an offset, which is at most `end`. *ret_size tells how many there are before
+ * `end`: at least `wanted`, if the index has as many. They are valid until the next call. */
+static const uint8_t *window_bytes(Window *window, size_t at, size_t wanted, size_t end,
+                                   size_t *ret_size) {
+        size_t size;
+
+        if (wanted > end - at)
+                wanted = end - at;
+        if (window->fd >= 0 && (at < window->at || at + wanted > window->at + window->size))
+                window_move(window, at);
+        size = window->size - (at - window->at);
+        *ret_size = size < end - at ? size : end - at;
+        return window->bytes + (at - window->at);
+}
+
+/* Returns `size` bytes at an offset, or NULL if the index ends before. */
+static const uint8_t *reader_bytes(Reader *reader, size_t at, size_t size) {
+        const uint8_t *bytes;
+        size_t there;
+
+        if (at > reader->end)
+                return NULL;
+        bytes = window_bytes(&reader->window, at, size, reader->end, &there);
+        return there < size ? NULL : bytes;
+}
+
+static int reader_open(Reader *reader, const Window *window, size_t size, size_t hash_size) {
+        const uint8_t *header;
+
+        reader->window = *window;
+        if (size < HEADER_SIZE + hash_size || size > GIT_INDEX_SIZE_MAX)
                 return -EBADMSG;
-        reader->bytes = bytes;
         reader->hash_size = hash_size;
         reader->end = size - hash_size;
-        reader->version = git_index_number(bytes + 4);
-        reader->count = git_index_number(bytes + 8);
+        header = reader_bytes(reader, 0, HEADER_SIZE);
+        if (!header || memcmp(header, "DIRC", 4) != 0)
+                return -EBADMSG;
+        reader->version = git_index_number(header + 4);
+        reader->count = git_index_number(header + 8);
         reader->at = HEADER_SIZE;
-        reader->length = reader->kept = 0;
+        reader->length = reader->kept = reader->last = 0;
         reader->nameless = false;
         return reader->version >= 2 && reader->version <= 4 ? 0 : -EBADMSG;
 }
@@ -71,75 +140,116 @@ static bool is_zero(const uint8_t *bytes, size_t size) {
         return true;
 }
 
-/* Reads a name of version 2 or 3: it is followed by one to eight zero bytes, up to a multiple of
- * eight. Without these bytes, git would read a longer name than the length says. */
-static int read_name(Reader *reader, size_t entry, size_t at, size_t length) {
-        if (length == NAME_LENGTH)
-                length = strnlen((const char *)reader->bytes + at, reader->end - at);
-        if (length >= sizeof(reader->name) || at + length >= reader->end)
-                return -EBADMSG;
-        memcpy(reader->name, reader->bytes + at, length);
+/* Takes a name: the first `kept` bytes of the name before, and then the bytes of `rest`. Most rests
+ * are short, so one loop is faster than memcpy(3) and searches. */
+static void reader_set_name(Reader *reader, const uint8_t *rest, size_t kept, size_t length) {
+        const char *slash = kept < reader->last ? memrchr(reader->name, '/', kept) : NULL;
+        size_t last = slash                 ? (size_t)(slash - reader->name) + 1
+                      : kept < reader->last ? 0
+                                            : reader->last;
+
+        reader->from = last;
+        reader->zero = false;
+        for (size_t i = kept; i < length; i++) {
+                const char byte = (char)rest[i - kept];
+
+                reader->name[i] = byte;
+                reader->zero |= byte == '\0';
+                if (byte == '/')
+                        last = i + 1;
+        }
+        reader->name[length] = '\0';
+        reader->last = last;
+        reader->kept = kept;
         reader->length = length;
-        reader->at = entry + ((at - entry + length + 8) & ~(size_t)7);
-        if (reader->at > reader->end ||
-            !is_zero(reader->bytes + at + length, reader->at - at - length))
+}
+
+/* Returns how many bytes both have in common at their beginnings. */
+static size_t git_index_common(const char *a, const uint8_t *b, size_t max) {
+        size_t n = 0;
+
+        for (uint64_t x, y; n + sizeof(x) <= max; n += sizeof(x)) {
+                memcpy(&x, a + n, sizeof(x));
+                memcpy(&y, b + n, sizeof(y));
+                if (x != y) /* Both architectures are little-endian. */
+                        return n + (size_t)__builtin_ctzll(x ^ y) / 8;
+        }
+        while (n < max && (uint8_t)a[n] == b[n])
+                n++;
+        return n;
+}
+
+/* Reads a name of version 2 or 3: it is followed by one to eight zero bytes, up to a multiple of
+ * eight. Without these bytes, git would read a longer name than the length says. `before` is the
+ * size of the entry's part before the name. `size` bytes follow there. */
+static int read_name(Reader *reader, size_t before, const uint8_t *name, size_t size,
+                     size_t length) {
+        size_t next, kept;
+
+        if (length == NAME_LENGTH)
+                length = strnlen((const char *)name, size);
+        next = (before + length + 8) & ~(size_t)7;
+        if (length >= sizeof(reader->name) || next - before > size ||
+            !is_zero(name + length, next - before - length))
                 return -EBADMSG;
+        reader->at += next;
+        kept = git_index_common(reader->name, name,
+                                length < reader->length ? length : reader->length);
+        reader_set_name(reader, name + kept, kept, length);
         return 0;
 }
 
 /* Reads git's own variable length: seven bits a byte, most significant first, with one added at
- * each step. */
-static int read_varint(const Reader *reader, size_t *at, size_t *ret) {
+ * each step. Returns its size in bytes, or 0. */
+static size_t read_varint(const uint8_t *bytes, size_t size, size_t *ret) {
         size_t value = 0;
 
-        for (int i = 0; i < 4 && *at < reader->end; i++) {
-                uint8_t byte = reader->bytes[(*at)++];
-
-                value = (value << 7) + (byte & 0x7f);
-                if (!(byte & 0x80)) {
+        for (size_t i = 0; i < 4 && i < size; i++) {
+                value = (value << 7) + (bytes[i] & 0x7f);
+                if (!(bytes[i] & 0x80)) {
                         *ret = value;
-                        return 0;
+                        return i + 1;
                 }
                 value++;
         }
-        return -EBADMSG;
+        return 0;
 }
 
 /* Reads a name of version 4: the number of bytes to cut from the end of the name before, and the
  * bytes to append. */
-static int read_compressed_name(Reader *reader, size_t at, size_t length) {
-        size_t cut, rest;
-        int r = read_varint(reader, &at, &cut);
+static int read_compressed_name(Reader *reader, size_t before, const uint8_t *name, size_t size,
+                                size_t length) {
+        size_t cut, kept, rest, n = read_varint(name, size, &cut);
 
-        if (r < 0 || cut > reader->length)
+        if (n == 0 || cut > reader->length)
                 return -EBADMSG;
-        reader->kept = reader->length - cut;
-        rest = strnlen((const char *)reader->bytes + at, reader->end - at);
-        if (at + rest >= reader->end || reader->kept + rest >= sizeof(reader->name))
+        kept = reader->length - cut;
+        rest = strnlen((const char *)name + n, size - n);
+        if (n + rest >= size || kept + rest >= sizeof(reader->name))
                 return -EBADMSG;
-        if (length != (reader->kept + rest < NAME_LENGTH ? reader->kept + rest : NAME_LENGTH))
+        if (length != (kept + rest < NAME_LENGTH ? kept + rest : NAME_LENGTH))
                 return -EBADMSG;
-        memcpy(reader->name + reader->kept, reader->bytes + at, rest);
-        reader->length = reader->kept + rest;
-        reader->at = at + rest + 1;
+        reader_set_name(reader, name + n, kept, kept + rest);
+        reader->at += before + n + rest + 1;
         return 0;
 }
 
 static int read_entry(Reader *reader) {
-        const size_t entry = reader->at;
-        size_t name = entry + STAT_SIZE + reader->hash_size + 2;
+        size_t before = STAT_SIZE + reader->hash_size + 2, size;
+        const uint8_t *entry = window_bytes(&reader->window, reader->at, ENTRY_MAX, reader->end,
+                                            &size);
         unsigned flags;
-        int r;
 
-        if (name + 2 > reader->end)
+        if (size < before + 2)
                 return -EBADMSG;
-        reader->mode = git_index_number(reader->bytes + entry + MODE_AT);
-        flags = (unsigned)reader->bytes[name - 2] << 8 | reader->bytes[name - 1];
-        name += flags & FLAG_MORE ? 2 : 0;
-        r = reader->version == 4 ? read_compressed_name(reader, name, flags & NAME_LENGTH)
-                                 : read_name(reader, entry, name, flags & NAME_LENGTH);
-        reader->name[reader->length] = '\0';
-        return r;
+        reader->mode = git_index_number(entry + MODE_AT);
+        flags = (unsigned)entry[before - 2] << 8 | entry[before - 1];
+        before += flags & FLAG_MORE ? 2 : 0;
+        entry += before;
+        size -= before;
+        return reader->version == 4
+                       ? read_compressed_name(reader, before, entry, size, flags & NAME_LENGTH)
+                       : read_name(reader, before, entry, size, flags & NAME_LENGTH);
 }
 
 static bool is_mode(uint32_t mode) {
@@ -157,12 +267,13 @@ static bool git_index_is_part(const char *part, size_t length) {
  * leads to sub, "." recurses without end, and `git checkout .` writes "../file", "/file" and
  * ".git/hooks/post-checkout".
  *
- * Checks only the part of the name that differs from the name before, which was checked already.
+ * Checks only the parts of the name that differ from the name before, which was checked already.
  * Millions of entries may share thousands of bytes. */
 static bool git_index_is_path(const Reader *reader) {
-        const char *slash = memrchr(reader->name, '/', reader->kept);
-
-        for (const char *part = slash ? slash + 1 : reader->name;; part++) {
+        if (reader->from == reader->last)
+                return git_index_is_part(reader->name + reader->last,
+                                         reader->length - reader->last);
+        for (const char *part = reader->name + reader->from;; part++) {
                 const size_t length = (size_t)(strchrnul(part, '/') - part);
 
                 if (!git_index_is_part(part, length))
@@ -171,11 +282,6 @@ static bool git_index_is_path(const Reader *reader) {
                 if (*part == '\0')
                         return true;
         }
-}
-
-/* Whether the new part of the name contains a zero byte. */
-static bool has_zero(const Reader *reader) {
-        return memchr(reader->name + reader->kept, '\0', reader->length - reader->kept);
 }
 
 /* Whether a file system could hold a repository of this name. */
@@ -219,11 +325,12 @@ static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZ
 static int take_tree(Reader *reader, GitIndex *ret) {
         int r;
 
-        if (reader->length < 2 || reader->name[reader->length - 1] != '/' || has_zero(reader))
+        if (reader->length < 2 || reader->name[reader->length - 1] != '/' || reader->zero)
                 return -EBADMSG;
         /* The slash is put back afterwards, because the next name of version 4 builds on this
          * one. */
         reader->name[reader->length - 1] = '\0';
+        reader->from = 0; /* Checks all parts, because the last one is before the slash. */
         r = git_index_is_path(reader)
                     ? git_index_take_path(reader, ret, &ret->trees, GIT_INDEX_TREES_MAX)
                     : -EBADMSG;
@@ -243,7 +350,7 @@ static int take_entry(Reader *reader, bool every, GitIndex *ret) {
                 ret->nameless |= link;
                 return 0;
         }
-        if (has_zero(reader) || !git_index_is_path(reader))
+        if (reader->zero || !git_index_is_path(reader))
                 return -EBADMSG;
         return link || every ? git_index_take_path(reader, ret, &ret->links, GIT_INDEX_LINKS_MAX)
                              : 0;
@@ -262,42 +369,63 @@ static int read_entries(Reader *reader, bool every, GitIndex *ret) {
 
 /* --- extensions --- */
 
-/* Checks IEOT. A block consists of its offset and its number of entries. The first name in a block
- * does not build on another name. */
-static int check_blocks(const Reader *whole, const uint8_t *data, size_t size) {
+/* Checks one block of IEOT, which consists of its offset and its number of entries. In version 4,
+ * the first name in a block does not build on another name. */
+static int check_block(Reader *reader, const uint8_t *block, uint64_t *total) {
+        const uint32_t count = git_index_number(block + 4);
+
+        *total += count;
+        if (git_index_number(block) != reader->at || *total > reader->count)
+                return -EBADMSG;
+        for (uint32_t i = 0; i < count; i++)
+                if (read_entry(reader) < 0 || (i == 0 && reader->version == 4 && reader->kept > 0))
+                        return -EBADMSG;
+        return 0;
+}
+
+/* Checks IEOT, whose `size` bytes are at an offset. The entries are read a second time, through a
+ * window of their own. */
+static int check_blocks(Reader *whole, size_t at, size_t size) {
+        _cleanup_free_ uint8_t *buffer = NULL;
         Reader reader = *whole;
         uint64_t total = 0;
 
         if (size < 4 || (size - 4) % 8 != 0)
                 return -EBADMSG;
+        if (reader.window.fd >= 0) {
+                reader.window.bytes = reader.window.buffer = buffer = malloc(WINDOW_SIZE);
+                reader.window.at = reader.window.size = 0;
+                if (!buffer)
+                        return -ENOMEM;
+        }
         reader.at = HEADER_SIZE;
-        reader.length = 0;
+        reader.length = reader.last = 0;
         for (size_t block = 4; block < size; block += 8) {
-                const uint32_t count = git_index_number(data + block + 4);
+                const uint8_t *bytes = reader_bytes(whole, at + block, 8);
 
-                total += count;
-                if (git_index_number(data + block) != reader.at || total > whole->count)
+                if (!bytes || check_block(&reader, bytes, &total) < 0)
                         return -EBADMSG;
-                for (uint32_t i = 0; i < count; i++)
-                        if (read_entry(&reader) < 0 || (i == 0 && reader.kept > 0))
-                                return -EBADMSG;
         }
         return total == whole->count ? 0 : -EBADMSG;
 }
 
-static int take_shared(const Reader *reader, const uint8_t *data, size_t size, GitIndex *ret) {
-        if (size < reader->hash_size)
+static int take_shared(Reader *reader, size_t at, size_t size, GitIndex *ret) {
+        const uint8_t *hash = size < reader->hash_size
+                                      ? NULL
+                                      : reader_bytes(reader, at, reader->hash_size);
+
+        if (!hash)
                 return -EBADMSG;
-        write_hash(data, reader->hash_size, ret->shared);
-        if (is_zero(data, reader->hash_size))
+        write_hash(hash, reader->hash_size, ret->shared);
+        if (is_zero(hash, reader->hash_size))
                 ret->shared[0] = '\0';
         return 0;
 }
 
 /* Reads the two extensions that matter. git writes each of them once, so a repeated one is refused:
- * it would only take time. */
-static int take_extension(const Reader *reader, const uint8_t *name, const uint8_t *data,
-                          size_t size, bool seen[2], GitIndex *ret) {
+ * it would only take time. `at` is the offset of the extension's `size` bytes. */
+static int take_extension(Reader *reader, const uint8_t *name, size_t at, size_t size, bool seen[2],
+                          GitIndex *ret) {
         const bool link = memcmp(name, "link", 4) == 0;
 
         if (!link && memcmp(name, "IEOT", 4) != 0)
@@ -305,56 +433,63 @@ static int take_extension(const Reader *reader, const uint8_t *name, const uint8
         if (seen[link])
                 return -EBADMSG;
         seen[link] = true;
-        return link ? take_shared(reader, data, size, ret) : check_blocks(reader, data, size);
+        return link ? take_shared(reader, at, size, ret) : check_blocks(reader, at, size);
+}
+
+/* Checks EOIE, which git looks for at this offset, whatever comes before it. `last` is the offset
+ * of the last extension. */
+static int check_eoie(Reader *reader, size_t last) {
+        const size_t size = EXTENSION_HEADER + 4 + reader->hash_size, at = reader->end - size;
+        const uint8_t *bytes = reader->end < size ? NULL : reader_bytes(reader, at, size);
+
+        if (!bytes || memcmp(bytes, "EOIE", 4) != 0)
+                return 0;
+        return last == at && git_index_number(bytes + EXTENSION_HEADER) == reader->at ? 0
+                                                                                      : -EBADMSG;
 }
 
 /* Reads from the end of the entries to the closing hash. */
-static int read_extensions(const Reader *reader, GitIndex *ret) {
-        /* git looks for EOIE at this offset, whatever comes before it. */
-        const size_t eoie_size = 4 + reader->hash_size;
+static int read_extensions(Reader *reader, GitIndex *ret) {
         size_t at = reader->at, last = 0;
         bool seen[2] = { false };
         int r = 0;
 
         while (r == 0 && at < reader->end) {
-                const uint8_t *extension = reader->bytes + at;
+                const uint8_t *extension = reader_bytes(reader, at, EXTENSION_HEADER);
                 size_t size;
 
-                if (reader->end - at < EXTENSION_HEADER)
+                if (!extension)
                         return -EBADMSG;
                 size = git_index_number(extension + 4);
-                if (size > reader->end - at - EXTENSION_HEADER)
-                        return -EBADMSG;
-                r = take_extension(reader, extension, extension + EXTENSION_HEADER, size, seen,
-                                   ret);
                 last = at;
-                at += EXTENSION_HEADER + size;
+                at += EXTENSION_HEADER;
+                if (size > reader->end - at)
+                        return -EBADMSG;
+                r = take_extension(reader, extension, at, size, seen, ret);
+                at += size;
         }
         if (r == 0 && reader->nameless && !ret->shared[0])
                 return -EBADMSG;
-        if (r == 0 && reader->end >= EXTENSION_HEADER + eoie_size &&
-            memcmp(reader->bytes + reader->end - eoie_size - EXTENSION_HEADER, "EOIE", 4) == 0 &&
-            (last != reader->end - eoie_size - EXTENSION_HEADER ||
-             git_index_number(reader->bytes + last + EXTENSION_HEADER) != reader->at))
-                return -EBADMSG;
-        return r;
+        return r < 0 ? r : check_eoie(reader, last);
 }
 
-static int read_as(const uint8_t *bytes, size_t size, size_t hash_size, bool every, GitIndex *ret) {
+static int read_as(const Window *window, size_t size, size_t hash_size, bool every, GitIndex *ret) {
         Reader reader;
-        int r = reader_open(&reader, bytes, size, hash_size);
+        int r = reader_open(&reader, window, size, hash_size);
 
         if (r == 0)
                 r = read_entries(&reader, every, ret);
-        return r < 0 ? r : read_extensions(&reader, ret);
+        if (r == 0)
+                r = read_extensions(&reader, ret);
+        return reader.window.errnum ? -reader.window.errnum : r;
 }
 
-int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret) {
+static int read_window(const Window *window, size_t size, GitHash hash, bool every, GitIndex *ret) {
         GitIndex sha1 = { 0 }, sha256 = { 0 };
         const int as_sha1 = hash == GIT_SHA256 ? -EBADMSG
-                                               : read_as(bytes, size, SHA1_SIZE, every, &sha1);
+                                               : read_as(window, size, SHA1_SIZE, every, &sha1);
         const int as_sha256 = hash == GIT_SHA1 ? -EBADMSG
-                                               : read_as(bytes, size, SHA256_SIZE, every, &sha256);
+                                               : read_as(window, size, SHA256_SIZE, every, &sha256);
         const bool is_sha1 = as_sha256 == -EBADMSG;
         const int r = is_sha1 ? as_sha1 : as_sha1 == -EBADMSG ? as_sha256 : -EBADMSG;
 
@@ -364,6 +499,19 @@ int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, Git
         else
                 git_index_clear(&sha256);
         return r;
+}
+
+int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret) {
+        const Window window = { .fd = FD_NONE, .bytes = bytes, .size = size };
+
+        return read_window(&window, size, hash, every, ret);
+}
+
+int git_index_read_file(int fd, size_t size, GitHash hash, bool every, GitIndex *ret) {
+        _cleanup_free_ uint8_t *buffer = malloc(WINDOW_SIZE);
+        const Window window = { .fd = fd, .buffer = buffer, .bytes = buffer };
+
+        return buffer ? read_window(&window, size, hash, every, ret) : -ENOMEM;
 }
 
 void git_index_clear(GitIndex *index) {

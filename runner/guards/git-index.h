@@ -45,4 +45,8 @@ typedef struct GitIndex {
  * index or can be read in two ways, -E2BIG past the bounds above, or -ENOMEM. */
 int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret);
 
+/* The same for a file, of which fstat(2) has told the size. Also returns the negative errno of
+ * pread(2). If the file changes meanwhile, the result is that of some mixture. */
+int git_index_read_file(int fd, size_t size, GitHash hash, bool every, GitIndex *ret);
+
 void git_index_clear(GitIndex *index);

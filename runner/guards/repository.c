@@ -182,10 +182,7 @@ size_t repository_path_work(const char *path) {
 static int read_index(int git_fd, const char *name, bool every, RepositoryLinks *links,
                       GitIndex *ret) {
         _cleanup_close_ int fd = repository_open_file(git_fd, name);
-        _cleanup_free_ char *bytes = NULL;
-        size_t size = 0;
         struct stat st;
-        int r;
 
         if (fd < 0)
                 return fd;
@@ -194,8 +191,7 @@ static int read_index(int git_fd, const char *name, bool every, RepositoryLinks 
         if (st.st_size > GIT_INDEX_SIZE_MAX ||
             !repository_works(links, (size_t)st.st_size / REPOSITORY_WORK_BYTES))
                 return -E2BIG;
-        r = repository_read_open(fd, (size_t)st.st_size, &bytes, &size);
-        return r < 0 ? r : git_index_read(bytes, size, find_hash(git_fd), every, ret);
+        return git_index_read_file(fd, (size_t)st.st_size, find_hash(git_fd), every, ret);
 }
 
 /* Adds the shared part of a split index (git-update-index(1), --split-index). */

@@ -4,7 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -81,11 +84,35 @@ static void put_extension(Bytes *bytes, const char *name, const void *data, size
         put(bytes, data, size);
 }
 
+/* Reads the bytes as a file. `size` may be larger than the file. */
+static int read_file(const void *bytes, size_t there, size_t size, GitIndex *ret) {
+        _cleanup_close_ int fd = memfd_create("index", MFD_CLOEXEC);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, bytes, there), there);
+        return git_index_read_file(fd, size, GIT_EITHER, false, ret);
+}
+
+/* Reads the bytes from memory and as a file, which must give the same. */
+static int read_both(const void *bytes, size_t size, GitIndex *ret) {
+        GitIndex from_file = { 0 };
+        int r = git_index_read(bytes, size, GIT_EITHER, false, ret);
+
+        assert_int_equal(read_file(bytes, size, size, &from_file), r);
+        assert_int_equal(from_file.links.count, ret->links.count);
+        for (size_t i = 0; i < ret->links.count; i++)
+                assert_string_equal(from_file.links.items[i], ret->links.items[i]);
+        assert_int_equal(from_file.trees.count, ret->trees.count);
+        assert_string_equal(from_file.shared, ret->shared);
+        git_index_clear(&from_file);
+        return r;
+}
+
 static int read_all(const Bytes *bytes, GitIndex *ret) {
         Bytes whole = *bytes;
 
         put_zeros(&whole, whole.hash_size);
-        return git_index_read(whole.data, whole.size, GIT_EITHER, false, ret);
+        return read_both(whole.data, whole.size, ret);
 }
 
 static void assert_links(const Bytes *bytes, const char *const *links) {
@@ -135,6 +162,47 @@ static void test_paths_of_files_are_looked_at(void **state) {
                 put_entry(&bytes, 0100644, paths[i]);
                 assert_refused(&bytes);
         }
+}
+
+/* Only the part of a name that differs from the name before is checked. */
+static void test_paths_are_looked_at_after_similar_ones(void **state) {
+        static const struct {
+                const char *before, *name;
+                bool valid;
+        } cases[] = {
+                { "dir/file", "dir/file", true },     { "dir/file", "dir/fil", true },
+                { "dir/file", "dir", true },          { "dir/file", "dir/file/other", true },
+                { "a/b/c/d", "a/b/e", true },         { "dir/file", "dir/", false },
+                { "dir/file", "dir/../file", false }, { "dir/file", "dir//file", false },
+                { "dir/.gitx", "dir/.git", false },   { ".gitx/file", ".git/file", false },
+                { "dir/..x", "dir/..", false },       { "a/b/.x/c", "a/b/./c", false },
+                { "dir/.gi", "dir/.git", false },     { "dir/x", "dir/x/../y", false },
+                { "dir/file", "/dir", false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                for (uint32_t version = 2; version <= 4; version += 2) {
+                        const size_t length = strlen(cases[i].name);
+                        Bytes bytes = make_header(version, 2, 20);
+                        GitIndex index = { 0 };
+                        size_t kept = 0;
+
+                        while (cases[i].name[kept] && cases[i].name[kept] == cases[i].before[kept])
+                                kept++;
+                        if (version == 4) {
+                                const size_t before = strlen(cases[i].before);
+
+                                put_compressed(&bytes, 0100644, 0, cases[i].before, before);
+                                put_compressed(&bytes, 0100644, (uint8_t)(before - kept),
+                                               cases[i].name + kept, length);
+                        } else {
+                                put_entry(&bytes, 0100644, cases[i].before);
+                                put_entry(&bytes, 0100644, cases[i].name);
+                        }
+                        assert_int_equal(read_all(&bytes, &index), cases[i].valid ? 0 : -EBADMSG);
+                        git_index_clear(&index);
+                }
 }
 
 static void test_gitlinks_are_found(void **state) {
@@ -353,10 +421,68 @@ static void test_there_is_a_bound(void **state) {
         free(whole);
 }
 
+/* The entries of a large index, each 100th a gitlink. Two blocks begin in the middle. */
+enum { LARGE = 4000, LARGE_ENTRY = 88, LARGE_EXTENSION = 8 + 4 + 2 * 8 };
+
+static uint8_t *make_large(size_t *ret_size) {
+        const size_t end = 12 + LARGE * (size_t)LARGE_ENTRY, size = end + LARGE_EXTENSION + 20;
+        uint8_t *whole = calloc(1, size);
+        Bytes header = make_header(2, LARGE, 20), blocks = { 0 }, extension = { 0 };
+
+        assert_non_null(whole);
+        memcpy(whole, header.data, header.size);
+        for (int i = 0; i < LARGE; i++) {
+                Bytes entry = { .hash_size = 20 };
+                char name[32];
+
+                (void)snprintf(name, sizeof(name), "part-%03d/file-%06d", i / 16, i);
+                put_entry(&entry, i % 100 ? 0100644 : 0160000, name);
+                assert_int_equal(entry.size, LARGE_ENTRY);
+                memcpy(whole + 12 + i * LARGE_ENTRY, entry.data, LARGE_ENTRY);
+        }
+        put_number(&blocks, 1);
+        put_number(&blocks, 12);
+        put_number(&blocks, LARGE / 2);
+        put_number(&blocks, (uint32_t)(12 + LARGE / 2 * LARGE_ENTRY));
+        put_number(&blocks, LARGE / 2);
+        put_extension(&extension, "IEOT", blocks.data, blocks.size);
+        memcpy(whole + end, extension.data, extension.size);
+        *ret_size = size;
+        return whole;
+}
+
+static void test_a_large_file_is_read_in_pieces(void **state) {
+        GitIndex index = { 0 };
+        size_t size;
+        uint8_t *whole = make_large(&size);
+
+        (void)state;
+        assert_int_equal(read_both(whole, size, &index), 0);
+        assert_int_equal(index.links.count, LARGE / 100);
+        assert_string_equal(index.links.items[39], "part-243/file-003900");
+        git_index_clear(&index);
+        whole[size - 20 - 5] = 13; /* The offset of the second block. */
+        assert_int_equal(read_both(whole, size, &index), -EBADMSG);
+        free(whole);
+}
+
+/* The file may become shorter after fstat(2). */
+static void test_a_file_that_has_become_shorter_is_refused(void **state) {
+        size_t size;
+        uint8_t *whole = make_large(&size);
+        GitIndex index = { 0 };
+
+        (void)state;
+        for (size_t there = 0; there < size; there += 997)
+                assert_int_equal(read_file(whole, there, size, &index), -EBADMSG);
+        free(whole);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_gitlinks_are_found),
                 cmocka_unit_test(test_paths_of_files_are_looked_at),
+                cmocka_unit_test(test_paths_are_looked_at_after_similar_ones),
                 cmocka_unit_test(test_the_repository_says_which_hash),
                 cmocka_unit_test(test_compressed_names_are_put_together),
                 cmocka_unit_test(test_a_name_that_cuts_more_than_there_is_is_refused),
@@ -371,6 +497,8 @@ int main(void) {
                 cmocka_unit_test(test_paths_are_in_normal_form),
                 cmocka_unit_test(test_sparse_directories_are_named),
                 cmocka_unit_test(test_there_is_a_bound),
+                cmocka_unit_test(test_a_large_file_is_read_in_pieces),
+                cmocka_unit_test(test_a_file_that_has_become_shorter_is_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
