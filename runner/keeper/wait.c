@@ -27,8 +27,11 @@ static void waiter_on_call_end(RpcCall *call, void *data) {
 
         (void)call;
         drop_waiter(waiter);
-        if (process && !process->answered)
-                process_kill(process);
+        if (!process || process->answered)
+                return;
+        process->output.awaits = false;
+        process_follow_output(process);
+        process_kill(process);
 }
 
 static bool waiter_has_ended(const Waiter *waiter) {
@@ -75,6 +78,15 @@ static void answer_start(const Waiter *waiter, int master_fd) {
         rpc_reply_fds(waiter->call, &master_fd, master_fd >= 0);
 }
 
+/* The client learns the id by the reply, so the output follows it. If it cannot be watched, the
+ * client still gets what is kept, by process.wait. */
+static void begin_output(Process *process, RpcConnection *connection) {
+        if (!process->output.awaits)
+                return;
+        (void)capture_watch_all(&process->output, connection);
+        process_follow_output(process);
+}
+
 static int add_waiter(Keeper *keeper, RpcCall *call, Process *process, WaitFor what,
                       Error *reterr) {
         Waiter *waiter = malloc(sizeof(*waiter));
@@ -111,11 +123,14 @@ size_t keeper_waits_for_rest(const Keeper *keeper) {
 /* --- replying in time --- */
 
 void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd) {
+        RpcConnection *connection;
 
         list_each_safe(waiter, keeper->waiters) {
                 if (waiter->process != process || waiter->what != WAIT_START)
                         continue;
+                connection = rpc_call_connection(waiter->call);
                 answer_start(waiter, master_fd);
+                begin_output(waiter->process, connection);
                 drop_waiter(waiter);
         }
 }

@@ -226,6 +226,7 @@ static int method_process_spawn(RpcCall *call, void *data, Error *error) {
         r = exec_method_start(keeper, call, &prepared, &process, error);
         if (r < 0)
                 return r;
+        process->output.awaits = rpc_bool(call, "watch", false);
         keeper_note_begun(keeper, process); /* Init is still starting it. */
         return keeper_wait(keeper, call, process, WAIT_START, error);
 }
@@ -269,6 +270,9 @@ static const RpcParam spawn_params[] = {
           "stdin is a pipe that process.write fills; default: stdin is empty" },
         { "owned", RPC_BOOL, false, 0,
           "kill it, with all that it has started, when this connection ends" },
+        { "watch", RPC_BOOL, false, 0,
+          "send all its output in base64 after the reply, as fast as this client reads, and then "
+          "its end" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
         { "background", RPC_BOOL, false, 0,
           "start in the background: process.stopped says when it reads, process.resume gives it "
@@ -314,7 +318,8 @@ static const RpcMethod methods[] = {
                 RPC_PARAMS(spawn_params),
                 .result = &spawned_shape,
                 .errors = START_ERRORS,
-                .sends = { &method_process_stopped },
+                .sends = { &method_process_output, &method_process_stopped,
+                           &method_process_exited },
                 .example = { "{\"shell\": \"make -j2\", \"timeout_ms\": 60000}",
                              "{\"id\": \"p1\", \"pid\": 7, \"timeout_us\": 60000000}" },
                 .function = method_process_spawn,

@@ -177,7 +177,17 @@ void capture_hold(Capture *output, const RpcConnection *connection, bool holds) 
                         w->holds = holds;
 }
 
+int capture_watch_all(Capture *output, RpcConnection *connection) {
+        int r = capture_watch(output, connection, 1, true);
+
+        output->awaits = false;
+        capture_hold(output, connection, true);
+        return r;
+}
+
 bool capture_is_held(const Capture *output) {
+        if (output->awaits)
+                return true;
         for (const CaptureWatcher *w = output->watchers; w; w = w->next)
                 if (w->holds && !rpc_has_room(w->connection))
                         return true;

@@ -63,6 +63,7 @@ typedef struct Capture {
         const char *end_method; /* NULL before the end */
         JsonWriter end;
         struct CaptureWatcher *watchers;
+        bool awaits; /* holds the output until the client that asked for all of it can be sent it */
         char id[24]; /* id of the process, for notifications */
 } Capture;
 
@@ -85,6 +86,9 @@ void capture_unwatch(Capture *output, RpcConnection *connection);
 /* Sets whether the output waits for the watcher of connection. A new watcher does not hold the
  * output. */
 void capture_hold(Capture *output, const RpcConnection *connection, bool holds);
+/* Watches from the first chunk on, in base64, and holds the output for the watcher. Ends
+ * output->awaits. Results as capture_watch(). */
+int capture_watch_all(Capture *output, RpcConnection *connection);
 /* Returns true if the caller must not add bytes for now. capture_pump() may end that, and so does
  * the removal of a watcher. */
 bool capture_is_held(const Capture *output);

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import math
 import os
 import posixpath
 from concurrent.futures import Future
@@ -94,17 +92,6 @@ def list_of(values: Any, what: str) -> List[Any]:
     except TypeError:
         raise UsageError(f"{what} must be a list, not {values!r}") from None
     return list(iterator)  # errors of a generator are not caught
-
-
-def seconds_of(value: Any) -> Optional[float]:
-    """Returns a timeout as seconds; None: no limit. Raises UsageError if value is not a number."""
-    if value is None or value == math.inf:
-        return None
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        seconds = float(value)
-        if math.isfinite(seconds) and not isinstance(value, str):
-            return seconds
-    raise UsageError(f"a timeout must be a number of seconds, not {value!r}")
 
 
 def encoded(data: bytes) -> str:

@@ -8,11 +8,10 @@ import os
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
+from ._times import Time, seconds_of
 from .errors import UsageError
 
 Policy = Union[str, "os.PathLike[str]", Mapping[str, Any]]
-Time = Union[str, int, float]
-"""Seconds, or text with a unit, such as "10m"."""
 Size = Union[str, int]
 """Bytes, or text with a unit, such as "2GiB"."""
 
@@ -49,6 +48,9 @@ class Settings:
             )
         if not isinstance(self.workspace, (str, os.PathLike, type(None))) or self.workspace == "":  # "" would be the cwd
             raise UsageError(f"workspace must be the path of a directory, not {self.workspace!r}")
+        for time in (self.timeout, self.idle):
+            if isinstance(time, str):
+                seconds_of(time)  # raises an error that names the units
         if not isinstance(self.env, (Mapping, type(None))):
             raise UsageError(f"env must be a dict, not {self.env!r}", hint='Write env={"NAME": "value"}.')
         for name, value in (self.env or {}).items():

@@ -8,12 +8,13 @@ import threading
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
-from typing import Any, AsyncIterator, Deque, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Union
 
-from ._face import PIECE, Content, Part, as_bytes, encoded, seconds_of
+from ._face import PIECE, Content, Part, as_bytes, encoded
 from ._operations import AsyncFace, Steps, SyncFace, operation
 from ._request import Request
 from ._server import Server
+from ._times import Time, seconds_of
 from .results import Result, result_of
 
 _NOTES = ("process.output", "process.exited")
@@ -64,6 +65,9 @@ class Chunk:
     def text(self) -> str:
         """The data as UTF-8. A character that is split between two chunks becomes U+FFFD; join data to avoid that."""
         return self.data.decode("utf-8", "replace")
+
+
+OnOutput = Callable[[Chunk], Any]
 
 
 class Output:
@@ -118,10 +122,45 @@ class Output:
             self._waiters.append(Future())
             return self._waiters[-1]
 
+    def tell(self, on_output: OnOutput) -> "Steps[None]":
+        """Calls on_output with each chunk, up to the end."""
+        while True:
+            taken = self.take()
+            if isinstance(taken, Future):
+                yield taken
+            elif taken:
+                on_output(taken)
+            else:
+                return
 
-def within(future: "Union[Future[Any], Request]", seconds: Optional[float]) -> "Union[Future[Any], Request]":
-    """Returns a future with the same outcome, or with TimeoutError after so many seconds."""
-    seconds = seconds_of(seconds)
+
+class Watched(Part):
+    """The output of a command that is started with watch, from its first byte on."""
+
+    def __init__(self, server: Server, session: str) -> None:
+        super().__init__(server, session)
+        self._id, self._over = "", False
+        self.output = Output()
+
+    def started(self, request: Any) -> None:
+        """The reply has come, and the output follows it."""
+        if not self._over and not request.exception() and "ended" not in request.result():
+            self._id = request.result()["id"]
+            for method in _NOTES:
+                self._server.listen(method, self._session, self._id, self.output.note)
+
+    def end(self) -> None:
+        """Drops all further output. Background processes of the command can print on, because it is no longer held."""
+        self._over = True
+        for method in _NOTES if self._id else ():
+            self._server.unlisten(method, self._session, self._id, self.output.note)
+        if self.output.ended is not None:
+            self._ask_and_forget("process.unwatch", id=self._id)
+
+
+def within(future: "Union[Future[Any], Request]", time: Optional[Time]) -> "Union[Future[Any], Request]":
+    """Returns a future with the same outcome, or with TimeoutError after that time."""
+    seconds = seconds_of(time)
     if seconds is None:
         return future
     timed: Future[Any] = Future()
@@ -186,8 +225,9 @@ class ProcessApi(Part):
         return self._output.dropped
 
     @operation
-    def read(self, timeout: Optional[float] = None) -> "Steps[Optional[Chunk]]":
-        """Returns the next output, or None at the end. Raises TimeoutError after timeout seconds."""
+    def read(self, timeout: Optional[Time] = None) -> "Steps[Optional[Chunk]]":
+        """Returns the next output, or None at the end. Raises TimeoutError after the timeout: seconds, or text such as
+        "500ms"."""
         while isinstance(taken := self._output.take(), Future):
             yield within(taken, timeout)
         return taken
@@ -225,9 +265,9 @@ class ProcessApi(Part):
         return bool((yield self._ask("process.kill", {"id": self.id}, urgent=True))["killed"])
 
     @operation
-    def wait(self, timeout: Optional[float] = None) -> "Steps[Result]":
-        """Waits for the end, and returns the result with the kept output. After timeout seconds, raises TimeoutError; the
-        command keeps running."""
+    def wait(self, timeout: Optional[Time] = None) -> "Steps[Result]":
+        """Waits for the end, and returns the result with the kept output. After the timeout (seconds, or text such as
+        "1m"), raises TimeoutError; the command keeps running."""
         asked = self._ask("process.wait", {"id": self.id, "output": True, "base64": True})
         return result_of((yield within(asked, timeout)))
 

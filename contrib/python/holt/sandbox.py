@@ -9,30 +9,23 @@ import inspect
 import os
 import secrets
 import threading
-import time
-from concurrent.futures import Future
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
+from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
 
-from ._request import Request
-from ._face import Content, Part, Path, argv_of, as_bytes, check_words, line_of, list_of, seconds_of
-from ._lease import Lease, pause, remove_steps
+from ._face import Path, list_of
+from ._interpreter import InterpreterApi
+from ._lease import Lease, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
-from ._server import ANY, Server
-from ._settings import Policy, Settings, Size, Time
-from .errors import HoltError, NoProcessError, SetupError, UsageError
+from ._request import Request
+from ._server import Server
+from ._settings import Policy, Settings, Size
+from ._times import Time
+from .errors import UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
-from .process import AsyncProcess, Chunk, Output, Process, ProcessApi, ProcessInfo, process_info_of
-from .results import PythonResult, Result, python_result_of, result_of
+from .process import AsyncProcess, Process
 from .rows import AuditRow, HistoryRow, SessionInfo, parsed
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
-
-TERMINAL = 7  # fds 0 to 2
-
-_START_WITHIN = 30.0  # seconds
-
-_INTERPRETER = "/run/holt/python/holt_interpreter.py"
 
 S = TypeVar("S", bound="SandboxApi")
 
@@ -47,22 +40,13 @@ def _sessions(holt: Optional[str], server: Optional[Server]) -> "Steps[List[Sess
             asked.close()
 
 
-def _milliseconds(seconds: Optional[float]) -> Optional[int]:
-    """Returns a timeout in milliseconds. 0 or less becomes 1 ms, so that the command ends at once."""
-    seconds = seconds_of(seconds)
-    return None if seconds is None else max(1, round(seconds * 1000))
-
-
-
 def _unknown(face: str, name: str) -> str:
     near = difflib.get_close_matches(name, list(inspect.signature(SandboxApi.__init__).parameters)[1:-1], n=1)
     return f"{face}() has no parameter {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
-class SandboxApi(Part):
+class SandboxApi(InterpreterApi):
     """The common base of Sandbox and AsyncSandbox. Sandbox documents the parameters."""
-
-    _process: Any
 
     def __init__(
         self,
@@ -132,248 +116,7 @@ class SandboxApi(Part):
         if self._lease:
             yield from self._lease.end_steps()
 
-    # --- commands ---
-
-    def _spawned(self, method: str, params: Mapping[str, Any]) -> "Steps[Any]":
-        """Starts a command. If the caller gives up meanwhile, the command is killed as soon as its id is known."""
-        deadline = time.monotonic() + _START_WITHIN
-        while True:
-            try:
-                return (yield from self._spawned_once(method, params))
-            except HoltError as error:
-                # Very many commands start at once, and init has not read all earlier requests.
-                if error.errno != "EAGAIN" or time.monotonic() > deadline:
-                    raise
-            yield from pause()
-
-    def _spawned_once(self, method: str, params: Mapping[str, Any]) -> "Steps[Any]":
-        future = self._ask(method, params)
-
-        def kill(started: "Future[Any]") -> None:
-            if not started.exception():
-                self._ask_and_forget("process.kill", id=started.result()["id"])
-
-        try:
-            return (yield future)
-        except HoltError:
-            raise
-        except BaseException:
-            # The reader's thread must not write, so another thread sends the kill.
-            future.add_done_callback(lambda f: threading.Thread(target=kill, args=(f,), daemon=True).start())
-            raise
-
-    def _exec(
-        self, command: Mapping[str, Any], cwd: Optional[Path], env: Optional[Mapping[str, str]],
-        stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
-        tools: Optional[Sequence[str]],
-    ) -> "Steps[Result]":
-        """Runs a command by process.spawn and process.wait instead of exec. So it can be killed when the caller gives up,
-        and its input may be longer than one message."""
-        begun = self._server.commands.begin()
-        try:
-            yield begun
-            return (yield from self._exec_begun(command, cwd, env, stdin, timeout, output_max, keep, tools))
-        finally:
-            self._server.commands.end(begun)
-
-    def _exec_begun(
-        self, command: Mapping[str, Any], cwd: Optional[Path], env: Optional[Mapping[str, str]],
-        stdin: Optional[Content], timeout: Optional[float], output_max: Optional[int], keep: Optional[str],
-        tools: Optional[Sequence[str]],
-    ) -> "Steps[Result]":
-        check_words(command, env)
-        names = yield from self._names(tools)
-        given = as_bytes(stdin) if stdin is not None else b""  # raises an error before the command starts
-        started = yield from self._spawned("process.spawn", {
-            **command, "cwd": cwd, "env": env, "input": True if given else None, "timeout_ms": _milliseconds(timeout),
-            "output_max": output_max, "keep": keep, "tools": names,
-        })
-        if "ended" in started:  # it never ran, and the keeper may have ended
-            return result_of(started["ended"])
-        process = ProcessApi(self._server, self._session, started["id"], started["pid"])
-        try:
-            if given:
-                yield from self._feed(process, given)
-            asked = self._ask("process.wait", {"id": process.id, "output": True, "base64": True}, urgent=True)
-            answer = yield asked
-        except BaseException as error:
-            if isinstance(error, HoltError) and (error.data.get("gone") or isinstance(error, NoProcessError)):
-                raise SetupError(
-                    f"the session was stopped, and with it {process.id}", hint="history() shows how it ended."
-                ) from None
-            self._ask_and_forget("process.kill", id=process.id)
-            raise
-        return result_of(answer)
-
-    @staticmethod
-    def _feed(process: ProcessApi, data: bytes) -> "Steps[None]":
-        try:
-            yield from process._write(data)
-            yield from ProcessApi.close_stdin.steps(process)
-        except HoltError as error:
-            if error.kind == "limit":
-                raise
-            # The command has closed its stdin or ended before it read everything, which is legal for any pipe.
-
-    @operation
-    def bash(
-        self, command: str, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None,
-        stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
-        keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
-    ) -> "Steps[Result]":
-        """Runs a line of bash to its end, and returns a Result even if it fails. Result.check() raises for a failure.
-
-        cwd         working directory; relative to the workspace
-        env         environment variables in addition to the session's
-        stdin       input as text or bytes; default empty
-        timeout     seconds, limited by the policy; 0 or less ends the command at once
-        output_max  bytes to keep of each stream; default 1 MiB, at most 8 MiB
-        keep        the end of the output to keep: "head" or "tail"
-        tools       names of tools that the command may call, also of other clients; default: the tools of this sandbox
-        """
-        return (yield from self._exec({"shell": line_of(command)}, cwd, env, stdin, timeout, output_max, keep, tools))
-
-    @operation
-    def exec(
-        self, argv: Sequence[Path], *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None,
-        stdin: Optional[Content] = None, timeout: Optional[float] = None, output_max: Optional[int] = None,
-        keep: Optional[str] = None, tools: Optional[Sequence[str]] = None,
-    ) -> "Steps[Result]":
-        """Runs a command to its end without a shell. Other parameters are as for bash(). Raises CommandNotFoundError.
-        Raises UsageError if argv is text instead of a list."""
-        return (yield from self._exec({"argv": argv_of(argv)}, cwd, env, stdin, timeout, output_max, keep, tools))
-
-    def _spawn(
-        self, command: "Union[str, Sequence[Path]]", cwd: Optional[Path], env: Optional[Mapping[str, str]], input: bool,
-        terminal: bool, rows: int, columns: int, timeout: Optional[float], output_max: Optional[int],
-        owned: bool, tools: Optional[Sequence[str]],
-    ) -> "Steps[Any]":
-        what: Dict[str, Any] = {"shell": command} if isinstance(command, str) else {"argv": argv_of(command)}
-        check_words(what, env)
-        names = yield from self._names(tools)
-        started = yield from self._spawned("process.spawn", {
-            **what, "cwd": cwd, "env": env, "input": True if input else None, "owned": owned or None,
-            **({"terminal": TERMINAL, "rows": rows, "columns": columns} if terminal else {}),
-            "timeout_ms": _milliseconds(timeout), "output_max": output_max,
-            "tools": names,
-        })
-        process = self._process(self._server, self._session, started["id"], started["pid"])
-        yield from process._watch()
-        return process
-
-    @operation
-    def processes(self) -> "Steps[List[ProcessInfo]]":
-        """Lists the processes of all clients, the newest first: running ones, and the last that ended."""
-        listed = yield self._ask("process.list", {})
-        return [process_info_of(each) for each in listed["processes"]]
-
-    def _found(self, id: str) -> "Steps[Any]":
-        for each in (yield from SandboxApi.processes.steps(self)):
-            if each.id == id:
-                if each.command.endswith(_INTERPRETER):
-                    raise UsageError(
-                        f"{id} is the interpreter", hint="Use python(), interrupt_python() and restart_python()."
-                    )
-                process = self._process(self._server, self._session, each.id, each.pid)
-                yield from process._watch()
-                return process
-        raise NoProcessError(f"process {id!r} does not exist", hint="processes() lists those that do.")
-
-    # --- the interpreter ---
-
-    @operation
-    def python(
-        self, code: str, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None, fresh: bool = False,
-        timeout: Optional[float] = None, output_max: Optional[int] = None, keep: Optional[str] = None,
-        tools: Optional[Sequence[str]] = None, on_output: Optional[Callable[[Chunk], Any]] = None,
-    ) -> "Steps[PythonResult]":
-        """Runs code in the session's interpreter, which keeps variables and imports.
-
-        fresh      runs the code in a new interpreter, which ends with it
-        on_output  is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
-                   the code is interrupted. Only one run with on_output, fresh or not, executes at a time.
-        timeout    seconds from the start of the code, without the time that it waits for another run
-
-        Other parameters are as for bash().
-        """
-        params = {
-            "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": _milliseconds(timeout),
-            "output_max": output_max, "keep": keep, "base64": True, "tools": (yield from self._names(tools)),
-            "run": secrets.token_hex(8),
-        }
-        if on_output is None:
-            return (yield from self._python(params))
-        turn, output = self._server.begin_watched_run(self._session), Output()
-        try:
-            yield turn
-            self._server.listen("process.output", self._session, ANY, output.note)
-            return (yield from self._python({**params, "watch": True}, output, on_output))
-        finally:
-            self._server.end_watched_run(self._session, turn)
-
-    def _python(
-        self, params: Mapping[str, Any], output: Optional[Output] = None,
-        on_output: Optional[Callable[[Chunk], Any]] = None,
-    ) -> "Steps[PythonResult]":
-        asked = self._ask("python.run", params)
-        if output:
-            note = output.note
-            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # the reply follows all output
-        try:
-            while output and on_output:
-                taken = output.take()
-                if isinstance(taken, Future):
-                    yield taken
-                elif taken:
-                    on_output(taken)
-                else:
-                    break
-            return python_result_of((yield asked))
-        except BaseException:
-            if not asked.done():  # either method also cancels a run that has not started
-                self._ask_and_forget("python.restart" if params["fresh"] else "python.interrupt", run=params["run"])
-            raise
-
-    @operation
-    def restart_python(self) -> "Steps[bool]":
-        """Kills the interpreter, so that the next run starts a new one. Returns whether an interpreter existed."""
-        return bool((yield self._ask("python.restart", {}))["killed"])
-
-    @operation
-    def interrupt_python(self) -> "Steps[bool]":
-        """Raises KeyboardInterrupt in the running code. Returns whether any code ran."""
-        return bool((yield self._ask("python.interrupt", {}, urgent=True))["interrupted"])
-
-    @operation
-    def variables(self) -> "Steps[List[Dict[str, Any]]]":
-        """Lists the interpreter's variables, each as a dict of name, type, size and repr."""
-        return list((yield self._ask("python.variables", {}))["variables"])
-
-    @operation
-    def save_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
-        """Saves all variables that can be pickled in a file inside. Returns saved, left_out {name: reason} and path."""
-        return dict((yield self._ask("python.save", {"path": path})))
-
-    @operation
-    def load_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
-        """Restores saved variables. Returns loaded, failed {name: reason} and path."""
-        return dict((yield self._ask("python.load", {"path": path})))
-
     # --- tools ---
-
-    def _names(self, tools: Optional[Sequence[str]]) -> "Steps[Optional[List[str]]]":
-        """Checks that the tools exist now, rather than when one is called. Raises UsageError."""
-        if tools is None:
-            return None
-        names = list_of(tools, "tools")
-        there = {each["name"] for each in (yield self._ask("tools.list", {}))["tools"]} if names else ()
-        for name in names:
-            if name not in there:
-                raise UsageError(
-                    f"no client of the session offers a tool {name!r}",
-                    hint="tools must be a list of names; add_tool() offers a function.",
-                )
-        return names
 
     def _add_tool(self, tool: ToolLike, loop: Optional[asyncio.AbstractEventLoop]) -> "Steps[Tool]":
         made = tool_of(tool)
@@ -476,7 +219,7 @@ class Sandbox(SandboxApi, SyncFace):
     def spawn(
         self, command: "Union[str, Sequence[Path]]", *, cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None, input: bool = False, terminal: bool = False, rows: int = 24,
-        columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
+        columns: int = 80, timeout: Optional[Time] = None, output_max: Optional[int] = None, owned: bool = False,
         tools: Optional[Sequence[str]] = None,
     ) -> Process:
         """Starts a command, and does not wait for its end. Text is a line of bash; a list is a command's arguments.
@@ -562,7 +305,7 @@ class AsyncSandbox(SandboxApi, AsyncFace):
     async def spawn(
         self, command: "Union[str, Sequence[Path]]", *, cwd: Optional[Path] = None,
         env: Optional[Mapping[str, str]] = None, input: bool = False, terminal: bool = False, rows: int = 24,
-        columns: int = 80, timeout: Optional[float] = None, output_max: Optional[int] = None, owned: bool = False,
+        columns: int = 80, timeout: Optional[Time] = None, output_max: Optional[int] = None, owned: bool = False,
         tools: Optional[Sequence[str]] = None,
     ) -> AsyncProcess:
         """Starts a command; see Sandbox.spawn()."""

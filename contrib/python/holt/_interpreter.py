@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interpreter of a sandbox."""
+
+from __future__ import annotations
+
+import os  # get_type_hints() looks it up for Path
+import secrets
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from ._commands import CommandsApi
+from ._face import Path
+from ._operations import Steps, operation
+from ._server import ANY
+from ._times import Time, milliseconds_of
+from .process import OnOutput, Output
+from .results import PythonResult, python_result_of
+
+
+class InterpreterApi(CommandsApi):
+    """The part of a sandbox that runs Python code. Sandbox documents it."""
+
+    @operation
+    def python(
+        self, code: str, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None, fresh: bool = False,
+        timeout: Optional[Time] = None, output_max: Optional[int] = None, keep: Optional[str] = None,
+        tools: Optional[Sequence[str]] = None, on_output: Optional[OnOutput] = None,
+    ) -> "Steps[PythonResult]":
+        """Runs code in the session's interpreter, which keeps variables and imports.
+
+        fresh      runs the code in a new interpreter, which ends with it
+        on_output  is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
+                   the code is interrupted. Only one run with on_output, fresh or not, executes at a time.
+        timeout    runs from the start of the code, without the time that it waits for another run
+
+        Other parameters are as for bash().
+        """
+        params = {
+            "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": milliseconds_of(timeout),
+            "output_max": output_max, "keep": keep, "base64": True, "tools": (yield from self._names(tools)),
+            "run": secrets.token_hex(8),
+        }
+        if on_output is None:
+            return (yield from self._python(params))
+        turn, output = self._server.begin_watched_run(self._session), Output()
+        try:
+            yield turn
+            self._server.listen("process.output", self._session, ANY, output.note)
+            return (yield from self._python({**params, "watch": True}, output, on_output))
+        finally:
+            self._server.end_watched_run(self._session, turn)
+
+    def _python(
+        self, params: Mapping[str, Any], output: Optional[Output] = None,
+        on_output: Optional[OnOutput] = None,
+    ) -> "Steps[PythonResult]":
+        asked = self._ask("python.run", params)
+        if output:
+            note = output.note
+            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # the reply follows all output
+        try:
+            if output and on_output:
+                yield from output.tell(on_output)
+            return python_result_of((yield asked))
+        except BaseException:
+            if not asked.done():  # either method also cancels a run that has not started
+                self._ask_and_forget("python.restart" if params["fresh"] else "python.interrupt", run=params["run"])
+            raise
+
+    @operation
+    def restart_python(self) -> "Steps[bool]":
+        """Kills the interpreter, so that the next run starts a new one. Returns whether an interpreter existed."""
+        return bool((yield self._ask("python.restart", {}))["killed"])
+
+    @operation
+    def interrupt_python(self) -> "Steps[bool]":
+        """Raises KeyboardInterrupt in the running code. Returns whether any code ran."""
+        return bool((yield self._ask("python.interrupt", {}, urgent=True))["interrupted"])
+
+    @operation
+    def variables(self) -> "Steps[List[Dict[str, Any]]]":
+        """Lists the interpreter's variables, each as a dict of name, type, size and repr."""
+        return list((yield self._ask("python.variables", {}))["variables"])
+
+    @operation
+    def save_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
+        """Saves all variables that can be pickled in a file inside. Returns saved, left_out {name: reason} and path."""
+        return dict((yield self._ask("python.save", {"path": path})))
+
+    @operation
+    def load_variables(self, path: Optional[Path] = None) -> "Steps[Dict[str, Any]]":
+        """Restores saved variables. Returns loaded, failed {name: reason} and path."""
+        return dict((yield self._ask("python.load", {"path": path})))
