@@ -41,6 +41,9 @@ static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exi
         json_write_bool(w, "state_kept", state_kept);
         json_write_string(w, "lost", state_kept ? i->lost : NULL);
         i->lost = NULL;
+        json_write_bool(w, "new_interpreter", i->replaces);
+        i->replaces = false;
+        i->had_run = true;
         process_write_output(process, 0, "stdout", request->base64, w);
         process_write_output(process, 1, "stderr", request->base64, w);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);

@@ -40,6 +40,8 @@ typedef struct Interpreter {
         bool stopped;      /* A client's request is killing it. */
         bool broken;       /* It violated the protocol. */
         bool has_run;      /* It ran or loaded something, so variables may exist. */
+        bool replaces; /* No run has told yet that it replaces an interpreter that had run code. */
+        bool had_run;  /* The session has run code, perhaps in an earlier interpreter. */
         /* Cause by which the previous interpreter ended between runs, losing its variables; NULL
          * once a run has reported it. */
         const char *lost;

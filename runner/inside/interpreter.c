@@ -318,6 +318,7 @@ static int interpreter_start(Interpreter *i, Error *reterr) {
         if (r < 0)
                 return r;
         i->ready = i->asked = i->stopped = i->broken = false;
+        i->replaces = !i->once && (i->had_run || session->has_run(session->data));
         i->stale = 0;
         i->interrupts = i->settled = 0;
         i->spent = (Usage){ 0 };

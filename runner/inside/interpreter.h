@@ -39,6 +39,8 @@ typedef struct InterpreterSession {
         const Denials *denials;     /* Denials in the session so far. */
         void *data;                 /* Passed to the functions below. */
         void (*on_run)(void *data); /* A run begins. */
+        /* Returns whether the session's history has a run of code. */
+        bool (*has_run)(void *data);
         /* A run has ended, but its process goes on. The session must call interpreter_swept()
          * afterwards. */
         void (*on_run_end)(void *data, Process *process);

@@ -294,6 +294,25 @@ static void keeper_on_run(void *data) {
         keeper_used(data);
 }
 
+static int keeper_note_run(void *data, const StoreHistory *row) {
+        bool *ret_found = data;
+
+        (void)row;
+        *ret_found = true;
+        return 0;
+}
+
+/* If the history cannot be read, the run itself reports that. */
+static bool keeper_on_has_run(void *data) {
+        const Keeper *keeper = data;
+        bool found = false;
+        Error ignored;
+
+        (void)store_history_list(keeper->store, 0, "python.run", 1, keeper_note_run, &found,
+                                 &ignored);
+        return found;
+}
+
 static void keeper_on_run_end(void *data, Process *process) {
         keeper_sweep_behind(data, process);
 }
@@ -415,6 +434,7 @@ int keeper_make_interpreters(Keeper *keeper, Error *reterr) {
                                              .denials = &keeper->denials,
                                              .data = keeper,
                                              .on_run = keeper_on_run,
+                                             .has_run = keeper_on_has_run,
                                              .on_run_end = keeper_on_run_end,
                                              .on_timeout = keeper_on_run_timeout,
                                              .note = keeper_on_run_note,

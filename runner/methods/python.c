@@ -129,6 +129,9 @@ static const RpcField run_fields[] = {
         { "lost", RPC_STRING, RPC_OR_NULL,
           "how the interpreter ended between the previous run and this one",
           .values = method_causes },
+        { "new_interpreter", RPC_BOOL, RPC_ALWAYS,
+          "true if it started without the variables of earlier runs, because their interpreter has "
+          "ended" },
         { "result", RPC_STRING, RPC_OR_NULL, "repr of the last expression" },
         { "displays", RPC_MAPS, RPC_ALWAYS,
           "shown by the code: MIME types, and text or base64 for each" },
@@ -195,7 +198,8 @@ static const RpcMethod methods[] = {
                 .example = { "{\"code\": \"x = 2\\nx + 1\"}",
                              "{" METHOD_OUTCOME_EXAMPLE
                              ", \"stdout\": \"\", \"stderr\": \"\", \"state_kept\": true,"
-                             " \"lost\": null, \"result\": \"3\", \"displays\": [],"
+                             " \"lost\": null, \"new_interpreter\": false, \"result\": \"3\", "
+                             "\"displays\": [],"
                              " \"error\": null}" },
                 .function = method_python_run,
         },

@@ -175,12 +175,13 @@ class PythonError:
 class PythonResult(Outcome):
     """The result of code in the interpreter.
 
-    result      repr() of the last expression, or None
-    displays    displayed objects, each a dict from mime type to text; binary types such as images are in base64
-    error       the exception that ended the code, or None
-    state_kept  False if the interpreter has ended, so that the next run starts without variables
-    lost        why the interpreter ended before this run ("signaled", "oom", …), which then started without variables;
-                usually ""
+    result           repr() of the last expression, or None
+    displays         displayed objects, each a dict from mime type to text; binary types such as images are in base64
+    error            the exception that ended the code, or None
+    state_kept       False if the interpreter has ended, so that the next run starts without variables
+    lost             why the interpreter ended by itself before this run ("signaled", "oom", …); usually ""
+    new_interpreter  True if the code started without the variables of earlier runs, because their interpreter has
+                     ended: by itself, at a timeout, by restart_python(), or with the session's stop
     """
 
     result: Optional[str] = None
@@ -188,6 +189,7 @@ class PythonResult(Outcome):
     error: Optional[PythonError] = None
     state_kept: bool = True
     lost: str = ""
+    new_interpreter: bool = False
 
     def images(self, mime: str = "image/png") -> List[bytes]:
         """Returns the bytes of displayed objects of a mime type, such as plots. Invalid base64 is left out."""
@@ -243,4 +245,5 @@ def python_result_of(answer: Mapping[str, Any]) -> PythonResult:
         **_common(answer), "result": answer.get("result"), "displays": tuple(answer.get("displays") or ()),
         "error": PythonError(error["name"], error["message"], error["traceback"]) if error else None,
         "state_kept": bool(answer.get("state_kept", True)), "lost": answer.get("lost") or "",
+        "new_interpreter": bool(answer.get("new_interpreter")),
     })

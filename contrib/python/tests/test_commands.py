@@ -251,6 +251,24 @@ def test_python_keeps_its_variables(box: Sandbox) -> None:
     assert box.python("x").result == "41"
 
 
+def test_a_run_says_that_it_has_a_new_interpreter() -> None:
+    with Sandbox("w") as box:
+
+        def runs_in_a_new_one() -> bool:
+            first, second = box.python("x = 1"), box.python("x")
+            assert second.result == "1" and not second.new_interpreter
+            return first.new_interpreter
+
+        assert not runs_in_a_new_one()  # no variables existed
+        assert not box.python("1", fresh=True).new_interpreter
+        assert not box.python("import os; os._exit(1)").state_kept
+        assert runs_in_a_new_one()
+        assert box.restart_python() and runs_in_a_new_one()
+        box.stop()
+        assert runs_in_a_new_one() and "new_interpreter" not in repr(box.python("x"))
+        box.remove()
+
+
 def test_python_s_displays_and_timeout(box: Sandbox) -> None:
     code = "class P:\n def _repr_png_(self): return b'png'\nP()"
     assert box.python(code).images() == [b"png"]
