@@ -9,7 +9,7 @@
 #include "base/home.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "guards/repository.h"
+#include "git/repository.h"
 
 enum { GIT_FATAL = 128 };
 

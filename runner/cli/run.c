@@ -16,7 +16,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
-#include "guards/git-identity.h"
+#include "git/identity.h"
 #include "guards/guard.h"
 #include "policy/plan.h"
 #include "sandbox/launch.h"

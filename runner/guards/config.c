@@ -12,10 +12,10 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/git-config.h"
+#include "git/config.h"
 #include "guards/guard.h"
 #include "guards/guards.h"
-#include "guards/repository.h"
+#include "git/repository.h"
 
 enum {
         FILES_MAX = 200, /* Config files of one repository, included files counted. */

@@ -9,7 +9,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/repository.h"
+#include "git/repository.h"
 #include "guards/strays.h"
 
 #ifndef RENAME_NOREPLACE

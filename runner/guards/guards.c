@@ -14,7 +14,7 @@
 #include "base/sys.h"
 #include "guards/guard.h"
 #include "guards/guards.h"
-#include "guards/repository.h"
+#include "git/repository.h"
 #include "guards/strays.h"
 
 enum {

@@ -10,7 +10,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/git-state.h"
+#include "git/state.h"
 #include "guards/guard.h"
 
 enum {

@@ -4,7 +4,7 @@
  * One kind is neither a file nor a directory. git never makes such an entry there, but writes
  * through it. If COMMIT_EDITMSG is a symlink, git writes the next message into its target, a file
  * of the caller's. If a directory in logs/ is a symlink, git writes a file with the name of a
- * branch there. The other kind is a file whose content leads git astray (git-state.h). */
+ * branch there. The other kind is a file whose content leads git astray (git/state.h). */
 #pragma once
 
 #include "policy/plan.h"

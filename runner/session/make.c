@@ -10,7 +10,7 @@
 
 #include "base/time.h"
 #include "child/landlock.h"
-#include "guards/git-identity.h"
+#include "git/identity.h"
 #include "guards/inputs.h"
 #include "policy/layers.h"
 #include "reach/reach.h"

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "guards/git-config.h"
+#include "git/config.h"
 #include "tests/fuzz/harness.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

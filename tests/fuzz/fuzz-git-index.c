@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "guards/git-index.h"
+#include "git/index.h"
 #include "tests/fuzz/harness.h"
 
 static void compare_file(const uint8_t *data, size_t size, bool every, int r,

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "guards/git-config.h"
+#include "git/config.h"
 
 static int read_text(const char *text, GitConfig *ret) {
         return git_config_read(text, strlen(text), ret);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "guards/git-index.h"
+#include "git/index.h"
 
 /* --- building an index --- */
 

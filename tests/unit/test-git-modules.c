@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "guards/git-modules.h"
+#include "git/modules.h"
 
 typedef struct Place {
         char top[PATH_MAX], git[PATH_MAX + 8];

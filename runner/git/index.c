@@ -9,7 +9,7 @@
  * Each run reads the index twice, and a large repository has 50,000 entries. So a file is read
  * through a small window that stays in the processor's cache. An entry's name is compared with the
  * name before, and only the rest is copied and checked. */
-#include "guards/git-index.h"
+#include "git/index.h"
 
 #include <errno.h>
 #include <limits.h>

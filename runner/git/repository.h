@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "guards/git-index.h"
+#include "git/index.h"
 #include "policy/plan.h"
 
 /* Whether r must end a search: -ENOMEM, or -EAGAIN if another process holds a lease on a file
@@ -76,7 +76,7 @@ bool repository_works(RepositoryLinks *links, size_t work);
 size_t repository_path_work(const char *path);
 
 /* Adds the links of the repository whose .git is at path, relative to the tree. They come from its
- * current index, and from the submodules that it keeps (git-modules.h). Without a repository at
+ * current index, and from the submodules that it keeps (git/modules.h). Without a repository at
  * path, nothing is added.
  *
  * Returns 0, an error of git_index_read() for an index that git did not write, -E2BIG past

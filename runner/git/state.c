@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guards/git-state.h"
+#include "git/state.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/repository.h"
+#include "git/repository.h"
 
 enum { SIZE_MAX_READ = 1 << 20 };
 

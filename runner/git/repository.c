@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guards/repository.h"
+#include "git/repository.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/git-modules.h"
+#include "git/modules.h"
 
 /* --- files --- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guards/git-modules.h"
+#include "git/modules.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/paths.h"
-#include "guards/git-config.h"
-#include "guards/repository.h"
+#include "git/config.h"
+#include "git/repository.h"
 
 enum { DEPTH_MAX = 64 }; /* A name may contain slashes, and a submodule may have submodules. */
 

@@ -2,7 +2,7 @@
 /* Follows git's own parser (config.c there) rule by rule. It reads sections and keys in any case,
  * subsections unchanged, quotes, escapes, comments, continued lines, and a key on the line of its
  * section. */
-#include "guards/git-config.h"
+#include "git/config.h"
 
 #include <ctype.h>
 #include <errno.h>

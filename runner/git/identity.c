@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guards/git-identity.h"
+#include "git/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 
 #include "base/home.h"
 #include "base/paths.h"
-#include "guards/git-config.h"
-#include "guards/repository.h"
+#include "git/config.h"
+#include "git/repository.h"
 
 enum { INCLUDES_DEPTH_MAX = 10, INCLUDES_FILES_MAX = 100 };
 
