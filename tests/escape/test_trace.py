@@ -83,6 +83,41 @@ def test_a_tracer_can_not_hide_the_end_of_another_command(session: Session) -> N
     assert session.ps()[tracer]["state"] == "running"
 
 
+# Three processes block all signals, leave the session, and trace each other in a ring with all options of ptrace(2) but
+# one. The kernel lets SIGKILL through to a traced process; with PTRACE_O_TRACEEXIT, it would not.
+RING = """
+import ctypes, mmap, os, signal, struct, time
+libc, shared, count = ctypes.CDLL(None), mmap.mmap(-1, 64), 3
+signal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))
+read = lambda i: struct.unpack_from("=i", shared, 4 * i)[0]
+for i in range(count):
+    if os.fork() == 0:
+        os.setsid()
+        struct.pack_into("=i", shared, 4 * i, os.getpid())
+        while not (other := read((i + 1) % count)):
+            time.sleep(0.001)
+        traced = libc.ptrace(0x4206, other, 0, 0x10001f)
+        libc.ptrace(0x4207, other, 0, 0)
+        os.write(1, b"%d " % traced)
+        time.sleep(1000)
+time.sleep(1000)
+"""
+
+
+def test_processes_that_trace_each_other_die_in_time(holt: Holt) -> None:
+    result = holt(["run", "--timeout", "1s", "--", "python3", "-c", RING], timeout=60)
+
+    assert "0 " in result.out and result.report and result.report["cause"] == "timeout"
+
+
+def test_processes_of_a_session_that_trace_each_other_die_in_time(session: Session) -> None:
+    with session.rpc() as rpc:
+        result = rpc.call("exec", argv=["python3", "-c", RING], timeout_ms=1000)
+
+    assert "0 " in result["stdout"] and result["cause"] == "timeout"
+    assert session.sh("ps -e -o comm= | grep -c python3").out == "0\n"
+
+
 # --- the keeper, which runs outside ---
 
 
