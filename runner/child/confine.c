@@ -29,7 +29,8 @@ static bool confine_missing(const Launch *launch, Layer layer) {
 /* --- capabilities --- */
 
 /* Drops the capabilities of every set: bounding and ambient by prctl(2), the other three by
- * capset(2). SECBIT_NOROOT keeps a later exec by uid 0 from getting any back. */
+ * capset(2). SECBIT_NOROOT keeps a later exec by uid 0 from getting any back. SECBIT_KEEP_CAPS is
+ * not locked: there is nothing to keep, and ping(8) fails if it cannot set that bit. */
 static int confine_capabilities(Launch *launch, Error *error) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         const struct __user_cap_data_struct none[2] = { 0 };
@@ -44,8 +45,8 @@ static int confine_capabilities(Launch *launch, Error *error) {
                 }
         if (prctl(PR_SET_SECUREBITS,
                   SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                          SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                          SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+                          SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+                          SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
                   0, 0, 0) < 0)
                 return step_fail(error, LAYER_CAPABILITIES, errno, "cannot set", "securebits");
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||

@@ -34,6 +34,14 @@ for family, protocol, address, kind in ((socket.AF_INET, 1, "127.0.0.1", 8), (so
     print(s.recvfrom(99)[0][0])
 """
 
+# ping(8) does this first, so that it keeps CAP_NET_RAW when it becomes the caller again.
+KEEP = """
+import ctypes, os, re
+print(ctypes.CDLL(None).prctl(8, 1, 0, 0, 0))
+os.setuid(os.getuid())
+print(set(re.findall(r"^Cap\\w+:\\s*(\\w+)$", open("/proc/self/status").read(), re.M)))
+"""
+
 UDP_LITE = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136)"
 
 
@@ -50,6 +58,11 @@ def test_the_loopback_answers_pings(holt: Holt) -> None:
 
     assert holt(["run", "--", "python3", "-c", PING]).ok().out == "0\n129\n"
     assert Path("/proc/sys/net/ipv4/ping_group_range").read_text() == before
+
+
+@needs("python3")
+def test_ping_may_keep_the_capabilities_that_it_does_not_have(holt: Holt) -> None:
+    assert holt(["run", "--", "python3", "-c", KEEP]).ok().out == "0\n{'" + "0" * 16 + "'}\n"
 
 
 @needs("python3")
