@@ -38,11 +38,12 @@ static bool is_untrusted(const char *real, const StrList *untrusted) {
         return false;
 }
 
-static int open_rest(int dir_fd, const char *rest, int flags, mode_t mode) {
+static int open_rest(int dir_fd, const char *rest, int flags, mode_t mode, bool local) {
         /* Without O_NONBLOCK, opening a FIFO would block until somebody writes to it. */
         int more = flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK;
         int fd = sys_openat2(dir_fd, rest, (uint64_t)(unsigned)(flags | more), mode,
-                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+                             RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+                                     (local ? RESOLVE_NO_XDEV : 0));
 
         return fd < 0 ? -errno : fd;
 }
@@ -52,8 +53,37 @@ typedef struct Walk {
         int dir_fd;
         char rest[PATH_MAX];
         unsigned links;
-        int flags; /* the caller's flags, and O_DIRECTORY if the path ends in a slash */
+        int flags;  /* the caller's flags, and O_DIRECTORY if the path ends in a slash */
+        bool local; /* do not look up names in file systems of other hosts */
 } Walk;
+
+/* Types of file systems in which a look-up may reach another host or a daemon (statfs(2)). */
+static const unsigned remote_types[] = {
+        0x187,      /* autofs */
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB 2 */
+        0x5346414f, /* AFS */
+        0x6b414653, /* kAFS */
+        0x73757245, /* Coda */
+        0x00c36400, /* Ceph */
+        0x01021997, /* 9p */
+        0x65735546, /* FUSE */
+};
+
+/* Whether dir_fd is in such a file system, and not in that of the root directory. */
+static bool is_remote(int dir_fd) {
+        struct stat dir, root;
+        struct statfs fs;
+
+        if (fstatfs(dir_fd, &fs) < 0 || fstat(dir_fd, &dir) < 0 || stat("/", &root) < 0)
+                return true;
+        for (size_t i = 0; i < ELEMENTSOF(remote_types); i++)
+                if ((unsigned)fs.f_type == remote_types[i])
+                        return dir.st_dev != root.st_dev || fs.f_type == 0x187;
+        return false;
+}
 
 static int walk_from_root(Walk *walk) {
         fd_close(walk->dir_fd);
@@ -156,19 +186,40 @@ static int walk_open(Walk *walk, const StrList *untrusted, mode_t mode, int *ret
                 *ret = openat(walk->dir_fd, ".", walk->flags | O_CLOEXEC, mode);
                 return *ret < 0 ? -errno : 0;
         }
+        if (walk->local && is_remote(walk->dir_fd))
+                return -EREMOTE;
         r = streq(name, "..") ? 0 : path_of_fd(walk->dir_fd, real);
         if (r < 0)
                 return r;
         if (streq(name, "..") || streq(real, "/") || !is_untrusted(real, untrusted))
                 return walk_step(walk, name, mode, ret);
         (void)snprintf(rest, sizeof(rest), "%s%s%s", name, walk->rest[0] ? "/" : "", walk->rest);
-        *ret = open_rest(walk->dir_fd, rest, walk->flags, mode);
+        *ret = open_rest(walk->dir_fd, rest, walk->flags, mode, walk->local);
         return *ret < 0 ? *ret : 0;
+}
+
+static int beneath_walk(Walk *walk, const char *path, const StrList *untrusted, mode_t mode) {
+        int fd = FD_NONE, r;
+
+        if (strlen(path) >= sizeof(walk->rest))
+                return -ENAMETOOLONG;
+        (void)strcpy(walk->rest, path);
+        r = walk_from_root(walk);
+        for (r = r < 0 ? r : 1; r > 0;)
+                r = walk_open(walk, untrusted, mode, &fd);
+        fd_close(walk->dir_fd);
+        return r < 0 ? r : fd;
+}
+
+int beneath_open_local(const char *path, const StrList *untrusted) {
+        Walk walk = { .dir_fd = FD_NONE, .flags = O_PATH, .local = true };
+
+        return beneath_walk(&walk, path, untrusted, 0);
 }
 
 int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t mode) {
         Walk walk = { .dir_fd = FD_NONE, .flags = flags };
-        int fd = FD_NONE, r;
+        int fd;
 
         /* Most paths contain no link, so one call opens them. */
         if (flags & O_PATH) {
@@ -181,12 +232,5 @@ int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t m
                 fd = open(path, flags | O_CLOEXEC, mode);
                 return fd < 0 ? -errno : fd;
         }
-        if (strlen(path) >= sizeof(walk.rest))
-                return -ENAMETOOLONG;
-        (void)strcpy(walk.rest, path);
-        r = walk_from_root(&walk);
-        for (r = r < 0 ? r : 1; r > 0;)
-                r = walk_open(&walk, untrusted, mode, &fd);
-        fd_close(walk.dir_fd);
-        return r < 0 ? r : fd;
+        return beneath_walk(&walk, path, untrusted, mode);
 }

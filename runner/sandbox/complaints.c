@@ -56,9 +56,9 @@ static size_t sequence_length(const char *text, size_t left) {
         return n < left ? n + 1 : n;
 }
 
-/* Copies the text without control sequences. Lines end in "\n"; other control characters become
- * blanks. */
-static void complaints_clean(const char *text, size_t length, Complaints *ret) {
+/* Copies the text without control sequences. Lines end in a NUL; other control characters become
+ * blanks. Returns the length of the copy. */
+static size_t complaints_clean(const char *text, size_t length, Complaints *ret) {
         size_t used = 0;
 
         for (size_t i = 0; i < length;) {
@@ -68,12 +68,13 @@ static void complaints_clean(const char *text, size_t length, Complaints *ret) {
                         i += sequence_length(text + i, length - i);
                         continue;
                 }
-                ret->text[used++] = c == '\r'                             ? '\n'
-                                    : (c < ' ' && c != '\n') || c == 0x7f ? ' '
-                                                                          : text[i];
+                ret->text[used++] = (char)(c == '\r' || c == '\n' ? '\0'
+                                           : c < ' ' || c == 0x7f ? ' '
+                                                                  : c);
                 i++;
         }
         ret->text[used] = '\0';
+        return used;
 }
 
 static char *find_word(char *line, const char *word) {
@@ -222,12 +223,14 @@ void complaints_find(const char *text, size_t length, Complaints *ret) {
                 text += length - COMPLAINTS_TEXT_MAX;
                 length = COMPLAINTS_TEXT_MAX;
         }
-        complaints_clean(text, length, ret);
-        for (char *start = ret->text, *end; *start; start = end) {
-                Line line = { .start = start, .end = start + strcspn(start, "\n") };
+        length = complaints_clean(text, length, ret);
+        for (char *end = ret->text + length, *start; end > ret->text;
+             end = start - (start > ret->text)) {
+                Line line = { .end = end };
 
-                end = line.end + (*line.end == '\n');
-                *line.end = '\0';
+                for (start = end; start > ret->text && start[-1] != '\0';)
+                        start--;
+                line.start = start;
                 if (line_find_phrase(&line))
                         add_line(ret, &line);
         }

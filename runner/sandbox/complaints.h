@@ -35,5 +35,6 @@ typedef struct Complaints {
         size_t paths_used;
 } Complaints;
 
-/* Fills *ret from the end of text. No path appears twice with the same errnum. */
+/* Fills *ret from the end of text: the paths of the last line come first. No path appears twice
+ * with the same errnum. */
 void complaints_find(const char *text, size_t length, Complaints *ret);

@@ -99,7 +99,7 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
 
         if (!may_suggest(path, for_writing))
                 return -EPERM;
-        fd = beneath_open(path, writable, O_PATH, 0);
+        fd = beneath_open_local(path, writable);
         r = fd < 0 ? fd : path_of_fd(fd, real);
         if (r < 0)
                 return r;

@@ -428,6 +428,16 @@ static void search_links(Search *search, const char *const *argv, int inside_fd)
         dead_links_clear(&links);
 }
 
+/* The paths come from the last line to the first; people expect the order of the messages. */
+static void refusals_reverse(Refusals *found) {
+        for (unsigned i = 0; i < found->count / 2; i++) {
+                const Refusal first = found->items[i];
+
+                found->items[i] = found->items[found->count - 1 - i];
+                found->items[found->count - 1 - i] = first;
+        }
+}
+
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
                        size_t length, const char *const *argv, int inside_fd) {
         Refusals *found = calloc(1, sizeof(*found));
@@ -442,6 +452,8 @@ Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const c
         if (found && found->count == 0 && argv)
                 search_links(&search, argv, inside_fd);
         strlist_clear(&search.writable);
+        if (found && text)
+                refusals_reverse(found);
         return found && found->count > 0 ? found : refused_free(found);
 }
 

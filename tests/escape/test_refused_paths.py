@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A failed command makes holt look at paths of the host. It must learn nothing from that, and gain nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Holt, Result
+
+Make = Callable[..., Path]
+
+# Mounts an automounter for any name below DIRECTORY, runs the command, and prints what names the kernel asked for.
+AUTOMOUNTER = r"""
+import ctypes, os, subprocess, sys
+reader, writer = os.pipe()
+os.set_inheritable(writer, True)
+options = f"fd={writer},pgrp={os.getpgrp()},minproto=5,maxproto=5,indirect"
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(b"holt-test", sys.argv[1].encode(), b"autofs", 0, options.encode()) < 0:
+    sys.exit(f"autofs: {os.strerror(ctypes.get_errno())}")
+os.set_blocking(reader, False)
+code = subprocess.run(sys.argv[2:], start_new_session=True).returncode
+libc.umount2(sys.argv[1].encode(), 2)
+try:
+    print("asked for", os.read(reader, 4096))
+except BlockingIOError:
+    print("asked for nothing")
+sys.exit(code)
+"""
+
+
+def told(result: Result) -> list[dict[str, object]]:
+    assert result.report
+    return [d for d in result.report["denials"] if d["layer"] == "filesystem"]
+
+
+def complain(*paths: object) -> str:
+    return "".join(f"echo 'cat: {path}: No such file or directory' >&2; " for path in paths) + "exit 1"
+
+
+@pytest.mark.identities("root")
+@pytest.mark.skipif("autofs" not in Path("/proc/filesystems").read_text(), reason="this kernel has no autofs")
+def test_a_name_reaches_no_automounter(holt: Holt, mkdir: Make) -> None:
+    """Otherwise a command without a network could tell a name server any text: cat /net/TEXT.example.org/x."""
+    net = mkdir(holt.cwd.parent / "net")
+    prefix = ["unshare", "--mount", sys.executable, "-c", AUTOMOUNTER, net]
+    # The control: this automounter notices a look-up, which then waits.
+    stat = ["timeout", "1", "stat", f"{net}/name/x"]
+    assert "asked for b" in holt.identity.run([*prefix, *stat]).stdout
+    result = holt(["run", "--", "bash", "-c", complain(f"{net}/name.example.org/x")], prefix=prefix)
+    assert "asked for nothing" in result.out, str(result)
+
+
+def test_secrets_of_the_host_are_neither_confirmed_nor_suggested(holt: Holt, put: Make) -> None:
+    base = holt.cwd.parent
+    names = (
+        ".ssh/id_ed25519", ".aws/credentials", ".netrc", "key.pem", "private/x", "a/secrets.json", ".env", "a/.git-credentials",
+        "tls/server.key", ".config/gh/hosts.yml", "id_rsa",
+    )
+    for name in names:
+        put(base / name, "key\n")
+    assert told(holt.sh(complain(*(base / name for name in names)))) == []
+    for path in ("/", "/etc/shadow", "/root", "/home", "/proc/1/environ", "/sys/kernel", "/dev/mem", "/run/docker.sock", "/boot"):
+        assert told(holt.sh(complain(path))) == [], path
+
+
+def test_a_planted_symlink_is_not_followed_on_the_host(holt: Holt, put: Make) -> None:
+    """It would tell the caller about, and suggest, a place that the command has chosen in disguise."""
+    outside = put(holt.cwd.parent / "outside" / "file", "x\n")
+    holt.sh(f"ln -s {outside.parent} out; ln -s {outside} file").ok()
+    for path in ("out/file", "file", holt.cwd / "out" / "file", holt.cwd / "out" / "none"):
+        assert told(holt.sh(complain(path))) == [], path
+    inside = holt.sh(complain("/work/out/file"), "--workspace", f"{holt.cwd}:/work")
+    assert told(inside) == []
+
+
+@pytest.mark.parametrize("name", ["a b; rm -rf x", "$(id)", "`id`", "x\u202egnp", "a\x1b[31mb", "-rf", "a'b", "a\\b", "a:b"])
+def test_a_suggested_option_is_one_harmless_word(holt: Holt, put: Make, name: str) -> None:
+    base = holt.cwd.parent / "odd"
+    put(base / name / "file", "x\n")
+    result = holt(["run", "--", "cat", base / name / "file"])
+    for denial in told(result):
+        grant = denial["grant"]
+        assert grant is None or os.fspath(base) in str(grant)
+        if grant:
+            words = holt.identity.run(["bash", "-c", f"printf '%s\\n' {grant}"]).stdout.splitlines()
+            assert words == ["--ro", f"{base / name}"], grant
+    assert "\x1b" not in result.err.replace("cat: ", "", 1).split("holt: ")[-1]
+    assert "\u202e" not in result.err.split("holt: ")[-1]
+
+
+def test_a_flood_of_messages_costs_little(holt: Holt, put: Make) -> None:
+    put(holt.cwd.parent / "extra" / "d", "x\n")
+    result = holt.sh("for i in $(seq 100000); do echo \"cat: /opt/$i: Permission denied\"; done >&2; cat ../extra/d")
+    assert [d["path"] for d in told(result)] == ["../extra/d"]
+    result = holt.sh("head -c 50M /dev/zero >&2; printf \"\\n'%.0s\" $(seq 5000) >&2; exit 1")
+    assert told(result) == []
