@@ -299,6 +299,24 @@ def test_a_snapshot_that_is_too_large(local: LocalSandbox, monkeypatch: pytest.M
         assert again.bash("stat -c %s sparse; tail -c 4 sparse").stdout == f"{(1 << 40) + 4}\nend\n"
 
 
+def test_a_snapshot_while_files_come_and_go(local: LocalSandbox) -> None:
+    """Removed files are also symlinks in the root, whose names tar must not get as arguments."""
+    done = threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            local.bash("touch f{1..200} /g{1..200}; rm -f f* /g*")
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(8):
+            assert local.export_snapshot()
+    finally:
+        done.set()
+        thread.join()
+
+
 def test_a_file_that_is_too_large(local: LocalSandbox) -> None:
     local.bash("truncate -s 100M large; truncate -s 1T larger")
     assert len(local.read_file_bytes("large")) == 100 << 20

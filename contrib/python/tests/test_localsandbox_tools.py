@@ -9,6 +9,7 @@ import datetime
 import decimal
 import enum
 import pathlib
+import types
 import uuid
 from typing import Annotated, Any, Callable, Dict, List, Literal, Optional, Set, Tuple, TypedDict, Union
 
@@ -290,6 +291,41 @@ def test_without_pydantic_the_rules_are_the_same(monkeypatch: pytest.MonkeyPatch
             check(*arguments)
     test_arguments_that_are_missing_or_too_many()
     test_results_are_checked_and_converted()
+
+
+def test_pydantic_2_converts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fake pydantic 2, with the used parts of its adapters."""
+
+    class Invalid(ValueError):
+        def errors(self) -> List[Dict[str, Any]]:
+            return [{"loc": ("a", 0), "msg": "Input should be even"}, {"loc": (), "msg": "and odd"}]
+
+    class TypeAdapter:
+        def __init__(self, hint: Any) -> None:
+            if hint is not int:
+                raise TypeError("unknown")
+
+        def validate_python(self, value: Any) -> Any:
+            if value % 2:
+                raise Invalid()
+            return ("made", value)
+
+        def dump_python(self, value: Any, mode: str, by_alias: bool) -> Any:
+            assert mode == "json" and by_alias
+            return ["dumped", *value]
+
+    class Other(Exception):
+        pass
+
+    fake = types.SimpleNamespace(
+        TypeAdapter=TypeAdapter, PydanticUserError=Other, errors=types.SimpleNamespace(PydanticUndefinedAnnotation=Other)
+    )
+    monkeypatch.setattr(_convert._pydantic, "version_2", lambda: fake)
+    known, unknown = _convert.Converter(int), _convert.Converter(str)
+    assert known.read(2) == ("made", 2) and known.json_of(2) == ["dumped", "made", 2]
+    with pytest.raises(_convert.Mismatch, match="^a.0: Input should be even; and odd$"):
+        known.json_of(1)
+    assert unknown.json_of(b"text") == "text"
 
 
 # --- in a sandbox ---

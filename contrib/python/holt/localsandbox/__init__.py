@@ -8,4 +8,4 @@ from . import core, exceptions
 from .core import *
 from .core import KVStore as KeyValueStore
 
-__all__ = [*core.__all__, "KeyValueStore", "core", "exceptions"]
+__all__ = [*core.__all__, "KeyValueStore", "core"]

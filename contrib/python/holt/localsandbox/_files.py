@@ -59,19 +59,14 @@ done </proc/self/mountinfo
 """
 
 # tar cannot read entries without permissions (chmod 000). They get permissions while tar runs, and keep them in the
-# snapshot.
+# snapshot. tar finds all names itself, because one that it gets as an argument must not be removed meanwhile.
 PACK = _FOREIGN + r"""
-shopt -s dotglob nullglob; cd /; all=(); target=$1; ulimit -f "$2"; shift 2
-for each in *; do [[ " $__LOCALSANDBOX_SYSTEM " == *" $each "* ]] || all+=("./$each"); done
-for each; do all+=("./$each"); done
-mine=(-path ./home/agent) without=(--exclude=./home/agent ${wheels:+"--exclude=$wheels"})
-while read -r _ _ _ _ at options _; do  # holt's read-only mounts, such as parts of /var
-    [[ ,$options, == *,ro,* && $at != / ]] && mine+=(-o -path ".$at") without+=("--exclude=.$at")
-done </proc/self/mountinfo
+cd /; target=$1; ulimit -f "$2"; shift 2
+for each in $__LOCALSANDBOX_SYSTEM; do [[ " $* " == *" $each "* ]] || foreign+=("./$each"); done
 shut=(-type d ! -perm -500 -printf '%m %p\0' -exec chmod u+rx '{}' ';' , -type f ! -perm -400 -printf '%m %p\0' -exec chmod u+r '{}' ';')
 pruned=(-false); for each in "${foreign[@]}"; do pruned+=(-o -path "${each//[[\\*?]/?}"); done
-mapfile -d '' opened < <(find "${all[@]}" '(' "${pruned[@]}" ')' -prune -o -user "$EUID" '(' "${shut[@]}" ')')
-tar --sparse --anchored --no-wildcards "${foreign[@]/#/--exclude=}" -cf "$target" -- "${all[@]}"; status=$?
+mapfile -d '' opened < <(find . '(' "${pruned[@]}" ')' -prune -o -user "$EUID" '(' "${shut[@]}" ')')
+tar --sparse --anchored --no-wildcards "${foreign[@]/#/--exclude=}" -cf "$target" .; status=$?
 for ((i = ${#opened[@]} - 1; i >= 0; i--)); do chmod "${opened[i]%% *}" "${opened[i]#* }"; done
 ((status != 153)) || exit 99  # SIGXFSZ
 ((status <= 1))

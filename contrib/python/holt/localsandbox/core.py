@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from . import exceptions
 from ._kv import KVStore
 from ._types import (
     BashResult,
@@ -37,5 +38,5 @@ __all__ = [
     "BashResult", "CommandError", "ExecutionLimitError", "ExecutionPreset", "FileNotFoundError", "HistoryEntry",
     "JsonScalar", "JsonValue", "KVStore", "LocalSandbox", "LocalSandboxError", "PermissionError", "PythonResult",
     "PythonRuntime", "PythonToolset", "SubprocessCrashed", "TimeoutError", "ToolCallable", "ToolDefinition",
-    "ToolHandler", "ToolsetInput", "function_to_tool_definition", "functions_to_toolset",
+    "ToolHandler", "ToolsetInput", "exceptions", "function_to_tool_definition", "functions_to_toolset",
 ]
