@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
+import concurrent.futures
 import gzip
 import io
 import json
@@ -17,7 +19,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 from conftest import session_names, until
 
-from holt.localsandbox import CommandError, FileNotFoundError, LocalSandbox, LocalSandboxError, _files, _snapshot
+from holt.localsandbox import CommandError, FileNotFoundError, LocalSandbox, LocalSandboxError, TimeoutError, _files, _snapshot
 
 GONE = "LocalSandbox instance has been destroyed"
 
@@ -338,6 +340,19 @@ def test_a_limit_s_mark_that_code_has_made(local: LocalSandbox) -> None:
     with pytest.raises(CommandError) as error:
         local.bash(command)
     assert error.value.exit_code == 137
+
+
+def test_a_server_that_does_not_reply(local: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    local.write_file("f", "x")
+
+    def late(*_: object) -> None:
+        raise error("60 s")
+
+    for error in (builtins.TimeoutError, concurrent.futures.TimeoutError):
+        monkeypatch.setattr(local._names, "read", late)
+        with pytest.raises(TimeoutError, match="60 s") as raised:
+            local.read_file("f")
+        assert raised.value.timeout_ms == 60000
 
 
 # --- processes ---

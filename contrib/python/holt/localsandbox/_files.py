@@ -54,7 +54,7 @@ _FOREIGN = r"""
 foreign=(./home/agent)
 while read -r _ _ _ _ where options _; do
 	printf -v where %b "$where"
-	[[ ,$options, != *,ro,* ]] || foreign+=(".$where")
+	[[ ,$options, != *,ro,* || $where == / ]] || foreign+=(".$where")
 done </proc/self/mountinfo
 """
 

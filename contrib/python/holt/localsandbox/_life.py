@@ -9,6 +9,8 @@ RuntimeError.
 
 from __future__ import annotations
 
+import builtins
+import concurrent.futures
 import copy
 import os
 import threading
@@ -22,12 +24,12 @@ from ..errors import ClosedError, HoltError
 from ..files import FilesApi
 from ..sandbox import SandboxApi
 from ._errors import file_error
-from ._files import PYTHON, Names, seed_bytes
+from ._files import OTHER_TIMEOUT_MS, PYTHON, Names, seed_bytes
 from ._kv import KVStore
 from ._packages import install, packages_of
 from ._snapshot import pack_snapshot, unpack_snapshot
 from ._types import ExecutionPreset, HistoryEntry, PythonRuntime
-from .exceptions import LocalSandboxError, SubprocessCrashed
+from .exceptions import LocalSandboxError, SubprocessCrashed, TimeoutError
 
 Seeds = Mapping[str, Union[str, bytes, Path]]
 
@@ -87,7 +89,7 @@ class Life:
         self._pid = os.getpid()
         self._history: List[HistoryEntry] = []
         self._next_id = 1
-        self.kv = KVStore(self._ready)
+        self.kv = KVStore(lambda: self._guarded(self._ready()))
 
     def __reduce__(self) -> Any:
         raise TypeError("a LocalSandbox can't be copied or pickled: export_snapshot() returns its state")
@@ -124,6 +126,8 @@ class Life:
         except Exception as error:
             if self._destroyed and not isinstance(error, RuntimeError):
                 raise RuntimeError(GONE) from error
+            if isinstance(error, (builtins.TimeoutError, concurrent.futures.TimeoutError)):  # the server hangs
+                raise TimeoutError(str(error) or "the server does not reply", OTHER_TIMEOUT_MS) from error
             raise
         finally:
             steps.close()

@@ -56,7 +56,7 @@ class LocalSandbox(PythonCalls, BashCalls):
     ) -> None:
         super().__init__(files, snapshot, cwd, preset, python_runtime, packages, wheels, holt)
         if files is not None or self._snapshot:
-            drive(self._ready())
+            drive(self._guarded(self._ready()))
 
     # --- its life ---
 
