@@ -116,3 +116,28 @@ def test_settings_of_another_user_are_refused(holt: Holt, program: Make, place: 
 
     result = holt(["run", "--", "true"], env={"XDG_CONFIG_HOME": str(place / "xdg")})
     assert "belongs to uid 54321" in result.refusal()
+
+
+@pytest.mark.identities("user", "root")
+def test_a_file_that_the_settings_extend_is_not_the_command_s(holt: Holt, place: Path, program: Make) -> None:
+    """It lies in a workspace, and a command would change what the next run obeys."""
+    base = program("workspace/base.json", '{"holt": 1, "env": {"set": {"MARK": "good"}}}')
+    program("xdg/holt/config.json", f'{{"holt": 1, "extends": "{base}"}}').chmod(0o644)
+
+    script = "echo $MARK; echo evil > base.json; rm -f base.json; mv base.json other; cat base.json"
+    result = holt(["run", "--", "sh", "-c", script], env={"XDG_CONFIG_HOME": str(place / "xdg")})
+    assert result.out == "good\n" + base.read_text()
+
+
+@pytest.mark.identities("user", "root")
+def test_a_planted_file_of_variables_passes_no_secret(holt: Holt, put: Make, place: Path) -> None:
+    """A command may write the .env that the next run reads: names, links and pipes lead to nothing of the caller's."""
+    put("x")
+    (place / "secret").write_text("A=s3cret\n")
+    plants = ("echo TOKEN > .env", f"ln -sf {place}/secret .env", "ln -sf /proc/self/environ .env", "mkfifo .env",
+              f"mkdir -p d; ln -sfn {place} d/up; echo A=1 > .env")
+    for plant in plants:
+        holt.sh(f"rm -rf .env; {plant}").ok()
+        for name in (".env", "d/up/secret"):
+            result = holt(["run", "--env-file", name, "--", "env"], env={"TOKEN": "s3cret"})
+            assert "s3cret" not in result.out + result.err, (plant, name)
