@@ -13,6 +13,7 @@
 #include "cli/ask.h"
 #include "cli/env-file.h"
 #include "cli/exec-result.h"
+#include "cli/interrupt.h"
 #include "cli/python-code.h"
 #include "cli/python-told.h"
 #include "cli/shown.h"
@@ -306,6 +307,9 @@ static void tell_refused(const Run *run) {
         exec_result_tell_set_aside(result, show.result);
 }
 
+/* Whether Ctrl-C, or a SIGINT to holt, has ended the code. python3 then dies of SIGINT. */
+static bool ended_by_ctrl_c;
+
 static int print_end(Run *run, Error *reterr) {
         const JsonValue *result = run->answer.result, *error = json_member(result, "error");
         const char *text = json_string(json_member(result, "result"));
@@ -330,6 +334,8 @@ static int print_end(Run *run, Error *reterr) {
         python_tell_end(result, run->timeout, run->options->fresh);
         if (!run->options->json)
                 tell_refused(run);
+        ended_by_ctrl_c = run->interrupted &&
+                          streq(json_member_text(error, "name"), "KeyboardInterrupt");
         return r < 0 ? r : (int)exit_code;
 }
 
@@ -551,5 +557,7 @@ int cmd_python(int argc, char **argv) {
         strlist_clear(&options.env);
         strlist_clear(&options.env_files);
         strlist_clear(&options.tools);
-        return r;
+        return ended_by_ctrl_c
+                       ? interrupt_end(cause_name(CAUSE_SIGNALED), 128 + SIGINT, INTERRUPT_SIGNAL)
+                       : r;
 }

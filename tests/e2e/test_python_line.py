@@ -11,6 +11,7 @@ import pytest
 from lib.python import pending
 from lib.sandbox import HANGS, Holt, Result
 from lib.sessions import Session, Sessions, until
+from lib.terminal import Terminal
 
 CTRL_C = "\x03"
 IGNORES = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(100)"
@@ -160,7 +161,7 @@ def test_ctrl_c_is_the_code_s(sessions: Sessions, session: Session, terminal: ob
     caller.send(CTRL_C)
     caller.expect("KeyboardInterrupt")
 
-    assert caller.wait() == 1
+    assert caller.wait() == -signal.SIGINT
 
 
 @pytest.mark.parametrize("signals", ((signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT)))
@@ -193,7 +194,7 @@ def test_a_result_that_nobody_reads_is_no_reason_to_stay(sessions: Sessions, ses
         assert running.process.wait(HANGS) == -signal.SIGTERM
 
 
-@pytest.mark.parametrize("signal_of, code", ((None, 1), (signal.SIGTERM, 137)))
+@pytest.mark.parametrize("signal_of, code", ((None, -signal.SIGINT), (signal.SIGTERM, 137)))
 def test_the_end_of_a_fresh_run_is_its_own(signal_of: signal.Signals | None, code: int, sessions: Sessions, session: Session, terminal: object) -> None:
     """The code that the lasting interpreter runs meanwhile continues."""
     with session.rpc() as rpc:
@@ -208,3 +209,19 @@ def test_the_end_of_a_fresh_run_is_its_own(signal_of: signal.Signals | None, cod
         assert caller.wait() == code
         rpc.call("files.write", path="/tmp/go", content="")
         assert rpc.result(number)["result"] == "5"
+
+
+def test_ctrl_c_ends_the_shell_s_loop(session: Session) -> None:
+    """As with python3: bash ends a loop only if SIGINT killed the program in it. Code that catches it is not ended."""
+    sessions, code = session.sessions, "import time; print('ru' + 'nning', flush=True)\ntry: time.sleep(1000)\nfinally: print('e' + 'nd')"
+    for more, loops in (("", 1), ("\nexcept KeyboardInterrupt: pass", 2)):
+        text = code.replace("\nfinally", f"{more}\nfinally")
+        loop = 'for i in 1 2; do "$@"; done; echo af""ter'
+        argv = ["bash", "-c", loop, "bash", *sessions.holt.argv(["python", session.name, "-c", text])]
+        with Terminal(sessions.holt.identity, argv, cwd=sessions.holt.cwd, env=sessions.env) as shell:
+            for _ in range(loops):
+                shell.expect("running")
+                shell.send(CTRL_C)
+                shell.expect("end")
+            assert shell.wait() == (-signal.SIGINT if loops == 1 else 0)
+            assert ("after" in shell.output) is (loops == 2)
