@@ -39,6 +39,7 @@ class Settings:
     env: Optional[Mapping[str, str]] = None
     read_only: Sequence[str] = ()
     read_write: Sequence[str] = ()
+    allow_degraded: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
@@ -82,6 +83,8 @@ class Settings:
             params["env"] = dict(self.env)
         if self.tier is not None:
             params["tier"] = self.tier
+        if self.allow_degraded:
+            params["allow_degraded"] = list(self.allow_degraded)
         if self.idle is not None:
             params["idle"] = _text_of(self.idle, "ms")
         return params

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
+from ._hints import hint_for_python
+
 
 class HoltError(Exception):
     """An operation failed. This is the base class of all errors that holt reports.
@@ -15,7 +17,7 @@ class HoltError(Exception):
     message  the operation, its object, and the reason of the failure
     kind     the kind of error as in holt-serve(1), such as "missing", "busy" or "limit"
     errno    the name of the system's error, such as "ENOENT"; or None
-    hint     a way to solve the problem; or None
+    hint     a way to solve the problem, in methods and arguments of this package; or None
     code     the error code of JSON-RPC
     data     a dict of the other fields in the error's data
     """
@@ -178,5 +180,5 @@ def error_of(answer: Mapping[str, Any]) -> HoltError:
     data = dict(answer.get("data") or {})
     kind, errno, hint = data.pop("kind", None), data.pop("errno", None), data.pop("hint", None)
     return _CLASSES.get(kind, HoltError)(
-        str(answer.get("message")), kind=kind, errno=errno, hint=hint, code=int(answer.get("code", -32000)), data=data
+        str(answer.get("message")), kind=kind, errno=errno, hint=hint_for_python(hint), code=int(answer.get("code", -32000)), data=data
     )

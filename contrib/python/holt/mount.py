@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import IO, Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union, overload
 
 from ._face import PIECE, Part, Path as Inside, check_whole, encoded, in_memory, in_thread, path_of
 from ._contents import READ_MAX, copy_contents, take_all
@@ -45,11 +45,25 @@ class RemoteItem:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """One page of a listing. Pass next_cursor to get the next page; it is None on the last one."""
+class Listing(Sequence[RemoteItem]):
+    """One page of a listing, which is a sequence of its items. Pass next_cursor to get the next page; it is None on the
+    last one."""
 
     items: List[RemoteItem]
     next_cursor: Optional[str] = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> RemoteItem: ...
+    @overload
+    def __getitem__(self, index: slice) -> List[RemoteItem]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[RemoteItem]:
+        return iter(self.items)
 
 
 @dataclass(frozen=True)

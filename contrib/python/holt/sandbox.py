@@ -62,6 +62,7 @@ class SandboxApi(InterpreterApi):
         env: Optional[Mapping[str, str]] = None,
         read_only: Sequence[str] = (),
         read_write: Sequence[str] = (),
+        allow_degraded: Sequence[str] = (),
         holt: Optional[str] = None,
         server: Optional[Server] = None,
         **unknown: NoReturn,
@@ -74,7 +75,7 @@ class SandboxApi(InterpreterApi):
         self._own_server = server is None
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
-            tuple(list_of(read_write, "read_write")),
+            tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")),
         )
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
@@ -199,6 +200,7 @@ class Sandbox(SandboxApi, SyncFace):
     idle, tier  see holt-create(1)
     env         environment variables of every command
     read_only, read_write   lists of host paths, or of PATH:TARGET
+    allow_degraded   layers of the sandbox that may be missing if this host refuses them
     holt        path of the program; default: $HOLT, or holt in the PATH
     server      a Server to share with other sandboxes
 

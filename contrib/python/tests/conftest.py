@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from holt import Sandbox, Server, _connection, _message
+from holt._hints import GROUPS, hint_for_python
 from holt.localsandbox import LocalSandbox
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -118,6 +120,20 @@ def load_openrpc() -> ModuleType:
 openrpc = load_openrpc()
 
 
+def foreign_words(hint: str, document: Any) -> "list[str]":
+    """Returns the words of a hint, as the SDK shows it, that its users do not know: methods of holt serve, fields
+    of a policy without policy=, and verbs and options of the command line."""
+    methods = "|".join(re.escape(each["name"]) for each in document["methods"] if "." in each["name"])
+    calls = re.findall(r"\b(?:Server\(\)\.call\(\"[a-z_.]+\"|(?:files|kv|mount)\.[a-z_]+\()", hint)
+    for each in calls:
+        hint = hint.replace(each, "")
+    return re.findall(
+        rf"(?<![\w./-])(?:{methods}|(?:{'|'.join(GROUPS)})\.[a-z_]+"
+        r"|--(?:ro|rw|policy|timeout|memory|env|cwd|protect|hide|workspace|allow-[a-z]+|tmp-size)"
+        r"|holt (?:rm|create|stop|show|ls|ps|kill|exec|cp|rebind|tier))\b", hint,
+    )
+
+
 class Watch:
     """Checks sent and received messages, in place of the functions that connections use.
 
@@ -149,8 +165,11 @@ class Watch:
         return message, end
 
     def came(self, message: "dict[str, Any]") -> None:
+        hint = ((message.get("error") or {}).get("data") or {}).get("hint") or ""
+        left = foreign_words(hint_for_python(hint) or "", self.document.root) if hint else []
         with self._lock:
             self.seen += 1
+            self.wrong += [f"{hint!r} becomes {hint_for_python(hint)!r}, with {left}"] if left else []
             asked = [] if "method" in message else self._checkers.get(message.get("id"), [])
             found = []
             for checker in list(asked) or [self._checker(message.get("params", {}))]:

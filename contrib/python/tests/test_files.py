@@ -126,6 +126,16 @@ def test_uploads_of_every_kind(box: Sandbox, place: Path, site: str) -> None:
         up(place / "none")
 
 
+def test_a_listing_is_a_sequence_of_its_items(box: Sandbox) -> None:
+    for name in ("a", "b", "c"):
+        box.mount.upload(b"data", name)
+    page = box.mount.list(limit=2)
+    assert [item.mount_relative_path for item in page] == ["a", "b"] and len(page) == 2 and page[-1] in page
+    assert list(page) == page[:] == page.items and page.next_cursor and not box.mount.list("none")
+    box.add_tool(box.mount.list)
+    assert box.python("from host_tools import call; len(call('list', {})['items'])").check().result == "3"
+
+
 def test_listing_page_by_page(box: Sandbox) -> None:
     for number in range(12):
         box.mount.upload(b"x" * number, f"d/{number:02}.txt")

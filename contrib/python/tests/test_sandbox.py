@@ -143,7 +143,7 @@ def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
         {"policy": "strict"}, {"policy": {"limits": {"pids": 9}}}, {"timeout": "1s"}, {"memory": "1GiB"}, {"idle": 9},
         {"tier": "large"}, {"env": {"A": "2"}}, {"workspace": place}, {"read_only": ["/usr"]}, {"policy": {"filesystem": {"hide": ["x"]}}},
     ):
-        with pytest.raises(ExistsError, match="already exists with a different .*\n.*session.remove"):
+        with pytest.raises(ExistsError, match="already exists with a different .*\n.*Sandbox\(name\).remove\(\)"):
             Sandbox("work", **other)
     Sandbox("work", workspace=place / "w", timeout=30, env={"A": "1"}).close()
     with Sandbox("work") as box:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints of exceptions name methods and arguments of this package. conftest.py checks this for each error of a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+from conftest import foreign_words, openrpc
+
+from holt import ExistsError, HoltError, MissingError, PolicyError, Sandbox
+from holt._hints import ARGUMENTS, METHODS, hint_for_python
+
+HINTS = {
+    'Mount the directory in which it lies: filesystem.read_only: ["/opt/x"]': 'Mount the directory in which it lies: '
+    'Sandbox(read_only=["/opt/x"])',
+    'Name the directory in it that the command needs: filesystem.read_write.': 'Name the directory in it that the command '
+    "needs: Sandbox(read_write=...).",
+    'To run without this protection: filesystem.protect: []': 'To run without this protection: '
+    'Sandbox(policy={"filesystem": {"protect": []}})',
+    'Raise limits.pids: 512, or limits.timeout: "5s".': 'Raise Sandbox(policy={"limits": {"pids": 512}}), or '
+    'Sandbox(timeout="5s").',
+    'PATH names no absolute directory: env.set: {"PATH": "/bin"}': 'PATH names no absolute directory: '
+    'Sandbox(env={"PATH": "/bin"})',
+    'Or run without it: allow_degraded: ["landlock"]': 'Or run without it: Sandbox(allow_degraded=["landlock"])',
+    'Use it, or remove it: session.remove': "Use it, or remove it: Sandbox(name).remove()",
+    "Remove one: session.remove. session.list lists them.": "Remove one: Sandbox(name).remove(). Sandbox.sessions() lists "
+    "them.",
+    "List the processes with process.list and end that one with process.kill, or use session.stop": "List the processes "
+    "with processes() and end that one with Process.kill(), or use Sandbox(name).stop()",
+    "let the session accept the new one: session.rebind": "let the session accept the new one: "
+    'Server().call("session.rebind", ...)',
+    "Copy them: files.read or files.write SESSION": "Copy them: files.read() or files.write() SESSION",
+    "Name a directory that exists inside: cwd: \"DIR\"": 'Name a directory that exists inside: cwd="DIR"',
+    "Choose it: --policy strict.": 'Choose it: Sandbox(policy="strict").',
+    "holt doctor tests every layer": "holt doctor tests every layer",
+    "Look at /etc/holt/limits.pids.d, tools.py and http://session.list": "Look at /etc/holt/limits.pids.d, tools.py and "
+    "http://session.list",
+    "x: filesystem.hide: [tru": 'x: Sandbox(policy={"filesystem": {"hide": ...}}): [tru',
+}
+
+
+@pytest.fixture(scope="module")
+def document(holt: str) -> Any:
+    return openrpc.document_of(holt).root
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_a_hint_names_methods_and_arguments(hint: str, document: Dict[str, Any]) -> None:
+    assert hint_for_python(hint) == HINTS[hint]
+    if not hint.startswith("Look"):
+        assert not foreign_words(HINTS[hint], document)
+
+
+def test_foreign_words_are_noticed(document: Dict[str, Any]) -> None:
+    for hint in ("holt rm w", "Pass --ro DIR", "session.remove", "Set limits.pids: 5", "use files.read"):
+        assert foreign_words(hint, document), hint
+
+
+def test_no_method_and_no_argument_is_invented(document: Dict[str, Any]) -> None:
+    import inspect
+
+    assert {name for name in METHODS} <= {each["name"] for each in document["methods"]}
+    assert set(ARGUMENTS.values()) <= set(inspect.signature(Sandbox.__init__).parameters)
+    for text in METHODS.values():
+        if text.startswith("Server().call("):
+            continue
+        name = text.rpartition(".")[2].partition("(")[0]
+        area = text.partition(".")[0] if text.startswith(("files.", "kv.", "mount.")) else ""
+        place: Any = type(getattr(Sandbox, area, None)) if not area else __import__(f"holt.{area}", fromlist=[""])
+        found = hasattr(Sandbox, name) or name == "Sandbox" or (area and hasattr(getattr(place, area.title()), name))
+        assert found, text
+
+
+def test_exceptions_show_these_hints(tmp_path: Path) -> None:
+    with Sandbox("w", timeout="20s") as box:
+        with pytest.raises(ExistsError, match=r"Sandbox\(name\).remove\(\)"):
+            Sandbox("w", timeout="5s")
+        with pytest.raises(MissingError, match=r"processes\(\)"):
+            box.process("p999")
+        box.remove()
+    with pytest.raises(HoltError) as wide:
+        Sandbox(read_write=["/var"])
+    assert 'Sandbox(policy={"filesystem": {"allow_wide": True}})' in str(wide.value.hint) and "--rw" not in str(wide.value)
+    with pytest.raises(PolicyError):
+        Sandbox(policy={"limits": {"pids": "many"}})
