@@ -13,10 +13,11 @@ const char *home_path(void);
 const char *home_of_uid(uid_t uid);
 
 /* The path of the caller's settings: HOLT_CONFIG, or holt/config.json in XDG_CONFIG_HOME or
- * ~/.config. NULL if HOLT_CONFIG is empty or "none", or if nothing says where the file is. *ret_must
- * is true if HOLT_CONFIG names it, so that it must exist. */
+ * ~/.config. NULL if HOLT_CONFIG is empty or "none", or if nothing says where the file is.
+ * *ret_must is true if HOLT_CONFIG names it, so that it must exist. */
 const char *home_config(bool *ret_must);
-/* XDG_CONFIG_HOME, or ~/.config. Owned by the caller; NULL if neither is known, or memory is out. */
+/* XDG_CONFIG_HOME, or ~/.config. Owned by the caller; NULL if neither is known, or memory is out.
+ */
 char *home_config_directory(void);
 
 /* Whether the caller's home is path or lies below it. path is one that the kernel has returned. */

@@ -456,7 +456,7 @@ def test_of_what_a_policy_file_names_only_hidden_paths_must_be_there(holt: Holt,
 
 
 def test_the_help_of_create_has_the_workspace_of_a_session(holt: Holt) -> None:
-    assert "(default: current directory; session: its own)" in holt(["create", "--help"], report=False).ok().out
+    assert "(default: a directory of the session)" in holt(["create", "--help"], report=False).ok().out
 
 
 def test_help_and_version(holt: Holt) -> None:
