@@ -38,7 +38,7 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
                                char *const *words, LimitsHit *ret_hit) {
         _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL,
                             *program = NULL;
-        const char *const *argv = (const char *const *)words;
+        const char *const *programs = NULL;
         const char *started[3] = { NULL };
         size_t length = 0;
         Refusals *found;
@@ -52,11 +52,12 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
         program = strndup(process->command, strcspn(process->command, " "));
         started[0] = program;
         started[1] = program ? process->command + strlen(program) : NULL;
-        /* The interpreter stays, so a failed cell says nothing about its settings. */
-        if (!argv && !more[0])
-                argv = started;
+        /* The interpreter stays, so a failed cell says nothing about its settings. If the caller
+         * asks once more, with its own text, the settings were looked at before. */
+        if (!words && !more[0])
+                programs = started;
         found = refused_find(&keeper->launch, cwd, false, words && length <= 1 ? NULL : text,
-                             length, argv, keeper->sandbox.root_fd);
+                             length, (const char *const *)words, programs, keeper->sandbox.root_fd);
         for (unsigned i = 0; found && i < found->count; i++)
                 audit_refusal(keeper, process, &found->items[i]);
         return found;

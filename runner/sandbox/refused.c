@@ -439,7 +439,8 @@ static void refusals_reverse(Refusals *found) {
 }
 
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
-                       size_t length, const char *const *argv, int inside_fd) {
+                       size_t length, const char *const *argv, const char *const *programs,
+                       int inside_fd) {
         Refusals *found = calloc(1, sizeof(*found));
         Search search = { .launch = launch, .plan = launch->plan, .here = here, .found = found };
 
@@ -449,8 +450,8 @@ Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const c
                 search_text(&search, cwd, text, length);
         else if (argv)
                 search_words(&search, cwd, argv);
-        if (found && found->count == 0 && argv)
-                search_links(&search, argv, inside_fd);
+        if (found && found->count == 0 && programs)
+                search_links(&search, programs, inside_fd);
         strlist_clear(&search.writable);
         if (found && text)
                 refusals_reverse(found);

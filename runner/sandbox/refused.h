@@ -61,11 +61,12 @@ typedef struct Refusals {
  * cwd   the command's working directory inside; absolute
  * here  it is also the caller's own, so that a relative path means the same for the caller
  * text  the command's last output; NULL if it is not known
- * argv  the command, up to NULL, or NULL. Without a text, its words are candidates. If no path is
- *       refused, the symlinks of its programs are looked at.
- * inside_fd  the sandbox's root, for a process that may read only there; otherwise FD_NONE */
+ * argv  the command, up to NULL, or NULL; without a text, its words are candidates
+ * programs   the command, or NULL; if no path is refused, the symlinks of its programs are looked
+ * at inside_fd  the sandbox's root, for a process that may read only there; otherwise FD_NONE */
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
-                       size_t length, const char *const *argv, int inside_fd);
+                       size_t length, const char *const *argv, const char *const *programs,
+                       int inside_fd);
 /* Accepts NULL; returns NULL. */
 Refusals *refused_free(Refusals *refusals);
 

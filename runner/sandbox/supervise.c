@@ -437,13 +437,14 @@ static void supervise_explain(const Supervisor *s, Outcome *out) {
         const LaunchPlan *plan = s->launch->plan;
         const Tail *last = s->printed.length > 0 ? &s->printed : output_last(s->launch->output);
 
+        const char *const *argv = (const char *const *)plan->argv.items;
         const char *text = last ? last->data : NULL;
         const size_t length = last ? last->length : 0;
 
         if (out->exit_code == 0)
                 return;
-        out->refusals = refused_find(s->launch, plan->cwd, plan->cwd_here, text, length,
-                                     (const char *const *)plan->argv.items, FD_NONE);
+        out->refusals = refused_find(s->launch, plan->cwd, plan->cwd_here, text, length, argv, argv,
+                                     FD_NONE);
         out->limits_hit = limits_hit_find(plan, text, length,
                                           plan->inside_fd ? *plan->inside_fd : FD_NONE,
                                           &out->oom_kills, out->signal);
