@@ -9,6 +9,7 @@ import datetime
 import decimal
 import enum
 import pathlib
+import time
 import types
 import uuid
 from typing import Annotated, Any, Callable, Dict, List, Literal, Optional, Set, Tuple, TypedDict, Union
@@ -291,6 +292,24 @@ def test_without_pydantic_the_rules_are_the_same(monkeypatch: pytest.MonkeyPatch
             check(*arguments)
     test_arguments_that_are_missing_or_too_many()
     test_results_are_checked_and_converted()
+
+
+@dataclasses.dataclass
+class Deep:
+    below: Union[int, "Deep", None] = None
+
+
+def test_hostile_values_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payloads come from inside, and are converted in this program."""
+    monkeypatch.setattr(_convert._pydantic, "adapter_of", lambda hint: None)
+    deep: Any = "x"
+    for _ in range(55):
+        deep = {"below": deep}
+    for hint, given in ((Deep, deep), (int, "9" * 1_000_000), (int, "_".join("9" * 500_000) + "x"), (datetime.datetime, "1" * 10**6)):
+        started = time.monotonic()
+        with pytest.raises(ToolError) as error:
+            handler(same(hint))({"x": given})
+        assert time.monotonic() - started < 20 and error.value.type == "validation_error"
 
 
 def test_pydantic_2_converts_itself(monkeypatch: pytest.MonkeyPatch) -> None:

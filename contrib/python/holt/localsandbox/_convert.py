@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import decimal
 import enum
+import functools
 import os
 import pathlib
 import re
@@ -24,6 +25,10 @@ from .._constraints import check, constraints_of, whole
 from ..schema import DICTS, LISTS, fields_of, is_path, is_record, is_typed_dict, items_of, parted, to_json, unions
 
 LAX, STRICT, EXACT = range(3)
+
+DIGITS_MAX = 4300
+
+_fields = functools.lru_cache(maxsize=256)(fields_of)
 
 _NONE = type(None)
 _FALSE = ("0", "off", "f", "false", "n", "no")
@@ -87,6 +92,8 @@ def _int(value: Any, strict: int) -> int:
     if strict or not isinstance(value, (int, float, str, decimal.Decimal)):
         raise ValueError("Input should be a valid integer")
     if isinstance(value, str):
+        if len(value) > DIGITS_MAX:  # Python before 3.11 would take time that grows with the square of the length
+            raise ValueError("Unable to parse input string as an integer, exceeded maximum size")
         if not _INTEGER.match(value):
             raise ValueError("Input should be a valid integer, unable to parse string as an integer")
         return int(value.partition(".")[0])
@@ -163,15 +170,16 @@ def _enum(value: Any, hint: Any) -> Any:
     raise ValueError(_one_of(list(hint)))
 
 
-def _union(value: Any, members: Tuple[Any, ...]) -> Any:
+def _union(value: Any, members: Tuple[Any, ...], strict: int) -> Any:
     """Returns the value as the member that it is already, or else as the first member that it can become."""
     errors: "List[Tuple[Tuple[Any, ...], str]]" = []
     others = [each for each in members if each is not _NONE]
-    for strict in (EXACT, STRICT, LAX):
+    # A union in a union tries nothing that the outer one has tried, or deep values would take forever.
+    for each_strict in (EXACT, STRICT, LAX) if strict == LAX else (strict,):
         errors.clear()
         for each in members:
             try:
-                return convert(value, each, strict)
+                return convert(value, each, each_strict)
             except ValueError as error:
                 found = error.errors if isinstance(error, Mismatch) else [((), str(error))]
                 if each is not _NONE:
@@ -249,7 +257,7 @@ def _record(value: Any, hint: Any, strict: int) -> Any:
         raise ValueError(f"Input should be a {'valid ' if is_typed_dict(hint) else ''}{what}")
     errors: "List[Tuple[Tuple[Any, ...], str]]" = []
     given = {}
-    for name, each, needed in fields_of(hint):
+    for name, each, needed in _fields(hint):
         if name in value:
             given[name] = _at(name, lambda: convert(value[name], each, strict), errors)
         elif needed:
@@ -294,7 +302,7 @@ def _bare(value: Any, hint: Any, strict: int) -> Any:
     if origin in _SCALARS:
         return _SCALARS[origin](value, strict)
     if origin in unions():
-        return _union(value, arguments)
+        return _union(value, arguments, strict)
     if origin is typing.Literal:
         return _literal(value, arguments)
     if origin is tuple:
