@@ -147,10 +147,11 @@ static bool str_is_plain(const char *s) {
 char *str_word(const char *s) {
         /* Each quote ends the quoted part, follows a backslash, and starts the next part. A word
          * with a backslash is refused, because in fish a backslash counts even inside quotes. */
-        char *word = malloc(4 * strlen(s) + 3), *out = word;
+        const size_t size = strlen(s);
+        char *word = malloc(4 * size + 3), *out = word;
 
-        for (size_t left = strlen(s), length; left > 0; left -= length) {
-                length = printable_length(s + strlen(s) - left, left, "\\");
+        for (size_t left = size, length; left > 0; left -= length) {
+                length = printable_length(s + size - left, left, "\\");
                 if (length == 0) {
                         free(word);
                         return NULL;
