@@ -99,7 +99,7 @@ class Connection:
         self._begun: List[bytes] = []
         self._held: List[io.FileIO] = []
         self._reads = self._wants = self._last = 0
-        self.ended = self._thread_over = False
+        self.ended = self._thread_over = self.hangs = False
         self._loops: Set[asyncio.AbstractEventLoop] = set()
         self._thread: Optional[threading.Thread] = None
         self._bell = _bell()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import contextlib
+import io
 import os
 import subprocess
 import time
@@ -57,9 +58,23 @@ class Lease:
 
     def __init__(self, owner: Any, server: Server, name: Optional[str], own_server: bool) -> None:
         self.server, self.name, self.own_server, self.pid = server, name, own_server, os.getpid()
+        self._held: Optional[io.FileIO] = None
         _held.add(self)
         finalizer = weakref.finalize(owner, self._forgotten)
         finalizer.atexit = False
+
+    def hold(self, directory: Optional[str]) -> None:
+        """Keeps the throwaway session while this process lives, even if its holt serve dies: holds the FIFO "owner" in
+        the session's directory, as holt serve does (runner/session/owner.h)."""
+        if directory:
+            with contextlib.suppress(OSError):
+                how = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                self._held = io.FileIO(os.open(os.path.join(directory, "owner"), how), "r+")
+
+    def let_go(self) -> None:
+        """Closes the FIFO. A forked child does this, too, so that the session ends with its parent."""
+        if self._held:
+            self._held.close()
 
     def _forgotten(self) -> None:
         if self in _held:
@@ -76,6 +91,7 @@ class Lease:
                 pass
             except HoltError:
                 self._remove_without_server(self.name)
+        self.let_go()
         if self.own_server:
             self.server.close()
         _held.discard(self)
@@ -100,6 +116,14 @@ class Lease:
                     [program, verb, name], env={**os.environ, **self.server.env}, stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=REMOVE_WITHIN, check=False,
                 )
+
+
+def _let_go_in_child() -> None:
+    for lease in list(_held):
+        lease.let_go()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 @atexit.register

@@ -5,7 +5,8 @@ Theory of operation. `holt serve` makes and removes sessions. Other requests go 
 because the detour through `holt serve` would take longer than many replies. The first request for a session asks
 `holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. If a keeper ends, for
 example because the session was stopped, the next request starts a new one. The tools of this program are then
-registered again.
+registered again. If `holt serve` ends, connections to keepers stay, and the next request that needs it starts another
+one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
 
 Requests are numbered per connection; _connection.py explains which thread reads the replies. A notification goes to its
 listeners by (method, session, id). A request of the server is a call of a tool. The threads of tools.py execute it, so
@@ -33,7 +34,10 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
 
 from ._connection import Connection, Peer
 from ._message import LINE_MAX, bytes_of, line_of, text_of
+from ._liveness import watch_over
 from ._request import Request
+from ._slots import Slots
+from ._times import Time, seconds_of
 from .errors import ClosedError, HoltError, HoltNotFoundError, SetupError, UsageError
 
 COMMANDS_MAX = 160
@@ -42,6 +46,9 @@ commands. With this limit, it still knows a command when the request to wait for
 
 TRANSFERS_MAX = 12
 """Maximum number of files that are transferred by descriptor at once. A session allows 32 for all its clients."""
+
+REPLY_TIMEOUT = 60.0
+"""Seconds after which a server that answers nothing counts as hanging, unless reply_timeout sets another time."""
 
 ANY = ""
 """The id for listen() that receives notifications of all ids without a listener of their own."""
@@ -79,38 +86,6 @@ def find_holt(holt: Optional[str] = None) -> str:
     )
 
 
-class Slots:
-    """A limit on concurrent operations."""
-
-    def __init__(self, most: int) -> None:
-        self._lock, self._free = threading.Lock(), most
-        self._queued: Deque["Future[None]"] = collections.deque()
-
-    def begin(self) -> "Future[None]":
-        """Returns a future that is done when the operation may begin. Every begin() needs an end()."""
-        future: Future[None] = Future()
-        with self._lock:
-            if not self._free:
-                self._queued.append(future)
-                return future
-            self._free -= 1
-        future.set_result(None)
-        return future
-
-    def end(self, begun: "Future[None]") -> None:
-        """Ends an operation, even one that the caller has given up before it began."""
-        with self._lock:
-            if begun in self._queued:
-                self._queued.remove(begun)
-                return
-            following = self._queued.popleft() if self._queued else None
-            if not following:
-                self._free += 1
-        if following:
-            with contextlib.suppress(InvalidStateError):
-                following.set_result(None)
-
-
 class _Link:
     """The connection to the keeper of one session. connection is None until it is made. ready is False until all requests
     in queued have been sent; until then, further requests are queued, too."""
@@ -124,12 +99,18 @@ class _Link:
 class Server(Peer):
     """A `holt serve`, which the first request starts. It can be used from any thread and shared by sandboxes.
 
-    holt  path of the program; default: $HOLT, or holt in the PATH
-    env   environment variables in addition to this process's; {"XDG_DATA_HOME": ...} stores sessions elsewhere
+    holt           path of the program; default: $HOLT, or holt in the PATH
+    env            environment variables in addition to this process's; {"XDG_DATA_HOME": ...} stores sessions elsewhere
+    reply_timeout  time after which a server that answers nothing at all counts as hanging, so that calls raise
+                   TimeoutError; default 60 s; None: never. It does not limit commands, however long they take.
     """
 
-    def __init__(self, holt: Optional[str] = None, env: Optional[Mapping[str, str]] = None) -> None:
-        self.holt, self.env = holt, dict(env or {})
+    def __init__(
+        self, holt: Optional[str] = None, env: Optional[Mapping[str, str]] = None, *,
+        reply_timeout: Optional[Time] = REPLY_TIMEOUT,
+    ) -> None:
+        self.holt, self.env, self._reply_timeout = holt, dict(env or {}), seconds_of(reply_timeout)
+        self.over = threading.Event()
         self._lock, self._life_lock = threading.Lock(), threading.Lock()
         self._notes: Dict[Tuple[str, str, str], Tuple[Note, ...]] = {}
         self.commands, self.transfers = Slots(COMMANDS_MAX), Slots(TRANSFERS_MAX)
@@ -172,6 +153,8 @@ class Server(Peer):
             self._pid = os.getpid()
             self._serve = Connection(ours, self)
             self._linked.add(self._serve)
+            if self not in _started and self._reply_timeout is not None:
+                watch_over(self, self._reply_timeout)
             _started.add(self)
             return self._serve
 
@@ -186,6 +169,7 @@ class Server(Peer):
         with self._life_lock:
             process, serve, mine = self._process, self._serve, self._pid == os.getpid()
             self._ended = self._ended or ClosedError("the sandbox is closed")
+            self.over.set()
         if not process or not serve or not mine:
             return
         self._take_links()
@@ -230,9 +214,12 @@ class Server(Peer):
     def _ask_serve(self, request: Request) -> Request:
         if request.method == "session.stop":
             self._forget_link(request.params.get("session"))
-        if not self._start().start(request):
-            raise self._why_closed()
-        return request
+        for _ in range(2):  # the first one may have died while nothing was asked
+            serve = self._start()
+            if serve.start(request):
+                return request
+            self._end(serve)
+        raise ClosedError("holt serve has ended")
 
     def ask(
         self, session: str, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()
@@ -303,7 +290,10 @@ class Server(Peer):
         serve = self._start()
         asked = Request("session.connect", {"session": session}, urgent=True)
         if not serve.start(asked):
-            raise self._why_closed()
+            self._end(serve)
+            serve = self._start()
+            if not serve.start(asked):
+                raise self._end(serve)
         try:
             files = asked.result().get("files")
         except HoltError as error:
@@ -342,8 +332,8 @@ class Server(Peer):
                 for fd in fds:
                     os.close(fd)
                 request.wake()
-            elif connection is self._serve:
-                self._drop(request, self._why_closed())
+            elif not connection.session:
+                self._drop(request, self._end(connection))
             else:
                 self._forget_link(session, connection)
                 self._again(session, request)
@@ -365,11 +355,6 @@ class Server(Peer):
             with contextlib.suppress(OSError):
                 os.close(fd)
         request.settle(None, error)
-
-    def _why_closed(self) -> ClosedError:
-        if self._serve and not self._ended:
-            self._end()
-        return ClosedError(self._ended.message if self._ended else "the connection has ended")
 
     def _forget_link(self, session: Any, connection: Optional[Connection] = None) -> None:
         """Drops the link to a keeper that ends, so that later requests go to the next one.
@@ -506,45 +491,69 @@ class Server(Peer):
         self._again(session, request)
 
     def on_end(self, connection: Connection, waiting: List[Request], unread: List[Request]) -> None:
-        if connection is self._serve:
-            self._end()
-            assert self._ended
+        if not connection.session:
+            why = self._end(connection)
             for request in waiting:
-                request.settle(None, ClosedError(self._ended.message))
+                request.settle(None, _hangs("holt serve") if connection.hangs else ClosedError(why.message, hint=why.hint))
             return
         session = connection.session
         with self._lock:
             link = self._links.get(session)
             if link and link.connection is connection:
                 del self._links[session]
-        if self._serve and self._serve.hung_up():
-            self._end()
         for request in waiting:
-            if request in unread and not request.fds:
+            if connection.hangs:
+                request.settle(None, _hangs(f'the keeper of session "{session}"'))
+            elif request in unread and not request.fds:
                 self._again(session, request)
                 request.wake()
             else:
                 request.settle(None, ClosedError(self._ended.message) if self._ended else _gone(session))
         self._lose(session)
 
-    def _end(self) -> None:
-        """Handles the end of holt serve. Pending requests fail with its last output."""
+    def _end(self, serve: Connection) -> ClosedError:
+        """Handles the end of a holt serve. The next request starts another one, unless close() was called. Connections to
+        keepers remain. Returns an error with the last output of holt serve."""
         with self._life_lock:
-            assert self._process
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(10)
-            if not self._ended:
-                said = ""
-                with contextlib.suppress(OSError, ValueError):
-                    self._stderr.seek(0)
-                    said = self._stderr.read().decode(errors="replace").strip()
-                code = self._process.poll()
-                self._ended = ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""))
-            self._stderr.close()
-        for link in self._take_links():
-            if link.connection:
-                link.connection.hang_up()
-        self._lose(None)
+            if self._ended:
+                self._ended_process(serve)
+                self._lose(None)
+                return ClosedError(self._ended.message)
+            if self._serve is not serve:
+                return ClosedError("holt serve has ended", hint=_AGAIN)
+            said, code = self._ended_process(serve)
+            self._serve = None
+        with self._lock:
+            through = [name for name, link in self._links.items() if link.connection is serve]
+            for name in through:
+                del self._links[name]
+        for name in through:
+            self._lose(name)
+        return ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""), hint=_AGAIN)
+
+    def _ended_process(self, serve: Connection) -> "Tuple[str, Optional[int]]":
+        """Waits for the process of a holt serve that ends. Returns its last output and its exit code."""
+        if self._serve is not serve or not self._process:
+            return "", None
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:  # it has closed the connection, and so is of no use
+            self._process.kill()
+            self._process.wait()
+        said = ""
+        with contextlib.suppress(OSError, ValueError):
+            self._stderr.seek(0)
+            said = self._stderr.read().decode(errors="replace").strip()
+        self._stderr.close()
+        return said, self._process.poll()
+
+    def give_up(self, connection: Connection) -> None:
+        """Ends the connection to a server that hangs. A holt serve is killed, so that the next request starts another."""
+        connection.hangs = True
+        if connection is self._serve and self._process:
+            self._process.kill()
+        connection.want(1)  # the background thread reads the end
+        connection.hang_up()
 
     def _lose(self, session: Optional[str]) -> None:
         """Tells the listeners of a session, or of all sessions if None, that no more notifications will come."""
@@ -553,6 +562,13 @@ class Server(Peer):
             notes = [note for key in lost for note in self._notes.pop(key)]
         for note in notes:
             note({"lost": True})
+
+
+_AGAIN = "Repeat the request; it starts holt serve again. Sessions and their files are still there."
+
+
+def _hangs(who: str) -> TimeoutError:
+    return TimeoutError(f"{who} does not answer; reply_timeout= of Server sets how long to wait for it")
 
 
 def _gone(session: str) -> SetupError:

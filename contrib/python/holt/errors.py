@@ -137,7 +137,7 @@ class HoltNotFoundError(SetupError):
 
 
 class ClosedError(HoltError):
-    """The sandbox is closed, or its `holt serve` has ended."""
+    """The sandbox is closed, or its `holt serve` has ended during the call. The next call then starts it again."""
 
     kind = "closed"
 

@@ -123,14 +123,6 @@ def test_a_throwaway_session_that_is_forgotten_goes_too(holt: str) -> None:
     until(lambda: session_names(holt) == [] and not [c for c in children() if "serve" in c], "all of it is gone")
 
 
-def test_a_session_whose_server_was_killed_goes_too(holt: str) -> None:
-    with Sandbox() as box:
-        os.kill(box._server._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
-        with pytest.raises(ClosedError):
-            until(lambda: box.bash("true") and None, "it is seen")
-    assert session_names(holt) == []
-
-
 def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
     (place / "w").mkdir()
     with Sandbox("work", workspace=place / "w", timeout="30s", env={"A": "1"}) as box:
@@ -143,7 +135,7 @@ def test_a_lasting_session_is_found_again(holt: str, place: Path) -> None:
         {"policy": "strict"}, {"policy": {"limits": {"pids": 9}}}, {"timeout": "1s"}, {"memory": "1GiB"}, {"idle": 9},
         {"tier": "large"}, {"env": {"A": "2"}}, {"workspace": place}, {"read_only": ["/usr"]}, {"policy": {"filesystem": {"hide": ["x"]}}},
     ):
-        with pytest.raises(ExistsError, match="already exists with a different .*\n.*Sandbox\(name\).remove\(\)"):
+        with pytest.raises(ExistsError, match=r"already exists with a different .*\n.*Sandbox\(name\).remove\(\)"):
             Sandbox("work", **other)
     Sandbox("work", workspace=place / "w", timeout=30, env={"A": "1"}).close()
     with Sandbox("work") as box:
