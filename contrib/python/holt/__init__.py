@@ -33,7 +33,7 @@ from .errors import (
     ToolError,
     UsageError,
 )
-from .files import FileInfo, Match
+from .files import Copied, FileInfo, Match
 from .mount import Listing, RemoteFile, RemoteItem
 from .process import AsyncProcess, Chunk, Process, ProcessInfo
 from .results import Denial, LimitHit, PythonError, PythonResult, Result, Usage
@@ -45,7 +45,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncProcess", "AsyncSandbox", "AuditRow", "BusyError", "Chunk", "ClosedError", "CommandFailed",
-    "CommandNotFoundError", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
+    "CommandNotFoundError", "Copied", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
     "HoltNotFoundError", "LayerError", "LimitError", "LimitHit", "Listing", "Match", "MissingError", "NoKeyError",
     "NoProcessError", "NotExecutableError", "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "RemoteFile",
     "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Usage",

@@ -120,7 +120,7 @@ def in_thread(function: Callable[[], Any]) -> "Future[Any]":
     return future
 
 
-_PATHS = ("path", "from", "to", "prefix")  # parameters of files.* and mount.*
+_PATHS = ("path", "from", "to", "prefix", "target")  # parameters of files.* and mount.*
 
 _MARK = "\1"
 """The first character of a path in base64, which is used if the path is not UTF-8."""

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from dataclasses import dataclass
+import posixpath
+import stat
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path as HostPath
-from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional, Union
+from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional, Tuple, Union
 
 from ._contents import CHUNK, READ_MAX, check_count, size_of
 from ._face import PIECE, Content, Part, Path, as_bytes, check_whole, chunks, encoded, in_thread, path_of
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, host_only, operation
-from .errors import LimitError
+from ._host import open_file
+from ._trees import Entry, Tree, link_stays, name_of, open_top, temporary_name, walk
+from .errors import ExistsError, LimitError, UsageError
 
 LIST_MAX = 100_000
 """Maximum entries of a listing, unless limit sets another number."""
@@ -45,6 +50,20 @@ class Match:
     name: str
     line: int
     text: str
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The result of upload() and download().
+
+    path      the path of the copy
+    entries   number of copied files, directories and symlinks below it; 1 for a file
+    left_out  entries that were not copied: symlinks that lead out of the tree, FIFOs, sockets and devices
+    """
+
+    path: str
+    entries: int = 0
+    left_out: Tuple[str, ...] = ()
 
 
 def info_of(name: str, entry: Mapping[str, Any]) -> FileInfo:
@@ -186,6 +205,127 @@ class FilesApi(Part):
         out."""
         params = {"from": source, "to": target, "recursive": recursive, "replace": replace}
         return int((yield self._ask("files.copy", params))["left_out"] or 0)
+
+    # --- whole directories ---
+
+    @operation
+    def upload(self, source: "Union[str, os.PathLike[str]]", path: Optional[Path] = None) -> "Steps[Copied]":
+        """Copies a directory or file of the host into the sandbox. A directory appears at its path only when it is whole.
+
+        source  the directory or file of the host
+        path    its new path inside, which must not exist if source is a directory; default: its own name
+
+        Symlinks that stay inside the tree are kept. Other symlinks, FIFOs, sockets and devices are left out, and
+        Copied.left_out names them. No symlink below source is followed. Raises ExistsError, and LimitError for more than
+        1024 nested directories, paths of more than 4095 bytes, or more than 10000000 entries.
+        """
+        name = os.fspath(path) if path is not None else name_of(source)
+        if not name:
+            raise UsageError(f"{os.fspath(source)!r} has no name", hint='Pass path="name".')
+        writable = yield from self._writable()
+        if not os.path.isdir(source):
+            file = yield in_thread(lambda: open_file(source, writable))
+            with file:
+                mode = os.fstat(file.fileno()).st_mode & 0o777
+                yield from self._give("files.receive", {"path": name, "mode": mode, "make_parents": True}, file.fileno())
+            return Copied(name, 1)
+        top = yield in_thread(lambda: open_top(source, writable))
+        try:
+            return (yield from self._upload_tree(top, name.rstrip("/") or name))
+        finally:
+            os.close(top)
+
+    def _upload_tree(self, top: int, name: str) -> "Steps[Copied]":
+        above = posixpath.dirname(name)
+        if above:
+            yield self._ask("files.mkdir", {"path": above, "make_parents": True})
+        if (yield self._ask("files.exists", {"path": name}))["exists"]:
+            raise ExistsError(
+                f"{name!r} already exists in the sandbox", errno="EEXIST",
+                hint="upload() does not merge directories. Remove it by files.remove(path, recursive=True), or pass another "
+                "path.",
+            )
+        temporary, done = temporary_name(), Copied(name)
+        beside = posixpath.join(above, temporary)
+        yield self._ask("files.mkdir", {"path": beside, "mode": os.fstat(top).st_mode & 0o777 | 0o700, "owned": True})
+        entries = walk(top)
+        try:
+            while entry := (yield in_thread(lambda: next(entries, None))):
+                if temporary in entry.path.split("/"):
+                    if entry.fd >= 0:
+                        os.close(entry.fd)
+                    raise UsageError(
+                        "cannot copy a directory into itself", hint="Its new path lies in that directory of the host."
+                    )
+                done = yield from self._upload_entry(entry, f"{beside}/{entry.path}", done)
+            yield self._ask("files.move", {"from": beside, "to": name})
+        except BaseException:
+            self._ask_and_forget("files.remove", path=beside, recursive=True)
+            raise
+        finally:
+            with contextlib.suppress(ValueError):  # a thread still uses it, because the caller has given up
+                entries.close()
+        return done
+
+    def _upload_entry(self, entry: Entry, path: str, done: Copied) -> "Steps[Copied]":
+        mode = entry.mode & 0o777
+        if entry.fd >= 0:
+            try:
+                yield from self._give("files.receive", {"path": path, "mode": mode}, entry.fd)
+            finally:
+                os.close(entry.fd)
+        elif stat.S_ISDIR(entry.mode):
+            yield self._ask("files.mkdir", {"path": path, "mode": mode | 0o700})
+        elif stat.S_ISLNK(entry.mode) and link_stays(entry.path, entry.target):
+            yield self._ask("files.link", {"path": path, "target": entry.target})
+        else:
+            return replace(done, left_out=(*done.left_out, entry.path))
+        return replace(done, entries=done.entries + 1)
+
+    @operation
+    def download(
+        self, path: Path, target: "Union[str, os.PathLike[str], None]" = None, *, limit: int = LIST_MAX
+    ) -> "Steps[Copied]":
+        """Copies a directory or file of the sandbox to the host. A directory appears at its path only when it is whole.
+
+        target  the new path on the host, which must not exist if path is a directory; default: its own name in the
+                working directory
+        limit   maximum number of entries; default 100000
+
+        Symlinks and other entries are treated as by upload(). A downloaded directory may have programs that others
+        run, such as the hooks of a git repository: look at it first.
+        """
+        name = posixpath.basename(os.fspath(path).rstrip("/"))
+        if target is None and not name:
+            raise UsageError(f"{os.fspath(path)!r} does not end with a name", hint='Pass target="name".')
+        if (yield self._ask("files.stat", {"path": path, "follow": True}))["type"] != "directory":
+            saved = yield from self._save("files.open", path, target)
+            return Copied(str(saved), 1)
+        there = HostPath(target if target is not None else name)
+        entries = yield from FilesApi.list.steps(self, path, recursive=True, limit=limit)
+        writable = yield from self._writable()
+        tree = yield in_thread(lambda: Tree(there, writable))
+        try:
+            done = Copied(str(there))
+            for entry in entries:
+                if tree.temporary not in entry.name.split("/"):
+                    done = yield from self._download_entry(tree, path, entry, done)
+            tree.finish()
+            return done
+        finally:
+            tree.close()
+
+    def _download_entry(self, tree: Tree, top: Path, entry: FileInfo, done: Copied) -> "Steps[Copied]":
+        if entry.type == "file":
+            file = yield from self._opened("files.open", posixpath.join(os.fspath(top), entry.name))
+            yield in_thread(lambda: tree.write(entry.name, entry.mode, file))
+        elif entry.type == "directory":
+            tree.mkdir(entry.name, entry.mode)
+        elif entry.type == "link" and "\ufffd" not in (entry.target or "") and link_stays(entry.name, entry.target or ""):
+            tree.link(entry.name, entry.target or "")
+        else:
+            return replace(done, left_out=(*done.left_out, entry.name))
+        return replace(done, entries=done.entries + 1)
 
 
 class Files(FilesApi, SyncFace):
