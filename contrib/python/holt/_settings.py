@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
 from ._times import Time, seconds_of
+from ._venv import Venv, shown
 from .errors import UsageError
 
 Policy = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -40,6 +41,7 @@ class Settings:
     read_only: Sequence[str] = ()
     read_write: Sequence[str] = ()
     allow_degraded: Sequence[str] = ()
+    venv: Venv = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
@@ -72,15 +74,19 @@ class Settings:
         ):
             if limit is not False:
                 _merge(document, "limits", {name: limit})
-        for name, paths in (("read_only", self.read_only), ("read_write", self.read_write)):
+        env, read_only, venv = dict(self.env or {}), list(self.read_only), shown(self.venv)
+        if venv:
+            read_only.append(venv[0])
+            env["PYTHONPATH"] = ":".join(filter(None, (env.get("PYTHONPATH"), venv[1])))
+        for name, paths in (("read_only", read_only), ("read_write", self.read_write)):
             if paths:
                 _merge(document, "filesystem", {name: [os.fspath(path) for path in paths]})
         if document != {"holt": 1} or isinstance(self.policy, Mapping):
             params["policy"] = document
         if self.workspace is not None:
             params["workspace"] = os.path.abspath(os.fspath(self.workspace))
-        if self.env:
-            params["env"] = dict(self.env)
+        if env:
+            params["env"] = env
         if self.tier is not None:
             params["tier"] = self.tier
         if self.allow_degraded:

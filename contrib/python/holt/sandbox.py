@@ -19,6 +19,7 @@ from ._request import Request
 from ._server import Server
 from ._settings import Policy, Settings, Size
 from ._times import Time
+from ._venv import Venv
 from .errors import UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
@@ -63,6 +64,7 @@ class SandboxApi(InterpreterApi):
         read_only: Sequence[str] = (),
         read_write: Sequence[str] = (),
         allow_degraded: Sequence[str] = (),
+        venv: Venv = None,
         holt: Optional[str] = None,
         server: Optional[Server] = None,
         **unknown: NoReturn,
@@ -75,7 +77,7 @@ class SandboxApi(InterpreterApi):
         self._own_server = server is None
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
-            tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")),
+            tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")), venv,
         )
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
@@ -201,6 +203,9 @@ class Sandbox(SandboxApi, SyncFace):
     idle, tier  see holt-create(1)
     env         environment variables of every command
     read_only, read_write   lists of host paths, or of PATH:TARGET
+    venv        makes the packages of a virtual environment importable inside: True for the one of this program, or its
+                directory. Only its site-packages is shown, read-only. Warns if its version of Python is not the one
+                inside.
     allow_degraded   layers of the sandbox that may be missing if this host refuses them
     holt        path of the program; default: $HOLT, or holt in the PATH
     server      a Server to share with other sandboxes
