@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/glob.h"
 #include "base/paths.h"
@@ -130,21 +131,32 @@ static bool search_step(GlobSearch *search, const GlobStates *now, const char *n
 static int search_directory(GlobSearch *search, int fd, const GlobStates *states, unsigned depth,
                             Error *reterr);
 
-/* Opens a directory to list it. A directory that the caller may not enter is closed to the command,
- * too; then *ret is FD_NONE. */
+/* Whether the directory is closed to the command, too: the caller may not enter it. Its owner could
+ * change its mode, and an earlier run may have taken the owner's rights away. */
+static bool search_is_closed(int dir_fd, const char *name) {
+        struct stat st;
+
+        return faccessat(dir_fd, name, X_OK, AT_EACCESS) < 0 &&
+               fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != geteuid();
+}
+
+/* Opens a directory to list it. If it is closed to the command, *ret is FD_NONE. */
 static int search_open(const GlobSearch *search, int dir_fd, const char *name, int *ret,
                        Error *reterr) {
+        int errnum;
+
         *ret = sys_openat2(dir_fd, name,
                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0,
                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
         if (*ret >= 0)
                 return 0;
-        if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
-            (errno == EACCES && faccessat(dir_fd, name, X_OK, AT_EACCESS) < 0)) {
+        errnum = errno;
+        if (errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP ||
+            (errnum == EACCES && search_is_closed(dir_fd, name))) {
                 *ret = FD_NONE;
                 return 0;
         }
-        return search_refuse_directory(search, errno, reterr);
+        return search_refuse_directory(search, errnum, reterr);
 }
 
 static int search_enter(GlobSearch *search, int dir_fd, const char *name, const GlobStates *states,

@@ -58,11 +58,13 @@ def test_too_many_matches_are_refused(holt: Holt, secret: Path) -> None:
     assert "match more than 128 files" in holt.sh("cat config/.env", *HIDE).refusal()
 
 
-def test_a_directory_that_cannot_be_listed_hides_nothing(holt: Holt, secret: Path) -> None:
-    """The caller may enter it, and so the command may. holt refuses to start, unless it can list it as root."""
-    holt.sh("chmod 0311 config").ok()
+@pytest.mark.parametrize("mode", ["0311", "0"])
+def test_a_directory_that_cannot_be_listed_hides_nothing(holt: Holt, secret: Path, mode: str) -> None:
+    """The command may enter it, or may change its mode because it is the owner. holt refuses to start, unless it can
+    list it as root."""
+    holt.sh(f"chmod {mode} config").ok()
     try:
-        result = holt.sh("cat config/.env", *HIDE)
+        result = holt.sh("chmod 0755 config; cat config/.env", *HIDE)
         assert "secret" not in result.out
     finally:
         secret.parent.chmod(0o755)
