@@ -7,14 +7,22 @@
  * Every open(2) asks for two rights: READ_FILE, and TRUNCATE for a later ftruncate(2). If a ruleset
  * handles one of them, the kernel walks from the file up to a rule that grants it. An open then
  * takes 1.3 to 1.5 times as long. In most runs both rights only repeat what the mounts say. The
- * exception is a file of the host that no mount shows, open for reading: truncate(2) would cut it
- * through /proc/self/fd. Such a file is stdin, or a peer sends it through a socket that is stdin,
- * stdout or stderr. So these two rights are handled if there is such a file or socket. They are
- * also handled in each session, where a later exec may bring a file. */
+ * exception is a file of the host that no mount shows. The command opens it again through
+ * /proc/self/fd: truncate(2) would cut a file that was opened for reading, and a log that was
+ * opened for appending could be read. Such a file is stdin, stdout or stderr, or a peer sends it
+ * through a socket that is one of these. So both rights are handled if there is such a file or
+ * socket. They are also handled in each session, where a later exec may bring a file.
+ *
+ * One case is left: a service of the host listens on a socket in a mounted directory, and sends a
+ * file that it has opened for reading. The command can cut that file. */
 #include "child/landlock.h"
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+
+#define PIPEFS_MAGIC 0x50495045
 
 #ifndef F_GET_SEALS
 #define F_GET_SEALS 1034
@@ -96,36 +104,59 @@ static int allow_path(int ruleset_fd, const char *path, uint64_t rights, Error *
         return r;
 }
 
-/* Whether stdin, stdout or stderr may give the command a file of the host that it must not change.
- * A copy that holt has sealed (stdio-files.c) cannot be changed. A file that the caller has opened
- * for writing is the command's to read and to cut. */
+/* Whether it is /dev/null or one of the like, which hold nothing. */
+static bool landlock_is_null(const struct stat *st) {
+        return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1;
+}
+
+/* Whether fd is a file, a named pipe or a device that was opened for writing only. Others may have
+ * written there what the command must not read. No path leads to a plain pipe. */
+static bool landlock_is_for_writing(int fd, const struct stat *st) {
+        struct statfs fs;
+
+        if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+                return false;
+        if (S_ISFIFO(st->st_mode))
+                return fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
+        return S_ISREG(st->st_mode) || (S_ISCHR(st->st_mode) && !landlock_is_null(st));
+}
+
+/* Whether fd is a file that was opened for reading only. A copy that holt has sealed
+ * (stdio-files.c) cannot be changed. */
+static bool landlock_is_for_reading(int fd, const struct stat *st) {
+        int seals;
+
+        if (!S_ISREG(st->st_mode) || (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+                return false;
+        seals = fcntl(fd, F_GET_SEALS);
+        return seals < 0 || !(seals & F_SEAL_WRITE);
+}
+
+/* Whether stdin, stdout or stderr may give the command a file of the host that it must not change,
+ * or not read. */
 static bool landlock_has_file(void) {
         for (int fd = 0; fd <= 2; fd++) {
                 struct stat st;
-                int seals;
 
-                if (fstat(fd, &st) < 0)
-                        continue;
-                if (S_ISSOCK(st.st_mode))
-                        return true;
-                if (!S_ISREG(st.st_mode) || (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
-                        continue;
-                seals = fcntl(fd, F_GET_SEALS);
-                if (seals < 0 || !(seals & F_SEAL_WRITE))
+                if (fstat(fd, &st) == 0 &&
+                    (S_ISSOCK(st.st_mode) || landlock_is_for_reading(fd, &st) ||
+                     landlock_is_for_writing(fd, &st)))
                         return true;
         }
         return false;
 }
 
-/* Allows files that the caller passes as stdin, stdout or stderr. They lie outside the tree, but
- * programs open them again through /dev/stdout. The rule allows no more than the fd itself. */
+/* Allows files, and /dev/null, that the caller passes as stdin, stdout or stderr. They lie outside
+ * the tree, but programs open them again through /dev/stdout. The rule allows no more than the fd
+ * itself. */
 static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
         for (int fd = 0; fd <= 2; fd++) {
                 struct stat st;
                 int mode = fcntl(fd, F_GETFL), r;
                 uint64_t rights = 0;
 
-                if (mode < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                if (mode < 0 || fstat(fd, &st) < 0 ||
+                    (!S_ISREG(st.st_mode) && !landlock_is_null(&st)))
                         continue;
                 if ((mode & O_ACCMODE) != O_WRONLY)
                         rights |= FS_READ_FILE;

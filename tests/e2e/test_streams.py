@@ -44,6 +44,12 @@ def test_dev_null_as_stdin_can_be_opened_again(holt: Holt) -> None:
     assert holt(["run", "--", "cat", "/dev/stdin"]).ok().out == ""
 
 
+def test_dev_null_can_be_opened_again_if_output_goes_to_a_file(holt: Holt, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log:
+        holt(["run", "--", "cat", "/dev/stdin"], stdout=log).ok()
+        holt(["run", "--", "bash", "-c", "echo x > /dev/stderr"], stdout=log, stderr=subprocess.DEVNULL).ok()
+
+
 @pytest.mark.identities("user", "root")
 def test_100_megabytes_go_through_pipes_unchanged(holt: Holt, large: Path) -> None:
     result = through_shell(holt, f'cat {large} | "$0" "$@" | sha256sum', "run", "--", "cat").ok()

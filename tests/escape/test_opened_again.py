@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file of the host that no mount shows is opened again, through /proc/self/fd, and changed."""
+"""A file of the host that no mount shows is opened again, through /proc/self/fd, and changed or read."""
 
 from __future__ import annotations
 
 import array
+import os
 import socket
 from pathlib import Path
 
@@ -44,3 +45,36 @@ def test_a_file_that_a_peer_sends_for_reading_can_not_be_cut(
         result = holt(["run", "--landlock", landlock, "--", "python3", "-c", CUT], stdin=stdin)
 
     assert (file.stat().st_size == 0) is (landlock == "off"), result.err
+
+
+READ = """
+import os
+os.write(2, os.read(os.open("/proc/self/fd/1", os.O_RDONLY | os.O_NONBLOCK), 100))
+"""
+RESTRICTED = pytest.mark.parametrize("landlock", ("require", "off") if landlock_abi() >= 2 else ("off",))
+
+
+@RESTRICTED
+@pytest.mark.identities("user")
+def test_a_log_that_is_open_for_appending_can_not_be_read(landlock: str, holt: Holt, file: Path, workspace: Path) -> None:
+    with file.open("a") as log:
+        result = holt(["run", "--landlock", landlock, "--", "python3", "-c", READ], stdout=log)
+
+    assert ("the caller's" in result.err) is (landlock == "off"), result.err
+
+
+@RESTRICTED
+@pytest.mark.identities("user")
+def test_a_named_pipe_that_is_open_for_writing_can_not_be_read(
+    landlock: str, holt: Holt, place: Path, workspace: Path
+) -> None:
+    path = place / "fifo"
+    os.mkfifo(path, 0o600)
+    holt.identity.own(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(path, "wb", buffering=0) as pipe:
+        pipe.write(b"another's\n")
+        result = holt(["run", "--landlock", landlock, "--", "python3", "-c", READ], stdout=pipe)
+    os.close(reader)
+
+    assert ("another's" in result.err) is (landlock == "off"), result.err
