@@ -49,7 +49,7 @@ static bool is_runtime_directory(const char *path) {
                !(path[strlen(runtime)] && strchr(path + sizeof(runtime), '/'));
 }
 
-static bool is_wide(const char *path) {
+bool prepare_is_wide(const char *path) {
         for (size_t i = 0; i < ELEMENTSOF(wide_paths); i++) {
                 if (streq(path, wide_paths[i].path))
                         return true;
@@ -81,7 +81,7 @@ static bool is_a_home(const PlanMount *mount, uid_t owner) {
 
 /* Checks the kernel's path, so that a symlink to / is as wide as / itself. */
 static int check_wide(const PlanMount *mount, uid_t owner, Error *reterr) {
-        return is_wide(mount->real) || is_a_home(mount, owner)
+        return prepare_is_wide(mount->real) || is_a_home(mount, owner)
                        ? plan_refuse_wide(mount, mount->real, reterr)
                        : 0;
 }

@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/beneath.h"
 #include "base/home.h"
 #include "base/paths.h"
+#include "sandbox/prepare.h"
 
 /* Directories that are too wide to suggest: a grant of one shows far more than one project. */
 static const char *const wide[] = {
@@ -19,7 +21,8 @@ static const char *const wide[] = {
 
 /* Trees whose files are the system's or other users'. */
 static const char *const closed[] = {
-        "/boot", "/dev", "/proc", "/run", "/sys", "/var/run", "/var/spool", "/var/log",
+        "/boot",        "/dev",     "/proc",     "/run",       "/sys",
+        "/var/backups", "/var/log", "/var/mail", "/var/spool", "/var/run",
 };
 
 /* Names that start with a dot often hold credentials, except these: caches and installed tools. */
@@ -67,12 +70,20 @@ static bool has_part_of(const char *path, const char *const *parts, size_t count
         return false;
 }
 
+/* Whether the path is a home directory, of the caller or of another user, or one lies below it. */
+static bool is_home(const char *path) {
+        const char *name = path_rest(path, "/home"), *home = home_of_uid(getuid());
+
+        return home_lies_below(path) || (home && path_below(home, path)) ||
+               (name && !strchr(name, '/'));
+}
+
 /* Judges the text of a path: the spelling of the command, and the kernel's own. */
 static bool may_suggest(const char *path, bool for_writing) {
         _cleanup_free_ char *slashed = str_format("%s/", path);
 
-        if (!slashed || listed(wide, ELEMENTSOF(wide), path, strlen(path)) ||
-            home_lies_below(path) || has_hidden_part(path))
+        if (!slashed || listed(wide, ELEMENTSOF(wide), path, strlen(path)) || is_home(path) ||
+            has_hidden_part(path))
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(closed); i++)
                 if (path_below(path, closed[i]))
@@ -80,7 +91,8 @@ static bool may_suggest(const char *path, bool for_writing) {
         if (path_below(path, "/root") && !(home_path() && path_below(home_path(), "/root")))
                 return false;
         return !has_part_of(slashed, secret_parts, ELEMENTSOF(secret_parts)) &&
-               !(for_writing && has_part_of(slashed, program_parts, ELEMENTSOF(program_parts)));
+               !(for_writing && (prepare_is_wide(path) ||
+                                 has_part_of(slashed, program_parts, ELEMENTSOF(program_parts))));
 }
 
 /* Whether every user may read the file. In /etc, other files are the system's secrets. */

@@ -208,8 +208,7 @@ static bool search_note_writable(const Search *search, const Suspect *s, Refusal
                 char *slash;
 
                 if (fd >= 0 && is_directory(fd) &&
-                    (s->mount || streq(directory, "/opt") || streq(directory, "/srv") ||
-                     !search_is_shared(search, directory)))
+                    (s->mount || !search_is_shared(search, directory)))
                         return search_note_mount(search, s, kind, directory);
                 if (fd != -ENOENT)
                         return false;

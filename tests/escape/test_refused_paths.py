@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,19 @@ def test_secrets_of_the_host_are_neither_confirmed_nor_suggested(holt: Holt, put
     assert told(holt.sh(complain(*(base / name for name in names)))) == []
     for path in ("/", "/etc/shadow", "/root", "/home", "/proc/1/environ", "/sys/kernel", "/dev/mem", "/run/docker.sock", "/boot"):
         assert told(holt.sh(complain(path))) == [], path
+
+
+@pytest.mark.identities("user")
+def test_no_home_directory_is_suggested(holt: Holt, mkdir: Make) -> None:
+    """Neither that of another user, nor that of the caller's account if HOME names another directory."""
+    homes = [home for home in Path("/home").iterdir() if home.is_dir()]
+    account = Path(pwd.getpwuid(holt.identity.uid).pw_dir) if holt.identity.uid in {p.pw_uid for p in pwd.getpwall()} else None
+    env = {"HOME": os.fspath(mkdir(holt.cwd.parent / "elsewhere"))}
+    for home in [*homes, *([account] if account else [])]:
+        script = f"echo 'mkdir: {home}/new: Read-only file system' >&2; {complain(home)}"
+        assert [d["grant"] for d in told(holt.sh(script, env=env)) if d["grant"]] == [], home
+    if not homes and not account:
+        pytest.skip("this host has no home directory")
 
 
 def test_a_planted_symlink_is_not_followed_on_the_host(holt: Holt, put: Make) -> None:
