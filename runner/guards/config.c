@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "git/config.h"
+#include "guards/config-way.h"
 #include "guards/guard.h"
 #include "guards/guards.h"
 #include "git/repository.h"
@@ -20,7 +21,6 @@
 enum {
         FILES_MAX = 200, /* Config files of one repository, included files counted. */
         DEPTH_MAX = 10,  /* git itself follows no more includes. */
-        LINKS_MAX = 40,  /* Symlinks on one path; the kernel's own limit. */
 
         /* Limits for all repositories together. Even thousands of submodules stay below them. */
         FILES_LOOKED_MAX = 20000,
@@ -57,144 +57,6 @@ static int check_looks(const Search *search, Error *reterr) {
 
 /* --- one path --- */
 
-/* Refuses a path with a part that the command could replace: git would follow the replacement. */
-static int refuse_way(const char *path, const char *why, Error *reterr) {
-        int r = error_set(reterr, ERROR_POLICY, 0,
-                          "cannot protect a path that a git config names: it goes through %s in "
-                          "the workspace, %s",
-                          path, why);
-
-        return error_cure(reterr, r,
-                          "Write the real path into the config, without symlinks and \"..\". To "
-                          "run without this protection: --protect none");
-}
-
-/* Whether the directory stays in its place: nobody can move a directory that has a guard mounted in
- * it. */
-static bool is_fixed(const LaunchPlan *plan, const char *inside) {
-        if (inside[0] == '\0' || guard_holds(plan, inside))
-                return true;
-        for (size_t i = 0; i < plan->guards_count; i++)
-                if (plan->guards[i].pinned && path_below(plan->guards[i].path, inside))
-                        return true;
-        return false;
-}
-
-typedef struct Way {
-        const Search *search;
-        char *at;   /* The path resolved so far, as the kernel names it; "" is the root. */
-        char *rest; /* The rest of the path, still to resolve. */
-        unsigned links;
-} Way;
-
-static int go_up(Way *way, Error *reterr) {
-        const char *inside = guards_within(way->search->workspace, way->at);
-        char *slash = strrchr(way->at, '/');
-
-        if (inside && !is_fixed(way->search->plan, inside))
-                return refuse_way(way->at, "followed by \"..\"", reterr);
-        if (slash)
-                *slash = '\0';
-        return 0;
-}
-
-/* Follows the symlink at path, which points to target. */
-static int go_through(Way *way, const char *path, const char *target, Error *reterr) {
-        const char *inside = guards_within(way->search->workspace, path);
-        char *rest;
-
-        if (inside && !guard_holds(way->search->plan, inside))
-                return refuse_way(path, "which is a symlink", reterr);
-        rest = str_format("%s/%s", target, way->rest);
-        if (!rest)
-                return error_oom(reterr);
-        free(way->rest);
-        way->rest = rest;
-        if (target[0] == '/')
-                way->at[0] = '\0';
-        return 0;
-}
-
-/* Follows one part of the path. A part that does not exist is treated like any other, because the
- * command may create it. */
-static int config_go_on(Way *way, const char *part, Error *reterr) {
-        _cleanup_free_ char *path = NULL;
-        char target[PATH_MAX];
-        ssize_t n;
-
-        if (part[0] == '\0' || streq(part, "."))
-                return 0;
-        if (streq(part, ".."))
-                return go_up(way, reterr);
-        path = str_format("%s/%s", way->at, part);
-        if (!path)
-                return error_oom(reterr);
-        n = readlink(path, target, sizeof(target) - 1);
-        if (n > 0 && way->links++ < LINKS_MAX) {
-                target[n] = '\0';
-                return go_through(way, path, target, reterr);
-        }
-        free(way->at);
-        way->at = TAKE_PTR(path);
-        return 0;
-}
-
-static int go_all(Way *way, Error *reterr) {
-        int r = 0;
-
-        if (!way->at || !way->rest)
-                return error_oom(reterr);
-        while (r == 0 && way->rest[0] != '\0') {
-                const size_t length = strcspn(way->rest, "/");
-                _cleanup_free_ char *part = strndup(way->rest, length);
-                char *rest = way->rest + length;
-
-                if (!part)
-                        return error_oom(reterr);
-                rest += strspn(rest, "/");
-                memmove(way->rest, rest, strlen(rest) + 1);
-                r = config_go_on(way, part, reterr);
-        }
-        return r;
-}
-
-/* Whether the existing part of path is already the kernel's own: without symlinks and "..". Most
- * paths are, and one system call finds out. */
-static bool config_is_plain(const char *path) {
-        const size_t length = strlen(path);
-        int fd;
-
-        if (strstr(path, "/../") || (length >= 3 && streq(path + length - 3, "/..")))
-                return false;
-        fd = sys_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0,
-                         RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-        if (fd < 0)
-                return errno == ENOENT;
-        fd_close(fd);
-        return true;
-}
-
-/* Stores the kernel's name for path in *ret, even if the file does not exist. Refuses a path that
- * the command could redirect. For that, it could change a symlink in the workspace, or move a
- * directory that stands before a "..". */
-static int find_way(const Search *search, const char *path, char **ret, Error *reterr) {
-        Way way = { .search = search };
-        int r;
-
-        if (config_is_plain(path)) {
-                *ret = path_join("/", path);
-                return *ret ? 0 : error_oom(reterr);
-        }
-        way.at = strdup("");
-        way.rest = strdup(path);
-        r = go_all(&way, reterr);
-        if (r == 0)
-                *ret = way.at[0] ? TAKE_PTR(way.at) : strdup("/");
-        free(way.at);
-        free(way.rest);
-        return r < 0 || *ret ? r : error_oom(reterr);
-}
-
 static int refuse_top(const char *path, Error *reterr) {
         int r = error_set(reterr, ERROR_POLICY, 0,
                           "cannot protect %s: a git config names it as the directory of hooks, but "
@@ -216,13 +78,13 @@ static int guard_one(const Search *search, const char *path, Error *reterr) {
 
 static int guard_path(const Search *search, const char *path, Error *reterr) {
         _cleanup_free_ char *real = NULL;
-        int r = find_way(search, path, &real, reterr);
+        int r = config_find_way(search->plan, search->workspace, path, &real, reterr);
 
         return r == 0 ? guard_one(search, real, reterr) : r;
 }
 
 /* Resolves a path as git does (git-config(1), "pathname"). The result may contain ".." and
- * symlinks, which are left to find_way(). */
+ * symlinks, which are left to config_find_way(). */
 static int config_resolve(const char *base, const char *value, char **ret, Error *reterr) {
         const char *home = getenv("HOME");
         const bool unknown = value[0] == '~' || str_starts(value, "%(prefix)/");
@@ -500,7 +362,7 @@ static int follow_common(Search *search, const char *directory, Error *reterr) {
         common = text[0] == '/' ? strdup(text) : str_format("%s/%s", directory, text);
         if (!common)
                 return error_oom(reterr);
-        r = find_way(search, common, &real, reterr);
+        r = config_find_way(search->plan, search->workspace, common, &real, reterr);
         if (r < 0)
                 return r;
         inside = guards_within(search->workspace, real);
