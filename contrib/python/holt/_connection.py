@@ -32,6 +32,7 @@ import socket
 import threading
 from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ._bytes import Bell, Lines, files_of
 from ._message import line_of
 from ._request import Request
 from .errors import error_of
@@ -53,15 +54,6 @@ _WAIT, _NO_WAIT = (int(socket.MSG_CMSG_CLOEXEC),), (int(socket.MSG_CMSG_CLOEXEC 
 _SEND, _SEND_NOW = int(socket.MSG_NOSIGNAL), int(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)  # enumerations are slow
 
 _decode = json.JSONDecoder().raw_decode
-
-
-def _bell() -> Tuple[io.FileIO, io.FileIO]:
-    """Returns the reading and the writing end of an eventfd(2) or pipe(2), which wakes a poll(2)."""
-    if hasattr(os, "eventfd"):  # since Python 3.10
-        fd = io.FileIO(os.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK), "r+")
-        return fd, fd
-    ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    return io.FileIO(ends[0], "r"), io.FileIO(ends[1], "w")
 
 
 class Peer:
@@ -96,13 +88,12 @@ class Connection:
         self._reader: Any = None
         self._followers: List[Request] = []
         self._arrived: List[Tuple[bytes, Any, int, Any]] = []
-        self._begun: List[bytes] = []
-        self._held: List[io.FileIO] = []
+        self._lines = Lines()
         self._reads = self._wants = self._last = 0
         self.ended = self._thread_over = self.hangs = False
         self._loops: Set[asyncio.AbstractEventLoop] = set()
         self._thread: Optional[threading.Thread] = None
-        self._bell = _bell()
+        self._bell = Bell()
         self._ring_when_left = False
 
     # --- writing ---
@@ -253,12 +244,12 @@ class Connection:
         self._background()
         with self._lock:
             self._reader = self._thread
-        self._ring()
+        self._bell.ring()
 
     def _is_part(self) -> bool:
         """Whether _arrived holds only an incomplete first message."""
         data, ancillary, _, _ = self._arrived[-1]
-        return bool(data) and not ancillary and not self._begun and b"\n" not in data
+        return bool(data) and not ancillary and not self._lines.begun and b"\n" not in data
 
     def _receive(self, how: Tuple[int]) -> bool:
         """Moves available bytes from the socket into _arrived, within one C call. Returns False if there are none."""
@@ -277,7 +268,7 @@ class Connection:
         A reply with files goes the other way: an interrupt here would leave each of its descriptors with two owners."""
         arrived = self._arrived
         data, ancillary, _, _ = arrived[-1]
-        if self._begun or ancillary or data.find(b"\n") != len(data) - 1 or not data:
+        if self._lines.begun or ancillary or data.find(b"\n") != len(data) - 1 or not data:
             return False
         if len(arrived) > 1:
             data = b"".join([each[0] for each in arrived])
@@ -322,9 +313,9 @@ class Connection:
             following.wake()
         elif self._arrived:
             self._background()
-            self._ring()
+            self._bell.ring()
         elif self._ring_when_left and following is None:
-            self._ring()
+            self._bell.ring()
 
     def _work_off(self) -> None:
         """Processes everything in _arrived. Only the reader calls this. If it is interrupted, the next reader continues."""
@@ -333,44 +324,15 @@ class Connection:
             if not data:
                 self._end(flags < 0)
                 return
-            files = self._files_of(ancillary)
+            files = files_of(ancillary)
             del self._arrived[0]
-            for line, with_line in self._lines(data, files):
+            for line, with_line in self._lines.split(data, files):
                 try:
                     self._take(line, with_line)
                 except Exception:  # one bad message must not affect the others
                     import traceback
 
                     traceback.print_exc()
-
-    @staticmethod
-    def _files_of(ancillary: Any) -> List[io.FileIO]:
-        """Returns received descriptors as files, which close themselves when they are dropped."""
-        files = []
-        for fd in (fd for _, _, part in ancillary for fd in array.array("i", part[: len(part) & ~3])):
-            try:
-                files.append(io.FileIO(fd, "r"))
-            except OSError:  # a directory; an error here would end the reader
-                os.close(fd)
-        return files
-
-    def _lines(self, data: bytes, files: List[io.FileIO]) -> "List[Tuple[bytes, List[io.FileIO]]]":
-        """Returns each whole line with its files. The kernel ends a read at the message that has descriptors, so they
-        belong to the last line that has begun."""
-        first, *more = data.split(b"\n")
-        self._begun.append(first)
-        if not more:
-            self._held += files
-            return []
-        whole, self._begun = [b"".join(self._begun), *more[:-1]], ([more[-1]] if more[-1] else [])
-        each: List[List[io.FileIO]] = [[] for _ in whole]
-        each[0] += self._held
-        self._held = []
-        if self._begun:
-            self._held = files
-        else:
-            each[-1] += files
-        return list(zip(whole, each))
 
     def _take(self, line: bytes, files: List[io.FileIO]) -> None:
         message = json.loads(line)
@@ -414,7 +376,7 @@ class Connection:
             wanted = self._wants > 0
         if wanted and count > 0:
             self._background()
-            self._ring()
+            self._bell.ring()
 
     def _background(self) -> None:
         """Starts the background thread, unless it runs."""
@@ -427,11 +389,6 @@ class Connection:
             thread = threading.Thread(target=self._read_behind, name="holt reader", daemon=True)
             thread.start()
             self._thread = thread
-
-    def _ring(self) -> None:
-        """Wakes the background thread."""
-        with contextlib.suppress(OSError, ValueError):
-            self._bell[1].write(b"\1" + bytes(7))
 
     def _read_behind(self) -> None:
         with self._lock:
@@ -447,8 +404,8 @@ class Connection:
     def _read_on(self) -> None:
         bell, ours = select.poll(), select.poll()
         try:
-            bell.register(self._bell[0], select.POLLIN)
-            ours.register(self._bell[0], select.POLLIN)
+            bell.register(self._bell, select.POLLIN)
+            ours.register(self._bell, select.POLLIN)
             ours.register(self.socket, select.POLLIN)
         except ValueError:  # it has been closed meanwhile
             return
@@ -457,13 +414,13 @@ class Connection:
             if not self._arrived:
                 if self._wants <= 0:
                     bell.poll()
-                    self._hush()
+                    self._bell.hush()
                     continue
                 if not self._rest(bell, seen):
                     seen = self._reads
                     continue
                 ours.poll()
-                self._hush()
+                self._bell.hush()
             seen = self._reads
             if not self._read_once():
                 bell.poll(_BUSY)
@@ -474,18 +431,14 @@ class Connection:
             return True
         reads = self._reads
         if bell.poll(_BUSY):
-            self._hush()
+            self._bell.hush()
         elif self._reader is not None and self._reads == reads:
             self._ring_when_left = True
             if self._reader is not None and self._reads == reads:
                 bell.poll()
-                self._hush()
+                self._bell.hush()
             self._ring_when_left = False
         return False
-
-    def _hush(self) -> None:
-        with contextlib.suppress(OSError):
-            self._bell[0].read(8)
 
     def _read_once(self) -> bool:
         me = self._thread
@@ -581,7 +534,7 @@ class Connection:
         self._peer.on_end(self, waiting, unread)
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)  # a blocked writer fails at once
-        self._ring()
+        self._bell.ring()
         for loop in loops:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._unwatch, loop)
@@ -594,16 +547,12 @@ class Connection:
             with self._write_lock:
                 self.socket.close()
             if self._thread is None or self._thread_over:
-                self._close_bell()
-
-    def _close_bell(self) -> None:
-        for each in self._bell:
-            each.close()
+                self._bell.close()
 
     def forget(self) -> None:
         """Closes the copies of the descriptors in a forked child, which must not use the connection."""
         self.socket.close()
-        self._close_bell()
+        self._bell.close()
 
     def join(self, seconds: float) -> None:
         """Waits for the background thread to end."""
