@@ -40,9 +40,12 @@ static const char *const secret_parts[] = {
         "/ssh/",  "/gnupg/", "/tokens/",   "/holt/sessions/",
 };
 
-/* Directories of programs and settings: a command that writes there acts as the user later. */
+/* Directories of programs and settings: a command that writes there acts as the user later. Those
+ * that start with a dot belong to tools, which run what lies there on the host. */
 static const char *const program_parts[] = {
-        "/bin/", "/sbin/", "/.local/", "/.git/", "/etc/", "/usr/",
+        "/bin/",  "/sbin/",   "/.local/", "/.git/",    "/etc/",     "/usr/",     "/.asdf/",
+        "/.bun/", "/.cargo/", "/.conda/", "/.deno/",   "/.dotnet/", "/.gradle/", "/.m2/",
+        "/.nvm/", "/.pyenv/", "/.rbenv/", "/.rustup/", "/.sdkman/", "/.venv/",   "/.yarn/",
 };
 
 static bool listed(const char *const *list, size_t count, const char *word, size_t length) {
