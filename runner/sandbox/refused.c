@@ -349,6 +349,21 @@ static bool is_private(const LaunchPlan *plan, const char *path) {
         return false;
 }
 
+/* Whether the word is a name in /tmp or the like. That file is the command's own, even if the host
+ * has one of the same name. */
+static bool is_own_file(const LaunchPlan *plan, const char *word) {
+        _cleanup_free_ char *directory = strdup(word);
+        char *slash = directory ? strrchr(directory, '/') : NULL;
+
+        if (!slash)
+                return false;
+        *slash = '\0';
+        for (size_t i = 0; i < tree_private_count; i++)
+                if (streq(directory, tree_private[i].target))
+                        return !plan_mount_above(plan, word);
+        return false;
+}
+
 static bool search_judge(const Search *search, const Complaint *complaint, const char *base) {
         _cleanup_(suspect_clear)
                 Suspect s = { .complaint = complaint, .path = path_join(base, complaint->path) };
@@ -398,7 +413,8 @@ static void search_word(Search *search, const char *cwd, const char *word, size_
                 memcpy(path, word, length);
                 path[length] = '\0';
                 (*left)--;
-                (void)search_judge(search, &complaint, cwd);
+                if (!is_own_file(search->plan, path))
+                        (void)search_judge(search, &complaint, cwd);
         }
 }
 

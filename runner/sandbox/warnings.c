@@ -223,6 +223,47 @@ static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
+/* Returns the hidden path of the workspace that the other mount shows, or NULL. An absolute path is
+ * hidden in every mount. */
+static const char *find_bare_hide(const LaunchPlan *plan, const PlanMount *workspace,
+                                  const PlanMount *mount) {
+        for (size_t i = 0; i < plan->mounts_count; i++) {
+                const PlanMount *hide = &plan->mounts[i];
+                const char *rest = hide->kind == PLAN_HIDE && !(hide->flags & PLAN_HIDE_ABSOLUTE)
+                                           ? path_rest(hide->target, workspace->target)
+                                           : NULL;
+                _cleanup_free_ char *host = rest ? str_format("%s/%s", workspace->real, rest)
+                                                 : NULL;
+
+                if (host && path_below(host, mount->real))
+                        return rest;
+        }
+        return NULL;
+}
+
+static int find_shown_hides(const LaunchPlan *plan, StrList *ret) {
+        const PlanMount *workspace = plan_workspace(plan);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && workspace && i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                const char *path = mount != workspace && mount->kind == PLAN_BIND && mount->real
+                                           ? find_bare_hide(plan, workspace, mount)
+                                           : NULL;
+                char quoted[512], name[256];
+
+                if (path)
+                        r = strlist_take(
+                                ret,
+                                str_format("%s: the command can read hidden files of the "
+                                           "workspace there (%s); an absolute path is hidden in "
+                                           "every mount",
+                                           str_quote(mount->origin, quoted, sizeof(quoted)),
+                                           str_quote(path, name, sizeof(name))));
+        }
+        return r;
+}
+
 /* --- repositories below the workspace --- */
 
 enum { ENTRIES_LOOKED_AT = 64 }; /* Entries of the workspace's top; every start takes this time. */
@@ -301,11 +342,13 @@ int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, S
         int r = find_unset(policy, plan, ret);
 
         if (r == 0)
-                r = find_unhidden(plan, ret);
+                r = find_shown_hides(plan, ret);
         if (r == 0)
                 r = find_unshown(plan, ret);
         if (r == 0)
                 r = find_unguarded(plan, ret);
+        if (r == 0)
+                r = find_unhidden(plan, ret);
         if (r == 0)
                 r = find_repository_below(plan, ret);
         return r < 0 ? r : find_vain(policy, landlock, ret);

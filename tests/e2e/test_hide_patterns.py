@@ -80,3 +80,14 @@ def test_git_is_left_alone(holt: Holt, put: Make) -> None:
     put(".git/refs/heads/k.pem", "x\n")
     put("k.pem", "x\n")
     assert readable(holt, "--hide", "*.pem", "--protect", "none") == [".git/refs/heads/k.pem"]
+
+
+def test_a_mount_that_shows_a_hidden_file_again_is_a_warning(holt: Holt, tree: None) -> None:
+    words = "the command can read hidden files of the workspace there"
+    shown = holt(["run", "--hide", ".env", "-v", f"{holt.cwd}:/app", "--", "cat", "/app/.env"])
+    assert shown.out == "secret\n" and words in shown.err and "(.env)" in shown.err
+    assert words in holt(["run", "--hide", "*.pem", "--ro", f"{holt.cwd}/a:/app", "--", "true"]).ok().err
+
+    hidden = holt(["run", "--hide", f"{holt.cwd}/.env", "-v", f"{holt.cwd}:/app", "--", "cat", "/app/.env"])
+    assert hidden.out == "" and words not in hidden.err
+    assert words not in holt(["run", "--hide", ".env", "--ro", f"{holt.cwd}/a:/app", "--", "true"]).ok().err

@@ -9,6 +9,7 @@ import json
 import platform
 import shlex
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -350,3 +351,12 @@ def test_a_session_names_reached_limits(sessions: Sessions) -> None:
     with session.rpc() as rpc:
         (hit,) = rpc.call("exec", shell=FILES)["limits_hit"]
         assert hit["limit"] == "open_files" and hit["field"] == "limits.open_files" and hit["value"] == 64
+
+
+def test_a_word_of_the_command_that_is_its_own_file_in_tmp_is_no_refusal(holt: Holt) -> None:
+    """The host has a file of that name, too, but the sandbox has a /tmp of its own."""
+    with tempfile.NamedTemporaryFile(dir="/tmp") as own:
+        script = f"head -c 5000000 /dev/zero >{own.name}"
+        words = ["run", "--tmp-size", "1MiB", "--", "bash", "-c", script]
+        result = holt.start(words, stderr=subprocess.STDOUT).wait()
+    assert result.report and result.report["denials"] == [] and result.code != 0
