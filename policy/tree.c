@@ -153,9 +153,14 @@ static const char *const key_endings[] = {
         ".pfx", "_key", "htpasswd", "-secrets", "passwords",
 };
 
+/* Whether it is a file that holt makes, or a backup of the host's, such as passwd-. */
 static bool etc_is_made(const char *name) {
+        size_t length = strlen(name);
+
+        length -= length > 1 && name[length - 1] == '-';
         for (size_t i = 0; i < tree_etc_files_count; i++)
-                if (streq(name, tree_etc_files[i].name))
+                if (strlen(tree_etc_files[i].name) == length &&
+                    memcmp(name, tree_etc_files[i].name, length) == 0)
                         return true;
         return streq(name, "mtab");
 }

@@ -217,9 +217,11 @@ def test_a_policy_adds_names_to_a_run_and_to_a_session(holt: Holt, sessions: Ses
 
 
 PUBLIC = ("etc/other/sub/x", "etc/one.conf", "etc/ssh/config", "etc/certs/ca.pem", "etc/hostname")
-SECRET = ("etc/shadow-", "etc/gshadow", "etc/sudoers", "etc/sudoers.d/x", "etc/machine-id", "etc/server.key", "etc/krb5.keytab",
-          "etc/passwd", "etc/group-private", "etc/web/site.key", "etc/web/public", "etc/own/file", "etc/own/open", "etc/box/in/file",
-          "etc/keys/host_key", "etc/pem/server.pem")
+SECRET = (
+    "etc/shadow-", "etc/gshadow", "etc/sudoers", "etc/sudoers.d/x", "etc/machine-id", "etc/server.key", "etc/krb5.keytab",
+    "etc/passwd", "etc/passwd-", "etc/group-", "etc/group-private", "etc/web/site.key", "etc/web/public", "etc/own/file",
+    "etc/own/open", "etc/box/in/file", "etc/keys/host_key", "etc/pem/server.pem",
+)
 
 
 @tree
@@ -253,6 +255,7 @@ def test_a_private_name_is_refused(name: str, words: str, holt: Holt, rootfs: Tr
 @pytest.mark.parametrize("name, words", (
     ("a/b", 'contains a "/"'), ("/etc/nginx", 'contains a "/"'), ("..", "not the name"), (".", "not the name"),
     ("x" * 256, "not the name"), ("a*", "is a pattern"), ("passwd", "holt writes itself"), ("mtab", "holt writes itself"),
+    ("passwd-", "holt writes itself"),
     ("shadow", "secrets"), ("sudoers.d", "secrets"), ("machine-id", "secrets"), ("ssl.key", "secrets"), ("a\tb", "control"),
 ))
 def test_a_bad_name_is_refused(name: str, words: str, holt: Holt, put: Tree) -> None:
