@@ -233,6 +233,16 @@ _holt_skip() {
         done
 }
 
+# Drops words with "$" or a backquote. Bash quotes only the other special characters of a completed word, and a command may
+# have chosen the name of a file: the user's shell would run a part of it.
+_holt_drop() {
+        local i
+
+        for i in "${!COMPREPLY[@]}"; do
+                [[ ${COMPREPLY[i]} != *[\$\`]* ]] || unset "COMPREPLY[i]"
+        done
+}
+
 # Completes option $2, whose value the help calls $3, of verb $1 for session $5.
 _holt_complete_value() {
         case "$1 $2" in
@@ -306,6 +316,7 @@ _holt() {
         else
                 _holt_behind "policy ${words[2]}" 3
         fi
+        _holt_drop
 }
 
 complete -o filenames -o bashdefault -F _holt holt

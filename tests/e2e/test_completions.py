@@ -377,3 +377,17 @@ def test_cp_completes_paths_in_a_session(
     holt(["stop", "work"], env=env).ok()
     assert completed("holt cp work:z") == [] == others("fish", "holt cp work:z")
     assert "at rest" in holt(["show", "work"], env=env).ok().out
+
+
+@needs("bash")
+@pytest.mark.identities("user")
+def test_bash_offers_no_name_that_it_would_run(completed: Callable[[str], list[str]], holt: Holt) -> None:
+    """Of the special characters, bash quotes all but these two in a completed word. A command chooses its files' names."""
+    env = sessions(holt)
+    holt(["create", "work"], env=env).ok()
+    names = ("zgood;id", "z`id`", "z$(id)", "z$HOME")
+    holt(["exec", "work", "--", "touch", *names], env=env).ok()
+    holt(["exec", "work", "--", "mkdir", "zd"], env=env).ok()
+
+    assert completed("holt cp work:z") == completed("holt files work cat z") == ["zd/", "zgood;id"]
+    holt(["stop", "work"], env=env).ok()
