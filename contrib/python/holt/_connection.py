@@ -479,8 +479,8 @@ class Connection:
             with self._lock:
                 if self._reader is None and len(self._waiting) == 1 and not self._arrived:
                     self._reader = request
-            if self._reader is request and select.select([self.socket], (), (), SOON)[0]:
-                if self._receive(_NO_WAIT) and not self._is_part():
+            if self._reader is request and select.select((self.socket,), (), (), SOON)[0]:
+                if self._receive(_NO_WAIT):
                     self._take_own(request)
         except (OSError, ValueError):
             pass  # the socket is closed, or its number is too large for select(2): the event loop reads

@@ -73,7 +73,7 @@ async def drive_async(steps: "Steps[T]") -> T:
         future = next(steps)
         while True:
             try:
-                if isinstance(future, Request) and future.method in PROMPT and future.connection:
+                if type(future) is Request and future.method in PROMPT and future.connection:
                     future.connection.read_soon(future)
                 value = future.result() if future.done() else await _awaitable(future)
             except BaseException as error:
