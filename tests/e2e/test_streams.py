@@ -44,8 +44,8 @@ def test_dev_null_as_stdin_can_be_opened_again(holt: Holt) -> None:
     assert holt(["run", "--", "cat", "/dev/stdin"]).ok().out == ""
 
 
-def test_dev_null_can_be_opened_again_if_output_goes_to_a_file(holt: Holt, tmp_path: Path) -> None:
-    with (tmp_path / "log").open("w") as log:
+def test_dev_null_can_be_opened_again_if_output_goes_to_a_file(holt: Holt, place: Path) -> None:
+    with (place / "log").open("w") as log:
         holt(["run", "--", "cat", "/dev/stdin"], stdout=log).ok()
         holt(["run", "--", "bash", "-c", "echo x > /dev/stderr"], stdout=log, stderr=subprocess.DEVNULL).ok()
 
