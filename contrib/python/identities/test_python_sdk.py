@@ -18,7 +18,7 @@ from lib.sandbox import Holt
 
 PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else "python3"
 
-WITHIN = 600
+WITHIN = 300
 """Seconds for one file of tests."""
 
 TESTS = sorted(path.name for path in (PROJECT / "contrib/python/tests").glob("test_*.py"))
