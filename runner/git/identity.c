@@ -13,7 +13,7 @@
 
 enum { INCLUDES_DEPTH_MAX = 10, INCLUDES_FILES_MAX = 100 };
 
-/* What the configs say so far: the last value counts. */
+/* The values that the configs have set so far. The last value counts. */
 typedef struct Identity {
         char *name, *email;
         unsigned files;

@@ -382,7 +382,7 @@ def test_cp_completes_paths_in_a_session(
 @needs("bash")
 @pytest.mark.identities("user")
 def test_bash_offers_no_name_that_it_would_run(completed: Callable[[str], list[str]], holt: Holt) -> None:
-    """Of the special characters, bash quotes all but these two in a completed word. A command chooses its files' names."""
+    """In a completed word, bash quotes all special characters but these two. A command chooses the names of its files."""
     env = sessions(holt)
     holt(["create", "work"], env=env).ok()
     names = ("zgood;id", "z`id`", "z$(id)", "z$HOME")

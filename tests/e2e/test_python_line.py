@@ -212,7 +212,7 @@ def test_the_end_of_a_fresh_run_is_its_own(signal_of: signal.Signals | None, cod
 
 
 def test_ctrl_c_ends_the_shell_s_loop(session: Session) -> None:
-    """As with python3: bash ends a loop only if SIGINT killed the program in it. Code that catches it is not ended."""
+    """bash ends a loop only if SIGINT killed the program in it, here holt. Code that catches Ctrl-C goes on."""
     sessions, code = session.sessions, "import time\ntry: print('ru' + 'nning', flush=True); time.sleep(1000)\nfinally: print('e' + 'nd')"
     for more, loops in (("", 1), ("\nexcept KeyboardInterrupt: pass", 2)):
         text = code.replace("\nfinally", f"{more}\nfinally")

@@ -57,7 +57,7 @@ def test_a_session_shows_its_limits_too(sessions: Sessions) -> None:
     session = sessions.create("w", "--memory", "96MiB")
     assert session.sh(f"cat {LIMIT}").ok().out == f"{96 << 20}\n"
 
-    # What a command has made at its place in the lasting root does not matter.
+    # A command may have made other files at these paths in the lasting root. They do not matter.
     assert session.sh("mkdir -p /sys/x").code != 0
     session.stop()
     assert session.sh(f"cat {LIMIT}").ok().out == f"{96 << 20}\n"

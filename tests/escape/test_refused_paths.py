@@ -72,7 +72,7 @@ def test_secrets_of_the_host_are_neither_confirmed_nor_suggested(holt: Holt, put
 
 @pytest.mark.parametrize("name", [".cargo", ".gradle/init.d", ".nvm/versions", ".venv/lib"])
 def test_a_directory_of_programs_is_suggested_for_reading_alone(holt: Holt, put: Make, name: str) -> None:
-    """What a command writes there, the caller's own tools would run later."""
+    """The caller's own tools would later run files that a command has written there."""
     file = put(holt.cwd.parent / "tools" / name / "file", "x\n")
     assert told(holt.sh(complain(file)))[0]["grant"] == f"--ro {file.parent}"
     assert told(holt.sh(f"touch {file.parent}/new")) == []
