@@ -9,6 +9,7 @@ failure.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import os
@@ -42,6 +43,16 @@ def until(condition: Callable[[], Any], what: str) -> Any:
         assert time.monotonic() < deadline, f"never: {what}"
         time.sleep(0.005)
     return value
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Lets every KeyboardInterrupt of a test reach it. Python drops the one that is raised in the callback of a weak
+    reference, and the threading module has such a callback for each thread that is collected as garbage."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -205,6 +205,7 @@ def test_a_reader_whose_connection_is_closed(played: Played) -> None:
     assert isinstance(got[0], ClosedError)
 
 
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("bytes_before", (0, 20))
 def test_a_reader_that_is_interrupted_loses_nothing(played: Played, bytes_before: int) -> None:
     """Ctrl-C, even between two parts of a message."""
@@ -229,6 +230,7 @@ def test_a_reader_that_is_interrupted_loses_nothing(played: Played, bytes_before
     assert own.result() == "late"
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_at_any_moment_leaves_the_connection_whole(played: Played) -> None:
     """The server replies at once, while a timer interrupts the caller."""
 

@@ -190,6 +190,7 @@ def test_sandboxes_may_share_a_server() -> None:
     server.close()
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_kills_the_command_that_is_awaited(box: Sandbox) -> None:
     threading.Timer(0.5, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):

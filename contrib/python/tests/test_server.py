@@ -70,6 +70,7 @@ def test_a_fork_does_not_keep_the_server_of_who_was_killed(fake: Fake) -> None:
         until(lambda: not stat.exists() or ") Z " in stat.read_text(), "it has ended")
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_request_leaves_no_half_line(fake: Fake) -> None:
     """Ctrl-C while the server does not read."""
     server = fake("import os, signal; answer({}); os.kill(os.getpid(), signal.SIGSTOP); echo_forever()")
