@@ -23,14 +23,19 @@ class Request:
         "_callbacks", "_wake", "_wanted",
     )
 
-    def __init__(self, method: str, params: Params, urgent: bool = False, fds: Sequence[int] = ()) -> None:
+    def __init__(
+        self, method: str, params: Params, urgent: bool = False, fds: Sequence[int] = (),
+        then: "Optional[Callable[[Any], Any]]" = None,
+    ) -> None:
+        """then is a callback like that of add_done_callback(). It runs before any message behind the reply is processed."""
         self.method, self.params, self.urgent, self.fds = method, params, urgent, fds
         self.number = self.tries = 0
         self.connection: Optional[Connection] = None
-        self.sent = self._done = self._wanted = False
+        self.sent = self._done = False
         self._value: Any = None
         self._error: Optional[BaseException] = None
-        self._callbacks: List[Callable[[Any], Any]] = []
+        self._callbacks: List[Callable[[Any], Any]] = [then] if then else []
+        self._wanted = then is not None
         self._wake: Any = None
 
     def done(self) -> bool:

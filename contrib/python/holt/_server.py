@@ -222,9 +222,10 @@ class Server(Peer):
         raise ClosedError("holt serve has ended")
 
     def ask(
-        self, session: str, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = ()
+        self, session: str, method: str, params: Mapping[str, Any], urgent: bool = False, fds: Sequence[int] = (),
+        then: "Optional[Callable[[Any], Any]]" = None,
     ) -> Request:
-        """Like submit(), for a method about a session. params does not have the parameter session."""
+        """Like submit(), for a method about a session. params does not have the parameter session. then: see Request."""
         if method in OF_SERVE:
             return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
         if self._ended or self._pid != _pid:
@@ -232,7 +233,7 @@ class Server(Peer):
         link = self._links.get(session)
         if link is None and method in STORED:
             return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
-        request = Request(method, params, urgent, fds)
+        request = Request(method, params, urgent, fds, then)
         if not (link and link.ready and link.connection and link.connection.start(request)):
             if link and link.ready:
                 self._forget_link(session, link.connection)

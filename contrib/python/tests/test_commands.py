@@ -14,7 +14,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, List
 
 import pytest
 from conftest import until
@@ -26,6 +26,7 @@ from holt import (
     CommandNotFoundError,
     LimitError,
     Sandbox,
+    Server,
     SetupError,
     UsageError,
 )
@@ -200,6 +201,26 @@ def test_outputs_of_many_commands_are_not_mixed(box: Sandbox) -> None:
     with ThreadPoolExecutor(12) as threads:
         list(threads.map(lambda n: box.bash(f"echo {n}", on_output=lambda c: seen[n].append(c.data)), range(12)))
     assert seen == [[b"%d\n" % n] for n in range(12)]
+
+
+def test_output_that_comes_at_once_is_not_lost(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread has read the reply and the output before the caller goes on."""
+    ask, seen, done = Server.ask, [], []  # type: Any, List[bytes], List[Any]
+
+    def ask_slowly(self: Server, session: str, method: str, *args: Any, **more: Any) -> Any:
+        request = ask(self, session, method, *args, **more)
+        if method == "process.spawn":
+            until(request.done, "the reply has come")
+            time.sleep(0.2)
+        return request
+
+    with box.spawn("sleep 100"):  # the background thread reads
+        monkeypatch.setattr(Server, "ask", ask_slowly)
+        run = lambda: done.append(box.bash("echo out", on_output=lambda chunk: seen.append(chunk.data)))  # noqa: E731
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(20)
+    assert done and seen == [b"out\n"]
 
 
 async def _output_in_the_loop() -> None:
