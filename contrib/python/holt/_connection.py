@@ -43,8 +43,8 @@ IN_FLIGHT = 230
 AT_ONCE = 32 << 10
 """Bytes of a message that a nearly full socket takes either whole or not at all."""
 
-SOON = 1e-4
-"""Seconds for which a coroutine blocks for a reply before it yields to the event loop."""
+SOON = 1
+"""Milliseconds for which a coroutine blocks for a reply before it yields to the event loop."""
 
 _BUSY = 2
 """Milliseconds for which the background thread lets other readers go first."""
@@ -53,7 +53,7 @@ _SIZE, _ANCILLARY = (1 << 16,), (socket.CMSG_SPACE(16),)
 _WAIT, _NO_WAIT = (int(socket.MSG_CMSG_CLOEXEC),), (int(socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT),)
 _SEND, _SEND_NOW = int(socket.MSG_NOSIGNAL), int(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)  # enumerations are slow
 
-_decode = json.JSONDecoder().raw_decode
+_decode = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # it returns the value and its end
 
 
 class Peer:
@@ -94,6 +94,8 @@ class Connection:
         self._loops: Set[asyncio.AbstractEventLoop] = set()
         self._thread: Optional[threading.Thread] = None
         self._bell = Bell()
+        self._soon = select.poll()
+        self._soon.register(ours, select.POLLIN)
         self._ring_when_left = False
 
     # --- writing ---
@@ -272,8 +274,11 @@ class Connection:
             return False
         if len(arrived) > 1:
             data = b"".join([each[0] for each in arrived])
-        message = self._message_of(data)
-        if message.get("id") != request.number or "method" in message:
+        try:
+            message, _ = _decode(str(data, "utf-8"), 0)
+        except (ValueError, StopIteration):
+            return False
+        if type(message) is not dict or message.get("id") != request.number or "method" in message:
             return False
         if "error" not in message:
             request._value = message["result"]
@@ -290,14 +295,6 @@ class Connection:
         elif not self._peer.on_error(self, request, message["error"]):
             request.settle(None, error_of(message["error"]))
         return True
-
-    @staticmethod
-    def _message_of(line: bytes) -> Dict[str, Any]:
-        try:
-            message, _ = _decode(str(line, "utf-8"))
-        except ValueError:
-            return {}
-        return message if isinstance(message, dict) else {}
 
     def _leave(self, reader: Any) -> None:
         """Removes a caller that no longer waits. If it was the reader, a follower takes its place. A second call does
@@ -479,11 +476,8 @@ class Connection:
             with self._lock:
                 if self._reader is None and len(self._waiting) == 1 and not self._arrived:
                     self._reader = request
-            if self._reader is request and select.select((self.socket,), (), (), SOON)[0]:
-                if self._receive(_NO_WAIT):
-                    self._take_own(request)
-        except (OSError, ValueError):
-            pass  # the socket is closed, or its number is too large for select(2): the event loop reads
+            if self._reader is request and self._soon.poll(SOON) and self._receive(_NO_WAIT):
+                self._take_own(request)
         finally:
             self._leave(request)
 

@@ -9,7 +9,7 @@ import json.encoder
 import math
 import os
 import re
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 from .errors import LimitError, UsageError
 
@@ -34,17 +34,18 @@ def _path(value: Any) -> str:
     raise UsageError(f"{value!r} can't be sent to a sandbox: it is a {type(value).__name__}")
 
 
-def _encoder() -> "Callable[[Any], str]":
-    """Returns a function that encodes a value as JSON.
+def _encoder() -> "Callable[[Any, int], Iterable[str]]":
+    """Returns a function that encodes a value as parts of a JSON text. Its second argument is 0.
 
     json.JSONEncoder.encode() makes a new encoder in C for each call, which takes longer than a short message. If this
-    Python's json has that encoder, the function keeps one."""
+    Python's json has that encoder, the function is one."""
     with contextlib.suppress(Exception):
         module: Any = json.encoder
         chunks = module.c_make_encoder(None, _path, module.encode_basestring, None, ":", ",", False, False, True)
         if "".join(chunks({"a": ["\n", 1, None]}, 0)) == '{"a":["\\n",1,null]}':
-            return lambda value: "".join(chunks(value, 0))
-    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_path).encode
+            return chunks  # type: ignore[no-any-return]
+    encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_path)
+    return lambda value, _: (encoder.encode(value),)
 
 
 _encode = _encoder()
@@ -69,9 +70,22 @@ def _check(value: Any, what: str, depth: int) -> None:
     for name in value if isinstance(value, dict) else ():
         if not isinstance(name, str):
             raise UsageError(f"{what}: the name {name!r} must be text", hint=f"Write str({name!r}).")
-    for each in value.values() if isinstance(value, dict) else value:
+    _check_each(value.values() if isinstance(value, dict) else value, what, depth + 1)
+
+
+def _check_each(values: Iterable[Any], what: str, depth: int) -> None:
+    for each in values:
         if type(each) not in _PLAIN:
-            _check(each, what, depth + 1)
+            _check(each, what, depth)
+
+
+def _written(value: Any, what: str) -> str:
+    """Returns a checked value as JSON. Raises UsageError."""
+    text = "".join(_encode(value, 0))
+    # The first test is a hundred times as fast, and nearly always enough.
+    if "\\u0000" in text and _NUL.search(text.encode(errors="replace")):
+        raise UsageError(f"{what}: a text has a NUL, which messages must not contain")
+    return text
 
 
 def text_of(value: Any, what: str, depth: int = 2) -> str:
@@ -81,11 +95,7 @@ def text_of(value: Any, what: str, depth: int = 2) -> str:
     depth  nesting depth of the value in its message
     """
     _check(value, what, depth)
-    text = _encode(value)
-    # The first test is a hundred times as fast, and nearly always enough.
-    if "\\u0000" in text and _NUL.search(text.encode(errors="replace")):
-        raise UsageError(f"{what}: a text has a NUL, which messages must not contain")
-    return text
+    return _written(value, what)
 
 
 def bytes_of(text: str, what: str) -> bytes:
@@ -98,9 +108,9 @@ def bytes_of(text: str, what: str) -> bytes:
 
 def line_of(number: int, method: str, params: Params) -> bytes:
     """Returns the line of a request. Raises UsageError, or LimitError if the line is too long."""
-    line = bytes_of(
-        f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{text_of(params, method)}}}\n', method
-    )
+    _check_each(params.values(), method, 3)
+    text = _written(params, method)
+    line = bytes_of(f'{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{text}}}\n', method)
     if len(line) > LINE_MAX:
         raise LimitError(
             f"{method}: the request has {len(line)} bytes, and may have at most {LINE_MAX}",

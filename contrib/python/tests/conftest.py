@@ -170,8 +170,8 @@ class Watch:
             self._checkers.setdefault(number, []).append(checker)
         return line
 
-    def decode(self, text: str) -> Any:
-        message, end = json.JSONDecoder().raw_decode(text)
+    def decode(self, text: str, start: int) -> Any:
+        message, end = json.JSONDecoder().raw_decode(text, start)
         self.came(message)
         return message, end
 

@@ -286,7 +286,7 @@ class InterruptAt:
         self.left, self.done = line, False
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> "InterruptAt | None":
-        if frame.f_code.co_name not in ("_take_own", "files_of", "_message_of"):
+        if frame.f_code.co_name not in ("_take_own", "files_of"):
             return self if frame.f_code.co_filename.endswith("_connection.py") else None
         self.left -= event == "line"
         if self.left == 0 and event == "line":
