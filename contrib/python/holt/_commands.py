@@ -49,7 +49,7 @@ class CommandsApi(Part):
     def _spawned_once(
         self, method: str, params: Mapping[str, Any], started: Optional[Callable[[Any], None]]
     ) -> "Steps[Any]":
-        future = self._server.ask(self._session, method, self._given(method, params), then=started)
+        future = self._ask(method, params, then=started)
 
         def kill(started: "Future[Any]") -> None:
             if not started.exception():

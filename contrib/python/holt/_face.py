@@ -190,9 +190,11 @@ class Part:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._session!r}>"
 
-    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> Request:
-        """Sends a request. Parameters that are None are left out."""
-        return self._server.ask(self._session, method, self._given(method, params), urgent)
+    def _ask(
+        self, method: str, params: Mapping[str, Any], urgent: bool = False, then: "Optional[Callable[[Any], Any]]" = None
+    ) -> Request:
+        """Sends a request. Parameters that are None are left out. then: see Request."""
+        return self._server.ask(self._session, method, self._given(method, params), urgent, then=then)
 
     def _ask_and_forget(self, method: str, **params: Any) -> None:
         """Sends a request and ignores its outcome, so that another exception can be raised."""

@@ -286,9 +286,9 @@ class AsyncSandbox(SandboxApi, AsyncFace):
             self._is_open = True  # type: ignore[attr-defined]
         return self
 
-    def _ask(self, method: str, params: Mapping[str, Any], urgent: bool = False) -> Request:
+    def _ask(self, *args: Any, **kwargs: Any) -> Request:
         self._check_open()
-        return super()._ask(method, params, urgent)
+        return super()._ask(*args, **kwargs)
 
     def _check_open(self) -> None:
         if self._lease is None:
