@@ -17,48 +17,11 @@
 #include "reach/mount-table.h"
 #include "reach/own-store.h"
 #include "reach/recorded.h"
+#include "reach/wide.h"
 #include "sandbox/diagnose.h"
 #include "sandbox/prepare.h"
 
 /* --- sources --- */
-
-/* Directories that are too wide to be writable: they hold programs or settings of all users, or the
- * caller's own start-up files. */
-static const struct {
-        const char *path;
-        bool below;         /* Directories below it are too wide too. */
-        const char *except; /* Exception: directories below this one. */
-} wide_paths[] = {
-        { "/", false, NULL },          { "/bin", true, NULL },        { "/boot", true, NULL },
-        { "/dev", true, "/dev/shm/" }, { "/etc", true, NULL },        { "/home", false, NULL },
-        { "/lib", true, NULL },        { "/lib32", true, NULL },      { "/lib64", true, NULL },
-        { "/media", false, NULL },     { "/mnt", false, NULL },       { "/opt", false, NULL },
-        { "/proc", true, NULL },       { "/root", false, NULL },      { "/run", false, NULL },
-        { "/sbin", true, NULL },       { "/srv", false, NULL },       { "/sys", true, NULL },
-        { "/tmp", false, NULL },       { "/usr/local", false, NULL }, { "/usr/src", false, NULL },
-        { "/usr", true, "/usr/src/" }, { "/var", false, NULL },       { "/var/lib", false, NULL },
-        { "/var/spool", true, NULL },  { "/var/tmp", false, NULL },
-};
-
-/* Whether it is /run/user or a directory in it. Each belongs to one user and contains the sockets
- * of that user's services. */
-static bool is_runtime_directory(const char *path) {
-        static const char runtime[] = "/run/user";
-
-        return path_below(path, runtime) &&
-               !(path[strlen(runtime)] && strchr(path + sizeof(runtime), '/'));
-}
-
-bool prepare_is_wide(const char *path) {
-        for (size_t i = 0; i < ELEMENTSOF(wide_paths); i++) {
-                if (streq(path, wide_paths[i].path))
-                        return true;
-                if (wide_paths[i].below && path_below(path, wide_paths[i].path) &&
-                    !(wide_paths[i].except && str_starts(path, wide_paths[i].except)))
-                        return true;
-        }
-        return is_runtime_directory(path);
-}
 
 /* Whether home is the directory of mount, or lies below it. */
 static bool is_home(const PlanMount *mount, const char *home) {
@@ -81,7 +44,7 @@ static bool is_a_home(const PlanMount *mount, uid_t owner) {
 
 /* Checks the kernel's path, so that a symlink to / is as wide as / itself. */
 static int check_wide(const PlanMount *mount, uid_t owner, Error *reterr) {
-        return prepare_is_wide(mount->real) || is_a_home(mount, owner)
+        return path_is_wide(mount->real) || is_a_home(mount, owner)
                        ? plan_refuse_wide(mount, mount->real, reterr)
                        : 0;
 }

@@ -17,8 +17,6 @@ int prepare_report(Launch *launch, Error *reterr);
  * open. */
 int prepare_try_mounts(LaunchPlan *plan, Error *reterr);
 void prepare_close_mounts(LaunchPlan *plan);
-/* Whether a writable mount of this path of the kernel needs --allow-wide, whoever runs holt. */
-bool prepare_is_wide(const char *path);
 
 /* Opens path inside, if it is in a mount of the plan, with O_PATH and `flags` of open(2). Returns
  * an fd that the caller owns, or a negative errno. -ENXIO: path is in no mount. -EXDEV: a symlink

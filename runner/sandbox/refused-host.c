@@ -10,7 +10,7 @@
 #include "base/beneath.h"
 #include "base/home.h"
 #include "base/paths.h"
-#include "sandbox/prepare.h"
+#include "reach/wide.h"
 
 /* Directories that are too wide to suggest: a grant of one shows far more than one project. */
 static const char *const wide[] = {
@@ -94,7 +94,7 @@ static bool may_suggest(const char *path, bool for_writing) {
         if (path_below(path, "/root") && !(home_path() && path_below(home_path(), "/root")))
                 return false;
         return !has_part_of(slashed, secret_parts, ELEMENTSOF(secret_parts)) &&
-               !(for_writing && (prepare_is_wide(path) ||
+               !(for_writing && (path_is_wide(path) ||
                                  has_part_of(slashed, program_parts, ELEMENTSOF(program_parts))));
 }
 
