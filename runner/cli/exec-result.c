@@ -7,7 +7,7 @@
 
 #include "cli/ask.h"
 #include "cli/report.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 
 int exec_result_code(const ExecResult *result) {
         uint64_t code = 125;

@@ -7,7 +7,7 @@
 #include "base/json-write.h"
 #include "base/strings.h"
 #include "cli/report.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 
 const char *fail_find_option(int argc, char *const *argv, const char *name, const char **ret_next) {
         for (int i = 1; i < argc && !streq(argv[i], "--"); i++)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "policy/plan.h"
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 
 /* Prints a hint if git inside may have failed because the workspace is a subdirectory of a
  * repository: git exits with 128, and the repository lies above the workspace. */

@@ -6,7 +6,7 @@
  * caller asked for it. A command that kills itself with SIGINT cannot end the caller's loop. */
 #pragma once
 
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 
 /* Kills holt with SIGINT if Ctrl-C, or a SIGINT to holt, ended the command. Otherwise returns the
  * exit code. Call it last: the result must be complete and the terminal restored.

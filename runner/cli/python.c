@@ -20,7 +20,7 @@
 #include "cli/tools.h"
 #include "cli/verbs.h"
 #include "keeper/connect.h"
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 
 #define RUN_NAME "1" /* this connection's only run */
 

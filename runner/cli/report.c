@@ -16,7 +16,7 @@
 #include "cli/message.h"
 #include "guards/guard.h"
 #include "policy/syscalls.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 
 /* --- the file --- */
 

@@ -6,7 +6,7 @@
 
 #include "base/json-write.h"
 #include "sandbox/launch.h"
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 
 /* The result. All pointers are borrowed. Fields of steps that the run did not reach are NULL or
  * zero. */

@@ -13,7 +13,7 @@
 #include "keeper/keeper.h"
 #include "policy/syscalls.h"
 #include "reach/mount-table.h"
-#include "sandbox/host-gates.h"
+#include "outcome/host-gates.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
         /* Landlock goes by inode, whichever mount leads to it. The workspace is listed for the

@@ -6,7 +6,7 @@
 #include "base/time.h"
 #include "keeper/acts.h"
 #include "keeper/keeper.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 #include "store/unwritten.h"
 
 enum { NOTE_TIME = 100000 }; /* usec after which a running command gets its row. */

@@ -4,7 +4,7 @@
 
 #include "keeper/keeper.h"
 #include "process/report.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 #include "store/unwritten.h"
 
 void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,

@@ -5,7 +5,7 @@
 
 #include "base/paths.h"
 #include "keeper/keeper.h"
-#include "sandbox/complaints.h"
+#include "outcome/complaints.h"
 #include "store/unwritten.h"
 
 /* Returns the end of what the process wrote to stderr, and more. Owned by the caller. */

@@ -5,7 +5,7 @@
 #include "keeper/acts.h"
 #include "methods/area.h"
 #include "methods/stored.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 #include "session/directory.h"
 #include "session/tier.h"
 #include "store/rows.h"

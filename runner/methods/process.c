@@ -6,7 +6,7 @@
 
 #include "base/base64.h"
 #include "methods/area.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 
 /* --- reading --- */
 

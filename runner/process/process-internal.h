@@ -8,7 +8,7 @@
 #pragma once
 
 #include "process/process.h"
-#include "sandbox/oom.h"
+#include "outcome/oom.h"
 
 struct Processes {
         Loop *loop;

@@ -15,7 +15,7 @@
 #include "base/strings.h"
 #include "helpers/session-protocol.h"
 #include "sandbox/launch.h"
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 #include "process/capture.h"
 
 enum {

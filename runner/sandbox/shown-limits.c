@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "sandbox/oom.h"
+#include "outcome/oom.h"
 
 enum { CGROUP_TEXT_MAX = 4096 };
 

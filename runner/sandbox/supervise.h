@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sandbox/launch.h"
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 
 /* Runs the sandbox to its end: when this returns, all its processes are gone. Every signal must be
  * blocked (launch_prepare()).

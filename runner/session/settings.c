@@ -13,7 +13,7 @@
 #include "policy/layers.h"
 #include "policy/load.h"
 #include "policy/schema.h"
-#include "sandbox/result.h"
+#include "outcome/result.h"
 #include "session/tier.h"
 
 /* Keys in the store's meta table. */

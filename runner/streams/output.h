@@ -8,7 +8,7 @@
  * holds up the command. An fd that is a terminal becomes the sandbox's own terminal (terminal.h),
  * whose output counts against the same budget.
  *
- * A failed command's last messages tell which paths were refused (sandbox/refused.h). If stderr is
+ * A failed command's last messages tell which paths were refused (outcome/refused.h). If stderr is
  * a file, the launcher reads its end afterwards. If it is a pipe or socket of its own, it gets a
  * pipe as with the limit. If it is also stdout (2>&1), nothing is read, because each byte of stdout
  * would take the detour.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the last bytes of an output, for sandbox/complaints.h. */
+/* Keeps the last bytes of an output, for outcome/complaints.h. */
 #pragma once
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * header promises. */
 #include <string.h>
 
-#include "sandbox/complaints.h"
+#include "outcome/complaints.h"
 #include "tests/fuzz/harness.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

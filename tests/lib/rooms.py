@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # A folder may include itself and the folders before it in this list. helpers/ holds the protocols with programs inside.
 ORDER = (
-    "helpers", "base", "policy", "store", "rpc", "streams", "git", "reach", "guards", "child", "sandbox", "process", "files",
-    "session", "inside", "keeper", "methods", "serve", "cli", "main",
+    "helpers", "base", "policy", "store", "rpc", "streams", "git", "reach", "guards", "child", "outcome", "sandbox", "process",
+    "files", "session", "inside", "keeper", "methods", "serve", "cli", "main",
 )
 
 # A larger folder holds two subjects. cli/ has a file for each verb.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests runner/sandbox/complaints.c: the shapes of error messages. */
+/* Tests runner/outcome/complaints.c: the shapes of error messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include "base/strings.h"
-#include "sandbox/complaints.h"
+#include "outcome/complaints.h"
 
 static Complaints found;
 

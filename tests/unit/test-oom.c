@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "sandbox/oom.h"
+#include "outcome/oom.h"
 
 /* --- /proc/self/cgroup --- */
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 
 enum { EXITED_3 = 3 << 8 }; /* wait(2): the exit code stands above the signal */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/result.h"
+#include "outcome/result.h"
 
 #include <signal.h>
 #include <stdio.h>
 
 #include "policy/syscalls.h"
-#include "sandbox/host-gates.h"
+#include "outcome/host-gates.h"
 
 /* Returns a name such as "SIGTERM", or "SIG34" in buf. */
 static const char *result_signal_name(int signal, char buf[16]) {

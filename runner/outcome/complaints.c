@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/complaints.h"
+#include "outcome/complaints.h"
 
 #include <errno.h>
 #include <string.h>

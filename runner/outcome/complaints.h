@@ -8,7 +8,7 @@
  * Go, Java, Ruby and Rust.
  *
  * The text is an attacker's, and a word proves nothing. The caller must judge every path by facts
- * (sandbox/refused.h). */
+ * (outcome/refused.h). */
 #pragma once
 
 #include <stdbool.h>

@@ -2,10 +2,10 @@
 /* The outcome of a command. The same rule holds for a single run and for a command of a session. */
 #pragma once
 
-#include "sandbox/denials.h"
-#include "sandbox/limits-hit.h"
-#include "sandbox/oom.h"
-#include "sandbox/refused.h"
+#include "outcome/denials.h"
+#include "outcome/limits-hit.h"
+#include "outcome/oom.h"
+#include "outcome/refused.h"
 
 typedef enum Cause {
         CAUSE_EXITED,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/refused.h"
+#include "outcome/refused.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/paths.h"
-#include "sandbox/complaints.h"
-#include "sandbox/refused-host.h"
-#include "sandbox/refused-links.h"
+#include "outcome/complaints.h"
+#include "outcome/refused-host.h"
+#include "outcome/refused-links.h"
 
 /* The text of each kind. option is NULL if why_not says why no option helps. */
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/host-gates.h"
+#include "outcome/host-gates.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/refused-links.h"
+#include "outcome/refused-links.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/denials.h"
+#include "outcome/denials.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>

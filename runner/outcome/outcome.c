@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/outcome.h"
+#include "outcome/outcome.h"
 
 #include <assert.h>
 #include <signal.h>

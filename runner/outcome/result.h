@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/json-write.h"
-#include "sandbox/launch.h"
-#include "sandbox/outcome.h"
+#include "child/child.h"
+#include "outcome/outcome.h"
 
 /* The first members of every result document. */
 typedef struct ResultHead {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/oom.h"
+#include "outcome/oom.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 
 #include "base/json-write.h"
 #include "policy/plan.h"
-#include "sandbox/oom.h"
+#include "outcome/oom.h"
 
 typedef enum LimitKind {
         LIMIT_MEMORY,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/limits-hit.h"
+#include "outcome/limits-hit.h"
 
 #include <assert.h>
 #include <fcntl.h>

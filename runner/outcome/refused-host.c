@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/refused-host.h"
+#include "outcome/refused-host.h"
 
 #include <errno.h>
 #include <fcntl.h>
