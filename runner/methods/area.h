@@ -14,7 +14,7 @@ typedef struct MethodArea {
 
 /* One area for each file of methods. List a new one in methods.c too. */
 extern const MethodArea method_data_area, method_exec_area, method_process_area, method_python_area,
-        method_tools_area, method_files_area, method_mount_area;
+        method_tools_area, method_files_area, method_files_write_area, method_mount_area;
 
 /* --- shapes that several areas use --- */
 
@@ -102,9 +102,6 @@ int method_write_content(const Keeper *keeper, RpcCall *call, const FilesWorkKin
                          const char *path, unsigned mode, bool make_parents, Error *error);
 /* Replies with the part of the file that the parameters offset and length select. */
 int method_answer_content(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
-/* The method files.link, and its parameters. */
-int method_files_link(RpcCall *call, void *data, Error *error);
-extern const RpcParam method_link_params[2];
 /* Replies with an fd of the file. */
 int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Error *error);
 

@@ -199,20 +199,3 @@ static const RpcField stat_fields[] = {
         { "target", RPC_STRING, RPC_OR_NULL, "the target of a link" },
 };
 const RpcShape method_stat = { .name = "FileStat", RPC_FIELDS(stat_fields) };
-
-/* --- links --- */
-
-const RpcParam method_link_params[2] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
-        { "target", RPC_PATH, true, 4096, "the link's target, which need not exist" },
-};
-
-int method_files_link(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-        int r = files_link(keeper->files, rpc_string(call, "path"), rpc_string(call, "target"),
-                           error);
-
-        if (r == 0)
-                rpc_reply_empty(call);
-        return r;
-}
