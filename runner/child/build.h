@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that the parts of building share: build.c makes the tree, and build-mounts.c attaches
- * the mounts of the policy. All of them run in the child (child.h). Each returns 0 or a negative
- * errno with *error set. */
+/* The steps of building the tree (build.c has their order), and the functions that they share
+ * (build-parts.c). All of them run in the child (child.h). Each returns 0 or a negative errno with
+ * *error set. */
 #pragma once
 
 #include <stddef.h>
@@ -18,6 +18,12 @@ int build_attach(int mount_fd, int dir_fd, const char *target, Error *error);
 
 /* Calls mkdirat(2). An existing directory is no error. */
 int build_directory(int dir_fd, const char *path, mode_t mode, Error *error);
+
+/* Makes an empty file, for a mount. An existing one is no error. */
+int build_stub(int dir_fd, const char *path, mode_t mode, Error *error);
+
+/* Makes a symlink. An existing one is no error. */
+int build_link(int dir_fd, const char *path, const char *target, Error *error);
 
 /* Makes path below the new root, with its parents. path is relative and in normal form; its last
  * part is a directory or an empty file. Mounts on the way are entered, but symlinks are refused,
@@ -47,11 +53,21 @@ int build_clone_to(int source_fd, const char *source, int target_fd, const char 
 /* Shows the hierarchies of cgroup v2 in /proc/cgroups, if the sandbox has limits to show. */
 int build_limits_of_proc(const Launch *launch, int proc_fd, Error *error);
 
+/* Whether the host refused the layer, and the caller allowed it to be missing. */
+static inline bool build_degraded(const Launch *launch, Layer layer) {
+        return launch->layers.missing & LAYER_BIT(layer);
+}
+
 /* Steps. */
 int build_network_begin(Launch *launch, Error *error);
 void build_network_wait(
         void); /* Waits for the thread of build_network_begin(); build_network() does so too. */
 int build_network(Launch *launch, Error *error);
+int build_scratch(Launch *launch, Error *error);
+int build_skeleton(Launch *launch, Error *error);
+int build_system(Launch *launch, Error *error);
+int build_proc(Launch *launch, Error *error);
+int build_devices(Launch *launch, Error *error);
 int build_limits(Launch *launch, Error *error);
 int build_sources(Launch *launch, Error *error);
 int build_private(Launch *launch, Error *error);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the scratch, and all directories, files and mount points of the new root. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "child/build.h"
+
+/* --- the scratch --- */
+
+/* Keeps the mount namespace for the launcher. */
+static int note_namespace(const Launch *launch, Error *error) {
+        if (!launch_gives_root(launch))
+                return 0;
+        child_state.mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+        if (child_state.mounts_fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot open", "/proc/self/ns/mnt");
+        return 0;
+}
+
+int build_scratch(Launch *launch, Error *error) {
+        ChildState *state = &child_state;
+        char size[24], number[24];
+        /* An inode takes kernel memory that the size does not count. So there is one for each 4
+         * KiB, and at least 16,384. */
+        const uint64_t inodes = launch->plan->tmp_size / 4096;
+        const char *const options[] = {
+                "mode",      "0755",
+                "nr_inodes", build_decimal(inodes > 16384 ? inodes : 16384, number),
+                "size",      build_decimal(launch->plan->tmp_size, size),
+                NULL
+        };
+        const char *const unlimited[] = { "mode", "0755", NULL };
+        int r = note_namespace(launch, error);
+
+        if (r == 0)
+                r = build_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
+                                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
+                                     LAYER_MOUNT, error);
+        if (r == 0)
+                r = build_attach(state->scratch_fd, AT_FDCWD, "/proc", error);
+        if (r == 0)
+                r = build_directory(state->scratch_fd, "root", 0755, error);
+        if (r == 0)
+                r = build_directory(state->scratch_fd, "hidden.d", 0, error);
+        if (r == 0)
+                r = build_stub(state->scratch_fd, "hidden", 0, error);
+        if (r < 0)
+                return r;
+        state->root_fd = sys_open_tree(state->scratch_fd, "root",
+                                       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (state->root_fd < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot clone", "the new root");
+        return build_attach(state->root_fd, state->scratch_fd, "root", error);
+}
+
+/* --- entries of the root --- */
+
+static int make_nodes(int root_fd, Error *error) {
+        for (size_t i = 0; i < tree_nodes_count; i++) {
+                const TreeNode *node = &tree_nodes[i];
+                int r = node->link ? build_link(root_fd, node->path, node->link, error)
+                                   : build_directory(root_fd, node->path, 0755, error);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Writes the files of /etc. The root of a container image has its own programs. */
+static int make_etc(const Launch *launch, int root_fd, Error *error) {
+        for (size_t i = 0; i < tree_etc_files_count; i++) {
+                const TreeFile *file = &tree_etc_files[i];
+                char path[64] = "etc/", text[1024] = "";
+                int r;
+
+                (void)strncat(path, file->name, sizeof(path) - 5);
+                (void)strncat(text, file->text, sizeof(text) - 1);
+                if (file->program && !launch->plan->rootfs.source &&
+                    access(file->program, X_OK) == 0)
+                        (void)strncat(text, file->more, sizeof(text) - 1 - strlen(text));
+                r = build_write_text(root_fd, path, text, strlen(text), error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int make_devices(int root_fd, Error *error) {
+        for (size_t i = 0; i < tree_devices_count; i++) {
+                char path[32] = "dev/";
+                int r;
+
+                (void)strncat(path, tree_devices[i], sizeof(path) - 5);
+                r = build_stub(root_fd, path, 0666, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int make_system(const Launch *launch, int root_fd, Error *error) {
+        for (size_t i = 0; i < launch->system.count; i++) {
+                const SystemEntry *entry = &launch->system.entries[i];
+                int r;
+
+                if (entry->masked)
+                        continue;
+                if (entry->link)
+                        r = build_link(root_fd, entry->path, entry->link, error);
+                else if (entry->directory)
+                        r = build_directory(root_fd, entry->path, 0755, error);
+                else
+                        r = build_stub(root_fd, entry->path, 0644, error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Makes everything that must exist before the root becomes read-only. */
+int build_skeleton(Launch *launch, Error *error) {
+        int root_fd = child_state.root_fd;
+        int r = make_nodes(root_fd, error);
+
+        if (r == 0)
+                r = make_etc(launch, root_fd, error);
+        if (r == 0)
+                r = make_devices(root_fd, error);
+        if (r == 0)
+                r = make_system(launch, root_fd, error);
+        for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++) {
+                const PlanMount *mount = &launch->plan->mounts[i];
+
+                if (mount->flags & PLAN_IN_ROOT && !build_lasts(launch->plan, mount))
+                        r = build_target(root_fd, mount->target + 1,
+                                         mount->kind == PLAN_PRIVATE || mount->directory, error);
+        }
+        return r;
+}
