@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guards/guard.h"
+#include "guards/guard-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,131 +9,12 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "git/repository.h"
 #include "guards/strays.h"
 
-#ifndef RENAME_NOREPLACE
-#define RENAME_NOREPLACE 1
-#endif
-
-enum { NAMES_TRIED = 9, NAMES_TOLD = 8 };
-
-/* Units of work, see repository.h. */
 enum {
-        WORK_ASIDE = 64,  /* Renaming one file. */
-        WORK_PARTS = 4,   /* For each byte of a path that is followed part by part. */
-        WORK_GUARDS = 64, /* Comparing a path with this many guards is one unit. */
+        NAMES_TOLD = 8,
+        WORK_PARTS = 4, /* Units of work for each byte of a path that is followed part by part. */
 };
-
-typedef struct Sweep {
-        const LaunchPlan *plan;
-        RepositoryLinks found; /* Repositories that git enters. */
-        RepositoryTree tree;   /* The workspace. */
-        StrList *moved;
-        StrList left; /* Paths that could not be moved. */
-        bool locked;  /* At least one of them has mode 0 now, so that nobody can read it. */
-        /* At least one of them belongs to an owner that the id map does not contain. */
-        bool foreign;
-        int result; /* The first negative errno, or 0. */
-} Sweep;
-
-/* Notes an error; the sweep goes on. */
-static void guard_note(Sweep *sweep, int r) {
-        if (sweep->result == 0)
-                sweep->result = r;
-}
-
-/* Returns ".lock" in directories of refs: git does not take a name with that end for a ref
- * (git-check-ref-format(1)). Otherwise the next command could make a branch with the new name, and
- * git would write through it. */
-const char *guard_aside_end(const char *dir) {
-        static const char *const of_refs[] = { ".git/refs/", ".git/logs/", "refs/", "logs/" };
-
-        for (size_t i = 0; i < ELEMENTSOF(of_refs); i++)
-                if (str_starts(dir, of_refs[i]))
-                        return ".lock";
-        return "";
-}
-
-/* Returns NAME.holt-untrusted, NAME.holt-untrusted.2 and so on. The command may have taken all of
- * these names, so the last one contains a random number that it cannot guess. */
-static char *aside_name(const char *dir, const char *name, int attempt) {
-        const char *end = guard_aside_end(dir);
-        uint64_t random = 0;
-
-        if (attempt == 1)
-                return str_format("%s" GUARD_SUFFIX "%s", name, end);
-        if (attempt < NAMES_TRIED)
-                return str_format("%s" GUARD_SUFFIX ".%d%s", name, attempt, end);
-        (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
-        return str_format("%s" GUARD_SUFFIX ".%016llx%s", name, (unsigned long long)random, end);
-}
-
-/* Restores the right to enter and change a directory. The command may have removed that right, but
- * the caller owns the directory. chmod does not work on an O_PATH fd, but on its name in /proc. */
-int guard_make_usable(int dir_fd) {
-        char path[32];
-        struct stat st;
-
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
-        if (fstat(dir_fd, &st) < 0 || chmod(path, (st.st_mode & 07777) | S_IRWXU) < 0)
-                return -errno;
-        return 0;
-}
-
-static void let_in(int dir_fd) {
-        if (faccessat(dir_fd, ".", X_OK, AT_EACCESS) < 0)
-                (void)guard_make_usable(dir_fd);
-}
-
-static int move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, char *aside) {
-        if (!aside)
-                return -ENOMEM;
-        if (syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) < 0)
-                return -errno;
-        return strlist_take(sweep->moved, str_format("%s%s", dir, aside));
-}
-
-/* Tries one name. The old name may be so long that no suffix fits; then the new name is only the
- * suffix. */
-static int guard_move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
-        _cleanup_free_ char *aside = aside_name(dir, name, attempt), *other = NULL;
-        int r = move_to(sweep, dir_fd, dir, name, aside);
-
-        if (r != -ENAMETOOLONG)
-                return r;
-        other = aside_name(dir, "", NAMES_TRIED);
-        return move_to(sweep, dir_fd, dir, name, other);
-}
-
-/* Takes away all permissions if the disk has no room for another name. Then only root can read the
- * file. */
-static void guard_lock(Sweep *sweep, int dir_fd, const char *name) {
-        _cleanup_close_ int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        char path[32];
-
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        sweep->locked |= fd >= 0 && chmod(path, 0) == 0;
-}
-
-/* Renames `name` in dir_fd. dir is its path, for the report. */
-static void set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name) {
-        int r = -EEXIST;
-
-        (void)repository_works(&sweep->found, WORK_ASIDE);
-        for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
-                r = guard_move(sweep, dir_fd, dir, name, i);
-                if (r == 0)
-                        return;
-                if (r == -EACCES && guard_make_usable(dir_fd) < 0)
-                        break;
-        }
-        if (r == -ENOSPC || r == -EDQUOT)
-                guard_lock(sweep, dir_fd, name);
-        sweep->foreign |= r == -EOVERFLOW;
-        guard_note(sweep, r);
-        guard_note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
-}
 
 /* Enters the directory `name` in dir_fd, one step of following a path. Returns 1 with the directory
  * in *ret_fd, or 0 if it does not exist. Returns a negative errno if it is not a directory: a
@@ -143,7 +24,7 @@ static int guard_descend(int dir_fd, const char *name, int *ret_fd) {
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        let_in(fd);
+        sweep_let_in(fd);
         *ret_fd = fd;
         return 1;
 }
@@ -215,7 +96,7 @@ static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *na
                        const PlanGuard *guard) {
         if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard) &&
             !guard_is_covered(sweep, guard))
-                set_aside(sweep, dir_fd, dir, name);
+                sweep_set_aside(sweep, dir_fd, dir, name);
 }
 
 /* Follows the path part by part. Sets aside the last part, or the first part that is a symlink, a
@@ -228,7 +109,7 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
 
         (void)repository_works(&sweep->found, strlen(guard->path) * WORK_PARTS);
         if (!rest || dir_fd < 0)
-                return guard_note(sweep, rest ? -errno : -ENOMEM);
+                return sweep_note(sweep, rest ? -errno : -ENOMEM);
         for (;;) {
                 size_t length = strcspn(part, "/");
                 bool last = part[length] == '\0';
@@ -248,27 +129,27 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
         }
         dir = strndup(guard->path, (size_t)(part - rest));
         if (!dir)
-                return guard_note(sweep, -ENOMEM);
+                return sweep_note(sweep, -ENOMEM);
         sweep_name(sweep, dir_fd, dir, part, guard);
 }
 
 /* Sweeps one guard. Returns early if nothing can be in the way, since thousands of paths may have
  * thousands of parts each. */
-static void guard_sweep_one(Sweep *sweep, const PlanGuard *guard) {
+void sweep_guard(Sweep *sweep, const PlanGuard *guard) {
         const char *slash = strrchr(guard->path, '/');
         _cleanup_free_ char *dir = strndup(guard->path,
                                            slash ? (size_t)(slash + 1 - guard->path) : 0);
         _cleanup_close_ int dir_fd = FD_NONE;
 
         if (!dir)
-                return guard_note(sweep, -ENOMEM);
+                return sweep_note(sweep, -ENOMEM);
         dir_fd = sys_open_beneath(sweep->tree.fd, slash ? dir : ".", O_PATH | O_DIRECTORY);
         if (dir_fd < 0 &&
             (errno == ENOENT || (guard->submodule && (errno == ENOTDIR || errno == ELOOP))))
                 return;
         if (dir_fd < 0)
                 return sweep_parts(sweep, guard);
-        let_in(dir_fd);
+        sweep_let_in(dir_fd);
         sweep_name(sweep, dir_fd, dir, slash ? slash + 1 : guard->path, guard);
 }
 
@@ -298,146 +179,11 @@ const char *guard_find_made(const LaunchPlan *plan, int workspace_fd) {
         return made;
 }
 
-/* --- submodules --- */
-
 bool guard_holds(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->guards_count; i++)
                 if (plan->guards[i].pinned && path_below(path, plan->guards[i].path))
                         return true;
         return false;
-}
-
-/* Whether something exists in the place of a sparse directory. Also true if there is no time left
- * to find out. */
-static bool has_tree(Sweep *sweep) {
-        RepositoryLinks *found = &sweep->found;
-
-        for (size_t i = 0; i < found->trees.count; i++)
-                if (!repository_works(found, repository_path_work(found->trees.items[i])) ||
-                    repository_tree_there(&sweep->tree, found->trees.items[i]))
-                        return true;
-        return false;
-}
-
-/* Sets the index aside, so that git follows none of its gitlinks. */
-static void set_index_aside(Sweep *sweep) {
-        _cleanup_close_ int git_fd = openat(sweep->tree.fd, ".git",
-                                            O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-        if (git_fd >= 0)
-                set_aside(sweep, git_fd, ".git/", "index");
-}
-
-/* Sets the index aside if it is not a valid index any more, or if something is in the place of a
- * sparse directory. The command may have added a repository of its own to the index. No sparse
- * directory existed at the start (guards.c), and only git can tell which gitlinks are in a tree
- * that the command made. */
-static void sweep_index(Sweep *sweep) {
-        if (repository_links(&sweep->tree, ".git", &sweep->found) == 0 && !has_tree(sweep))
-                return;
-        repository_links_clear(&sweep->found);
-        set_index_aside(sweep);
-}
-
-/* Whether the guard of path is pinned. While the indexes are unchanged, the guard is the next one
- * of a submodule, which makes the search short. */
-static bool guard_is_pinned(Sweep *sweep, const char *path, size_t *next) {
-        const LaunchPlan *plan = sweep->plan;
-
-        while (*next < plan->guards_count && !plan->guards[*next].submodule)
-                ++*next;
-        if (*next < plan->guards_count && streq(plan->guards[*next].path, path) &&
-            plan->guards[(*next)++].pinned)
-                return true;
-        (void)repository_works(&sweep->found, plan->guards_count / WORK_GUARDS);
-        return guard_holds(plan, path);
-}
-
-/* Looks at one repository that git enters. A pinned one is as it was at the start, and git goes on
- * from there. */
-static void sweep_link(Sweep *sweep, size_t index, size_t *next) {
-        _cleanup_free_ char *path = str_format("%s/.git", sweep->found.links.items[index]);
-        const PlanGuard link = { .path = path, .submodule = true };
-
-        if (!path)
-                return guard_note(sweep, -ENOMEM);
-        if (!guard_is_pinned(sweep, path, next))
-                guard_sweep_one(sweep, &link);
-        else {
-                int r = repository_links(&sweep->tree, path, &sweep->found);
-
-                guard_note(sweep, repository_is_closed(r) || r == -E2BIG ? r : 0);
-        }
-}
-
-/* Sets aside the entry at a sparse directory, because its index is out of reach. */
-static void sweep_tree(Sweep *sweep, char *path) {
-        const PlanGuard tree = { .path = path, .submodule = true };
-
-        if (!streq(path, ".") && !guard_holds(sweep->plan, path))
-                guard_sweep_one(sweep, &tree);
-}
-
-/* Whether there is time left to look at path. */
-static bool guard_goes_on(Sweep *sweep, const char *path) {
-        return repository_works(&sweep->found, repository_path_work(path));
-}
-
-/* Sweeps the gitlinks of the workspace's own index, which are the first `count` ones. If the time
- * is too short for all, the index is set aside, so that git follows none of the rest. */
-static void sweep_own_links(Sweep *sweep, size_t count, size_t *next) {
-        for (size_t i = 0; i < count; i++) {
-                if (!guard_goes_on(sweep, sweep->found.links.items[i]))
-                        return set_index_aside(sweep);
-                sweep_link(sweep, i, next);
-        }
-}
-
-/* Sweeps the gitlinks of repositories above and of submodules, whose indexes the command cannot
- * write. has_tree() has checked the workspace's own sparse directories already. */
-static void sweep_other_links(Sweep *sweep, size_t links, size_t trees, size_t *next) {
-        const RepositoryLinks *found = &sweep->found;
-
-        for (size_t i = links; i < found->links.count; i++) {
-                if (!guard_goes_on(sweep, found->links.items[i]))
-                        return guard_note(sweep, -E2BIG);
-                sweep_link(sweep, i, next);
-        }
-        for (size_t i = trees; i < found->trees.count; i++) {
-                if (!guard_goes_on(sweep, found->trees.items[i]))
-                        return guard_note(sweep, -E2BIG);
-                sweep_tree(sweep, found->trees.items[i]);
-        }
-}
-
-/* Reserves time for gitlinks that the command did not make, even if its own index used up the
- * time. */
-static void spare_time(Sweep *sweep) {
-        RepositoryLinks *found = &sweep->found;
-
-        if (!repository_works(found, 0))
-                found->work_max = found->work + sweep->plan->links_work + REPOSITORY_WORK_SPARE;
-}
-
-/* more: time for all repositories together, beyond the time that they took before the command. */
-static void sweep_submodules(Sweep *sweep, size_t *more) {
-        RepositoryLinks *found = &sweep->found;
-        const size_t before = sweep->plan->links_work;
-        size_t next = 0, own, trees;
-
-        found->work = 0;
-        found->work_max = before + *more + 1;
-        sweep_index(sweep);
-        own = found->links.count;
-        trees = found->trees.count;
-        spare_time(sweep);
-        guard_note(sweep, repository_links_above(&sweep->tree, found));
-        sweep_own_links(sweep, own, &next);
-        spare_time(sweep);
-        sweep_other_links(sweep, own, trees, &next);
-        if (found->work > before)
-                *more -= found->work - before < *more ? found->work - before : *more;
-        repository_links_clear(found);
 }
 
 /* --- strays --- */
@@ -446,13 +192,13 @@ static void sweep_submodules(Sweep *sweep, size_t *more) {
 static void sweep_strays(Sweep *sweep) {
         PlanStrays found = { 0 };
 
-        guard_note(sweep, strays_find(sweep->plan, sweep->tree.fd, &sweep->plan->strays, &found));
+        sweep_note(sweep, strays_find(sweep->plan, sweep->tree.fd, &sweep->plan->strays, &found));
         for (size_t i = 0; i < found.targets.count; i++) {
                 const PlanGuard stray = { .path = found.paths.items[i] };
 
                 if (!strays_has(&sweep->plan->strays, &found, i) &&
                     !strlist_has(sweep->moved, stray.path))
-                        guard_sweep_one(sweep, &stray);
+                        sweep_guard(sweep, &stray);
         }
         strlist_clear(&found.paths);
         strlist_clear(&found.targets);
@@ -518,9 +264,9 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
 /* Sweeps the guards of one repository. The command cannot make this part slow, because it did not
  * choose the guards. */
 static void sweep_guards(Sweep *sweep) {
-        let_in(sweep->tree.fd);
+        sweep_let_in(sweep->tree.fd);
         for (size_t i = 0; i < sweep->plan->guards_count; i++)
-                guard_sweep_one(sweep, &sweep->plan->guards[i]);
+                sweep_guard(sweep, &sweep->plan->guards[i]);
 }
 
 static void sweep_git(Sweep *sweep, size_t *more) {
@@ -580,7 +326,7 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error 
         for (size_t i = 0; i < count; i++)
                 sweep_git(&others[i].sweep, &more);
         if (!others)
-                guard_note(&first, -ENOMEM);
+                sweep_note(&first, -ENOMEM);
         result = end_sweep(&first, reterr);
         for (size_t i = 0; i < count; i++) {
                 int r = end_other(&others[i].sweep, moved, result < 0 ? NULL : reterr);
