@@ -175,6 +175,36 @@ static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
         return r;
 }
 
+/* --- parts of the workspace that another mount shows --- */
+
+typedef const char *(*FindBare)(const LaunchPlan *plan, const PlanMount *workspace,
+                                const PlanMount *mount);
+
+/* Finds the mounts in which a path of the workspace has lost its guard or its cover. find returns
+ * such a path, or NULL. */
+static int find_bare(const LaunchPlan *plan, FindBare find, const char *can, const char *others,
+                     const char *cure, StrList *ret) {
+        const PlanMount *workspace = plan_workspace(plan);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && workspace && i < plan->mounts_count; i++) {
+                const PlanMount *mount = &plan->mounts[i];
+                const char *path = mount != workspace && mount->kind == PLAN_BIND && mount->real
+                                           ? find(plan, workspace, mount)
+                                           : NULL;
+                char quoted[512], name[256];
+
+                if (path)
+                        r = strlist_take(
+                                ret,
+                                str_format("%s: the command can %s of the workspace there "
+                                           "(%s%s); %s",
+                                           str_quote(mount->origin, quoted, sizeof(quoted)), can,
+                                           str_quote(path, name, sizeof(name)), others, cure));
+        }
+        return r;
+}
+
 /* Returns the path of a guard that is missing in mount, or NULL. If the mount shows the whole
  * workspace, git's files are guarded there as well (guards/guards.c). */
 static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *workspace,
@@ -183,7 +213,7 @@ static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *work
                    above = path_below(workspace->real, mount->real);
         const char *inside = "";
 
-        if (!above && !path_below(mount->real, workspace->real))
+        if (mount->flags & PLAN_READ_ONLY || (!above && !path_below(mount->real, workspace->real)))
                 return NULL;
         if (!above)
                 inside = mount->real + strlen(workspace->real) + 1;
@@ -200,27 +230,8 @@ static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *work
 /* Finds mounts that show the workspace under another name: it, a directory above it, or a directory
  * in it with protected paths. */
 static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
-        const PlanMount *workspace = plan_workspace(plan);
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && plan->guards_count > 0 && i < plan->mounts_count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-                const char *path = workspace && mount != workspace && mount->kind == PLAN_BIND &&
-                                                   !(mount->flags & PLAN_READ_ONLY)
-                                           ? find_bare_guard(plan, workspace, mount)
-                                           : NULL;
-                char quoted[512], name[256];
-
-                if (path)
-                        r = strlist_take(
-                                ret,
-                                str_format("%s: the command can write protected paths of the "
-                                           "workspace there (%s and others); make it read-only "
-                                           "(--ro), or mount a directory without them",
-                                           str_quote(mount->origin, quoted, sizeof(quoted)),
-                                           str_quote(path, name, sizeof(name))));
-        }
-        return r;
+        return find_bare(plan, find_bare_guard, "write protected paths", " and others",
+                         "make it read-only (--ro), or mount a directory without them", ret);
 }
 
 /* Returns the hidden path of the workspace that the other mount shows, or NULL. An absolute path is
@@ -242,26 +253,8 @@ static const char *find_bare_hide(const LaunchPlan *plan, const PlanMount *works
 }
 
 static int find_shown_hides(const LaunchPlan *plan, StrList *ret) {
-        const PlanMount *workspace = plan_workspace(plan);
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && workspace && i < plan->mounts_count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-                const char *path = mount != workspace && mount->kind == PLAN_BIND && mount->real
-                                           ? find_bare_hide(plan, workspace, mount)
-                                           : NULL;
-                char quoted[512], name[256];
-
-                if (path)
-                        r = strlist_take(
-                                ret,
-                                str_format("%s: the command can read hidden files of the "
-                                           "workspace there (%s); an absolute path is hidden in "
-                                           "every mount",
-                                           str_quote(mount->origin, quoted, sizeof(quoted)),
-                                           str_quote(path, name, sizeof(name))));
-        }
-        return r;
+        return find_bare(plan, find_bare_hide, "read hidden files", "",
+                         "an absolute path is hidden in every mount", ret);
 }
 
 /* --- repositories below the workspace --- */
