@@ -213,9 +213,11 @@ static int plan_shell(LaunchPlan *plan) {
         return r < 0 ? r : env_set(&plan->env, "PS1", 3, "holt:\\w\\$ ");
 }
 
-static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
+static int plan_command(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                        Error *reterr) {
         int r = 0;
 
+        (void)policy;
         if (context->session)
                 return plan_check_lengths(&plan->env, "environment variable", reterr);
         if (!context->argv || !context->argv[0])
@@ -229,9 +231,6 @@ static int plan_command(LaunchPlan *plan, const PlanContext *context, Error *ret
         return r < 0 ? r : plan_check_lengths(&plan->env, "environment variable", reterr);
 }
 
-/* Chooses the directory in which the command starts. If the caller's directory lies in the
- * workspace, it is that directory; otherwise the workspace's top. Commands of a session always
- * start at the top. */
 /* The place of the caller's working directory inside, owned by the caller; NULL if it is not in the
  * workspace, or if memory is out. */
 static char *plan_here(const PlanContext *context, const PlanMount *workspace) {
@@ -256,10 +255,15 @@ static char *plan_cwd_asked(const char *asked, const char *here, const char *wor
         return path_join(here && asked[0] == '.' && plan_is_dotted(asked) ? here : base, asked);
 }
 
-static int plan_cwd(LaunchPlan *plan, const PlanContext *context, Error *reterr) {
+/* Chooses the directory in which the command starts. If the caller's directory lies in the
+ * workspace, it is that directory; otherwise the workspace's top. Commands of a session always
+ * start at the top. */
+static int plan_cwd(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                    Error *reterr) {
         const PlanMount *workspace = NULL;
         _cleanup_free_ char *here = NULL;
 
+        (void)policy;
         for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND &&
                     streq(plan->mounts[i].target, plan->workspace))
@@ -295,9 +299,11 @@ static int plan_compile(const Policy *policy, bool notify, struct sock_filter **
         return r;
 }
 
-static int plan_confine(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+static int plan_confine(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                        Error *reterr) {
         int r;
 
+        (void)context;
         plan->landlock = (LandlockMode)policy->landlock;
         plan->syscall_preset = policy->syscall_preset;
         if (policy->syscalls_allow.count == 0 && policy->syscalls_deny.count == 0)
@@ -316,7 +322,9 @@ uint64_t plan_limit(const LaunchPlan *plan, const PolicyField *field) {
         return value;
 }
 
-static int plan_limits(LaunchPlan *plan, const Policy *policy, Error *reterr) {
+static int plan_limits(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                       Error *reterr) {
+        (void)context;
         for (const PolicyField *f = policy_fields; f < policy_fields + policy_fields_count; f++)
                 if (f->plan)
                         memcpy((char *)plan + f->plan, (const char *)policy + f->offset,
@@ -326,24 +334,20 @@ static int plan_limits(LaunchPlan *plan, const Policy *policy, Error *reterr) {
         return policy->pids == 1 && !plan->pids_origin ? error_oom(reterr) : 0;
 }
 
+static int (*const plan_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                                 Error *reterr) = {
+        plan_limits, plan_tree, plan_env, plan_command, plan_cwd, plan_confine,
+};
+
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr) {
         LaunchPlan plan = { .hostname = "holt",
                             .report_fd = FD_NONE,
                             .allow_wide = policy->allow_wide,
                             .degraded = context->degraded };
-        int r;
+        int r = 0;
 
-        r = plan_limits(&plan, policy, reterr);
-        if (r == 0)
-                r = plan_tree(&plan, policy, context, reterr);
-        if (r == 0)
-                r = plan_env(&plan, policy, context, reterr);
-        if (r == 0)
-                r = plan_command(&plan, context, reterr);
-        if (r == 0)
-                r = plan_cwd(&plan, context, reterr);
-        if (r == 0)
-                r = plan_confine(&plan, policy, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(plan_steps); i++)
+                r = plan_steps[i](&plan, policy, context, reterr);
         if (r < 0) {
                 plan_clear(&plan);
                 return r;

@@ -103,6 +103,10 @@ static int resolve_policy(Run *run, Error *reterr) {
 }
 #endif
 
+static int find_identity(Run *run, Error *reterr) {
+        return git_identity_set(&run->policy, reterr);
+}
+
 /* Returns whether the workspace contains a project's policy file, which only holt-full can read. */
 static bool needs_full(Run *run) {
         const char *workspace = run->policy.workspace_source ? run->policy.workspace_source : ".";
@@ -303,6 +307,13 @@ static int run_fail(Run *run, int argc, char *const *argv, const Error *error) {
         return run_tell(run);
 }
 
+static int (*const run_steps[])(Run *run, Error *reterr) = {
+        find_identity,
+        find_cwd,
+        make_plan,
+        run_open_report,
+};
+
 int cmd_run(int argc, char **argv) {
         static Run run = { .report_fd = FD_NONE, .sandbox = SANDBOX_NONE, .launch = LAUNCH_NONE };
         static Error error; /* run's result points to it */
@@ -321,14 +332,8 @@ int cmd_run(int argc, char **argv) {
                 r = resolve_policy(&run, &error);
         if (r == 0 && HOLT_IS_LIGHT && needs_full(&run))
                 return full_execute(argv - 1);
-        if (r == 0)
-                r = git_identity_set(&run.policy, &error);
-        if (r == 0)
-                r = find_cwd(&run, &error);
-        if (r == 0)
-                r = make_plan(&run, &error);
-        if (r == 0)
-                r = run_open_report(&run, &error);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(run_steps); i++)
+                r = run_steps[i](&run, &error);
         if (r < 0)
                 return run_fail(&run, argc, argv, &error);
         (void)run_once(&run, &error);

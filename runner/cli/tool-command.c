@@ -32,9 +32,11 @@ struct ToolCommands {
 
 /* Leaves out HOME if the session can write that directory, because programs obey the files in
  * it. */
-static int command_env(const ToolPaths *paths, StrList *ret) {
+static int command_env(ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
+        StrList *ret = &command->env;
         int r = strlist_take(ret, str_format("PATH=%s", paths->path));
 
+        (void)words;
         /* Otherwise every tool in Python would load modules from a ~/.local that the session can
          * write (--rw). */
         if (r == 0)
@@ -71,7 +73,22 @@ static bool is_binary(int path_fd) {
                           memcmp(magic, "\177ELF", sizeof(magic)) == 0);
 }
 
-static int command_words(const ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
+static int command_program(ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
+        return tool_paths_program(paths, words->items[0].text, &command->path, &command->fd);
+}
+
+/* Checks the program, and the paths that the words name. */
+static int command_paths(ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
+        char real[PATH_MAX];
+        bool directories = false;
+        int r = tool_programs_check(paths->tool, words,
+                                    path_of_fd(command->fd, real) == 0 ? real : "", &directories,
+                                    paths->reterr);
+
+        return r < 0 ? r : tool_paths_words(paths, words, directories);
+}
+
+static int command_words(ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
         const char *program = words->items[0].text;
         int r = strlist_add(&command->words, strchr(program, '/') ? command->path : program);
 
@@ -80,21 +97,19 @@ static int command_words(const ToolPaths *paths, const ToolWords *words, ToolCom
         return r < 0 ? error_oom(paths->reterr) : 0;
 }
 
-static int command_make(ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
-        char real[PATH_MAX];
-        bool directories = false;
-        int r = tool_paths_program(paths, words->items[0].text, &command->path, &command->fd);
+static int (*const command_steps[])(ToolPaths *paths, const ToolWords *words,
+                                    ToolCommand *command) = {
+        command_program,
+        command_paths,
+        command_words,
+        command_env,
+};
 
-        if (r == 0)
-                r = tool_programs_check(paths->tool, words,
-                                        path_of_fd(command->fd, real) == 0 ? real : "",
-                                        &directories, paths->reterr);
-        if (r == 0)
-                r = tool_paths_words(paths, words, directories);
-        if (r == 0)
-                r = command_words(paths, words, command);
-        if (r == 0)
-                r = command_env(paths, &command->env);
+static int command_make(ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(command_steps); i++)
+                r = command_steps[i](paths, words, command);
         command->by_fd = r == 0 && is_binary(command->fd);
         return r;
 }

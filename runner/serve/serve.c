@@ -67,15 +67,18 @@ static int serve_make(Serve *serve, const RpcMethod *methods, size_t count, Erro
         int r = loop_new(&serve->loop, reterr);
 
         open_files_raise();
-        if (r == 0)
-                r = serve_watch_signals(serve, reterr);
-        if (r == 0)
-                r = proxy_new(serve->loop, &serve->server.proxy, reterr);
-        if (r == 0)
-                r = owned_new(serve->loop, &serve->server.owned, reterr);
-        if (r == 0)
-                r = rpc_server_new(serve->loop, methods, count, serve, &serve->rpc, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        r = serve_watch_signals(serve, reterr);
+        if (r < 0)
+                return r;
+        r = proxy_new(serve->loop, &serve->server.proxy, reterr);
+        if (r < 0)
+                return r;
+        r = owned_new(serve->loop, &serve->server.owned, reterr);
+        if (r < 0)
+                return r;
+        return rpc_server_new(serve->loop, methods, count, serve, &serve->rpc, reterr);
 }
 
 int serve_run(const RpcMethod *methods, size_t count, const char *socket_path, Error *reterr) {

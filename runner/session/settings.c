@@ -23,7 +23,7 @@
 #define META_IDLE "idle"
 #define META_DEGRADED "degraded"
 #define META_TIER "tier"
-#define META_OWNED "owned" /* 1, or missing */
+#define META_OWNED "owned" /* 1 or 0 */
 
 void settings_clear(Settings *settings) {
         policy_clear(&settings->policy);
@@ -52,20 +52,23 @@ static int write_number(Store *store, const char *name, uint64_t value, Error *r
 }
 
 int settings_write(const Settings *settings, Store *store, Error *reterr) {
+        const struct {
+                const char *name;
+                uint64_t value;
+        } numbers[] = {
+                { META_CREATED, settings->created_ms },
+                { META_IDLE, settings->idle },
+                { META_DEGRADED, settings->degraded },
+                { META_OWNED, settings->owned },
+        };
         int r = write_policy(settings, store, reterr);
 
         if (r == 0)
                 r = store_meta_set(store, META_CWD, settings->cwd, reterr);
-        if (r == 0)
-                r = write_number(store, META_CREATED, settings->created_ms, reterr);
-        if (r == 0)
-                r = write_number(store, META_IDLE, settings->idle, reterr);
-        if (r == 0)
-                r = write_number(store, META_DEGRADED, settings->degraded, reterr);
         if (r == 0 && settings->tier)
                 r = store_meta_set(store, META_TIER, settings->tier, reterr);
-        if (r == 0 && settings->owned)
-                r = write_number(store, META_OWNED, 1, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(numbers); i++)
+                r = write_number(store, numbers[i].name, numbers[i].value, reterr);
         return r;
 }
 
@@ -101,19 +104,22 @@ static int read_policy(Store *store, Settings *ret, Error *reterr) {
 
 int settings_read(Store *store, Settings *ret, Error *reterr) {
         uint64_t degraded = 0, owned = 0;
+        const struct {
+                const char *name;
+                uint64_t otherwise, *ret;
+        } numbers[] = {
+                { META_CREATED, 0, &ret->created_ms },
+                { META_IDLE, SETTINGS_IDLE_DEFAULT, &ret->idle },
+                { META_DEGRADED, 0, &degraded },
+                { META_OWNED, 0, &owned },
+        };
         int r = read_policy(store, ret, reterr);
 
         if (r == 0)
-                r = settings_read_number(store, META_CREATED, 0, &ret->created_ms, reterr);
-        if (r == 0)
-                r = settings_read_number(store, META_IDLE, SETTINGS_IDLE_DEFAULT, &ret->idle,
-                                         reterr);
-        if (r == 0)
-                r = settings_read_number(store, META_DEGRADED, 0, &degraded, reterr);
-        if (r == 0)
                 r = store_meta_get(store, META_TIER, &ret->tier, reterr);
-        if (r == 0)
-                r = settings_read_number(store, META_OWNED, 0, &owned, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(numbers); i++)
+                r = settings_read_number(store, numbers[i].name, numbers[i].otherwise,
+                                         numbers[i].ret, reterr);
         ret->degraded = (unsigned)degraded;
         ret->owned = owned;
         return r;

@@ -108,23 +108,30 @@ int store_history_flush(Store *store, Error *reterr) {
         return 0;
 }
 
-/* Adds a row to the database, with an entry in the audit if kind is given. */
-static int history_add(Store *store, StoreHistory *row, const char *kind, const char *detail,
-                       Error *reterr) {
+/* Inserts a row, with an entry in the audit if kind is given, in one transaction. */
+static int history_insert_audited(Store *store, const StoreHistory *row, const char *kind,
+                                  const char *detail, Error *reterr) {
         _cleanup_(store_rollbackp) Store *transaction = NULL;
-        int r = history_check_row(row, reterr);
+        int r = store_begin(store, &transaction, reterr);
 
-        if (r == 0)
-                r = store_history_flush(store, reterr);
-        if (r == 0)
-                r = store_begin(store, &transaction, reterr);
-        row->id = store->history_last + 1;
         if (r == 0)
                 r = history_insert_row(store, row, reterr);
         if (r == 0 && kind)
                 r = store_audit_insert(store, kind, detail, row->ended_ms, reterr);
+        return r < 0 ? r : store_commit(&transaction, reterr);
+}
+
+/* Adds a row to the database after those that are pending, and numbers it. */
+static int history_add(Store *store, StoreHistory *row, const char *kind, const char *detail,
+                       Error *reterr) {
+        int r = history_check_row(row, reterr);
+
         if (r == 0)
-                r = store_commit(&transaction, reterr);
+                r = store_history_flush(store, reterr);
+        if (r < 0)
+                return r;
+        row->id = store->history_last + 1;
+        r = history_insert_audited(store, row, kind, detail, reterr);
         if (r == 0)
                 store->history_last = store->history_stored = row->id;
         return r;
