@@ -89,7 +89,7 @@ int identity_choose(Launch *launch, Error *reterr) {
         r = choose_own_uid(&identity->uid, reterr);
         if (r < 0)
                 return r;
-        identity->from_root = identity->taken = true;
+        identity->from_root = identity->taken = identity->id_mapped = true;
         identity->gid = identity->uid;
         return 0;
 }

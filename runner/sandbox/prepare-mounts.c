@@ -321,35 +321,62 @@ int prepare_report(Launch *launch, Error *reterr) {
         return 0;
 }
 
-int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
-        _cleanup_(strlist_clear) StrList writable = { 0 };
-        const PlanMount *workspace = plan_workspace(plan);
-        Launch launch = LAUNCH_NONE;
-        Error error;
-        int r = plan_writable(plan, &writable) < 0 ? error_oom(&error) : 0;
-        struct stat st;
+/* --- mounts of a plan that is launched later --- */
 
-        launch.plan = plan;
-        if (r == 0)
-                r = identity_choose(&launch, &error);
-        if (r == 0)
-                r = prepare_rootfs(plan, &error);
-        if (r == 0 && plan->etc.count > 0)
-                r = system_tree_find(plan, launch.identity.from_root, &launch.system, &error);
-        launch.identity.id_mapped = launch.identity.from_root;
+static int try_rootfs(Launch *launch, Error *reterr) {
+        return prepare_rootfs(launch->plan, reterr);
+}
+
+/* The system tree is needed only for the policy's own names of /etc. */
+static int try_system(Launch *launch, Error *reterr) {
+        return launch->plan->etc.count == 0
+                       ? 0
+                       : system_tree_find(launch->plan, launch->identity.from_root, &launch->system,
+                                          reterr);
+}
+
+static int try_mounts(Launch *launch, Error *reterr) {
+        LaunchPlan *plan = launch->plan;
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        int r = plan_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
+
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
                 if (plan->mounts[i].kind == PLAN_BIND)
-                        r = prepare_mount(&launch, &plan->mounts[i], &writable, &error);
-        if (lacks_id_map(r, &error))
-                r = refuse_session(r, &error);
-        if (r == 0 && workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(&launch, &st))
-                r = prepare_refuse_owner(workspace, &st, &error);
+                        r = prepare_mount(launch, &plan->mounts[i], &writable, reterr);
+        return lacks_id_map(r, reterr) ? refuse_session(r, reterr) : r;
+}
+
+static int try_owner(Launch *launch, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(launch->plan);
+        struct stat st;
+
+        return workspace && fstat(workspace->fd, &st) == 0 && identity_adopt(launch, &st)
+                       ? prepare_refuse_owner(workspace, &st, reterr)
+                       : 0;
+}
+
+static int try_hiding(Launch *launch, Error *reterr) {
+        int r = hidden_globs_prepare(launch->plan, reterr);
+
         if (r == 0)
-                r = hidden_globs_prepare(plan, &error);
-        if (r == 0)
-                r = hidden_prepare(plan, &error);
-        if (r == 0)
-                r = own_store_hide(plan, &launch.system, launch.identity.from_root, &error);
+                r = hidden_prepare(launch->plan, reterr);
+        return r < 0 ? r
+                     : own_store_hide(launch->plan, &launch->system, launch->identity.from_root,
+                                      reterr);
+}
+
+static int (*const try_steps[])(Launch *launch, Error *reterr) = {
+        identity_choose, try_rootfs, try_system, try_mounts, try_owner, try_hiding,
+};
+
+int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
+        Launch launch = LAUNCH_NONE;
+        Error error;
+        int r = 0;
+
+        launch.plan = plan;
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(try_steps); i++)
+                r = try_steps[i](&launch, &error);
         system_tree_clear(&launch.system);
         if (r == 0)
                 return 0;

@@ -49,13 +49,6 @@ static void bound_memory(LaunchPlan *plan) {
                 plan->tmp_size = half;
 }
 
-static int prepare_identity(Launch *launch, Error *reterr) {
-        int r = identity_choose(launch, reterr);
-
-        launch->identity.id_mapped = launch->identity.from_root;
-        return r;
-}
-
 static int prepare_limits(Launch *launch, Error *reterr) {
         (void)reterr;
         bound_memory(launch->plan);
@@ -99,8 +92,8 @@ static int prepare_guards(Launch *launch, Error *reterr) {
 
 /* The order matters: each step uses files that earlier ones have opened. */
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
-        prepare_identity, prepare_limits, prepare_tree,   prepare_mounts,
-        prepare_hiding,   prepare_guards, check_landlock, stdio_files_shield,
+        identity_choose, prepare_limits, prepare_tree,   prepare_mounts,
+        prepare_hiding,  prepare_guards, check_landlock, stdio_files_shield,
 };
 
 int prepare_all(Launch *launch, Error *reterr) {

@@ -20,6 +20,7 @@ static const char *const host_paths[] = {
 
 typedef struct Comparison {
         const char *name;
+        const SessionSpec *spec; /* The request. */
         const Settings *asked, *there;
         const StrList *given, *recorded; /* The session's sources: as given, and as recorded. */
         Error *reterr;
@@ -182,7 +183,9 @@ static int compare_fields(const Comparison *c) {
 }
 
 /* Values may be secrets, so the message does not show them. */
-static int compare_env(const Comparison *c, const StrList *env) {
+static int compare_env(const Comparison *c) {
+        const StrList *env = &c->spec->env;
+
         for (size_t i = 0; i < env->count; i++) {
                 char what[200];
 
@@ -206,12 +209,16 @@ static int compare_idle(const Comparison *c) {
         _cleanup_free_ char *there = policy_number_text(timeout, c->there->idle),
                             *asked = policy_number_text(timeout, c->asked->idle);
 
+        if (!c->spec->idle || c->asked->idle == c->there->idle)
+                return 0;
         return compare_refuse_value(c, "idle", c->there->idle ? there : NULL,
                                     c->asked->idle ? asked : NULL);
 }
 
 /* A client's own session is removed with all its data, so nobody else may use it. */
-static int refuse_owned(const Comparison *c) {
+static int compare_owned(const Comparison *c) {
+        if (!c->there->owned)
+                return 0;
         (void)error_set(c->reterr, ERROR_EXISTS, 0,
                         "session \"%s\" already exists, and is removed when the client that "
                         "created it goes",
@@ -219,22 +226,38 @@ static int refuse_owned(const Comparison *c) {
         return error_cure(c->reterr, -EEXIST, "Choose another name.");
 }
 
-static int compare_compare(const Comparison *c, const SessionSpec *spec) {
-        const Settings *one = c->asked, *two = c->there;
-        int r = two->owned ? refuse_owned(c) : 0;
+static int compare_preset(const Comparison *c) {
+        const char *there = preset_of(c->there), *asked = preset_of(c->asked);
 
-        if (r == 0 && spec->preset && !streq(preset_of(one), preset_of(two)))
-                r = compare_refuse_value(c, "policy", preset_of(two), preset_of(one));
-        if (r == 0 && spec->tier && (!two->tier || !streq(one->tier, two->tier)))
-                r = compare_refuse_value(c, "tier", two->tier, one->tier);
-        if (r == 0)
-                r = compare_fields(c);
-        if (r == 0)
-                r = compare_env(c, &spec->env);
-        if (r == 0 && spec->idle && one->idle != two->idle)
-                r = compare_idle(c);
-        if (r == 0 && spec->degraded && one->degraded != two->degraded)
-                r = compare_refuse(c, "allow_degraded", NULL);
+        return c->spec->preset && !streq(asked, there)
+                       ? compare_refuse_value(c, "policy", there, asked)
+                       : 0;
+}
+
+static int compare_tier(const Comparison *c) {
+        const char *there = c->there->tier, *asked = c->asked->tier;
+
+        return c->spec->tier && (!there || !streq(asked, there))
+                       ? compare_refuse_value(c, "tier", there, asked)
+                       : 0;
+}
+
+static int compare_degraded(const Comparison *c) {
+        return c->spec->degraded && c->asked->degraded != c->there->degraded
+                       ? compare_refuse(c, "allow_degraded", NULL)
+                       : 0;
+}
+
+static int (*const compare_steps[])(const Comparison *c) = {
+        compare_owned, compare_preset, compare_tier,     compare_fields,
+        compare_env,   compare_idle,   compare_degraded,
+};
+
+static int compare_session(const Comparison *c) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(compare_steps); i++)
+                r = compare_steps[i](c);
         return r;
 }
 
@@ -259,7 +282,7 @@ int session_compare(const char *name, const SessionSpec *spec, Error *reterr) {
         _cleanup_(settings_clear) Settings there = { 0 };
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
         _cleanup_(strlist_clear) StrList given = { 0 }, recorded = { 0 };
-        const Comparison c = { name, &spec->settings, &there, &given, &recorded, reterr };
+        const Comparison c = { name, spec, &spec->settings, &there, &given, &recorded, reterr };
         _cleanup_close_ int dir_fd = FD_NONE;
         char path[PATH_MAX];
         int r = session_open(name, &dir_fd, path, reterr);
@@ -270,5 +293,5 @@ int session_compare(const char *name, const SessionSpec *spec, Error *reterr) {
                 r = list_given(&there, path, &given, reterr);
         if (r < 0)
                 return r;
-        return add_sources(&plan, &recorded) < 0 ? error_oom(reterr) : compare_compare(&c, spec);
+        return add_sources(&plan, &recorded) < 0 ? error_oom(reterr) : compare_session(&c);
 }
