@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/pass-fds.h"
 #include "base/sys.h"
 #include "child/landlock.h"
 #include "child/limits.h"
@@ -86,14 +87,12 @@ static int send_fds(const Launch *launch, int listener_fd, Error *error) {
         const int all[LAUNCH_FDS] = { listener_fd, child_state.terminal_fd,
                                       root ? child_state.root_fd : FD_NONE,
                                       root ? child_state.mounts_fd : FD_NONE };
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(LAUNCH_FDS * sizeof(int))];
-        } control = { 0 };
         uint8_t which = 0;
         struct iovec vector = { .iov_base = &which, .iov_len = 1 };
         struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
-        int fds[LAUNCH_FDS], count = 0;
+        int fds[LAUNCH_FDS];
+        size_t count = 0;
+        PassedFds passed;
 
         for (int i = 0; i < LAUNCH_FDS; i++)
                 if (all[i] >= 0) {
@@ -102,12 +101,8 @@ static int send_fds(const Launch *launch, int listener_fd, Error *error) {
                 }
         if (count == 0)
                 return 0;
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
-        memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof(int));
+        static_assert((int)LAUNCH_FDS <= (int)PASS_FDS_MAX, "all fds fit into a message");
+        pass_fds(&message, &passed, fds, count);
         if (sendmsg(launch->control_fd, &message, MSG_NOSIGNAL) != 1)
                 return step_fail(error, LAYER_NONE, errno, "cannot hand over", "file descriptors");
         return 0;

@@ -16,6 +16,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "base/pass-fds.h"
+
 enum { OUTBOX_STARTS_MAX = 16 * SESSION_BLOCK_MAX };
 
 struct ProcessStart {
@@ -23,7 +25,7 @@ struct ProcessStart {
         /* Size of block, which is sent in the message; if block is NULL, the first fd is its
          * memory file. */
         size_t size;
-        int fds[4];
+        int fds[PASS_FDS_MAX];
         size_t fds_count;
 };
 
@@ -57,22 +59,12 @@ bool outbox_was_read(const Processes *all) {
  * sendmsg(2). */
 static int send_message(Processes *all, const SessionMessage *message, const char *block,
                         size_t size, const int *fds, size_t count) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(4 * sizeof(int))];
-        } control = { 0 };
+        PassedFds passed;
         struct iovec vectors[] = { { (void *)(uintptr_t)message, sizeof(*message) },
                                    { (void *)(uintptr_t)block, size } };
         struct msghdr header = { .msg_iov = vectors, .msg_iovlen = ELEMENTSOF(vectors) };
 
-        if (count > 0) {
-                header.msg_control = &control;
-                header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-                control.header.cmsg_level = SOL_SOCKET;
-                control.header.cmsg_type = SCM_RIGHTS;
-                control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
-                memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
-        }
+        pass_fds(&header, &passed, fds, count);
         if (sendmsg(all->sandbox->control_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
                 all->last_told = message->type == SESSION_EXEC ? message->exec : 0;
                 return 0;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/pass-fds.h"
 #include "base/strings.h"
 #include "base/sys.h"
 
@@ -236,22 +237,13 @@ int peer_check_server(int fd, Error *reterr) {
 
 int peer_prove(int fd, Error *reterr) {
         _cleanup_close_ int proof_fd = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control = { .room = { 0 } };
         struct iovec line = { (char[]){ '\n' }, 1 };
-        struct msghdr message = { .msg_iov = &line,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof(control) };
+        struct msghdr message = { .msg_iov = &line, .msg_iovlen = 1 };
+        PassedFds passed;
 
         if (proof_fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot open " OWN_NAMESPACE);
-        control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
-                                           .cmsg_level = SOL_SOCKET,
-                                           .cmsg_type = SCM_RIGHTS };
-        memcpy(CMSG_DATA(&control.header), &proof_fd, sizeof(proof_fd));
+        pass_fds(&message, &passed, &proof_fd, 1);
         if (sendmsg(fd, &message, MSG_NOSIGNAL) == 1)
                 return 0;
         if (errno == EPIPE || errno == ECONNRESET)

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "base/pass-fds.h"
 #include "rpc/server.h"
 
 enum { GATHER_MAX = 32 }; /* lines in one message */
@@ -27,22 +28,12 @@ struct RpcQueued {
 
 ssize_t rpc_send_message(int fd, struct iovec *iov, size_t iov_count, const int *fds,
                          size_t fds_count, bool wait) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(RPC_FDS_MAX * sizeof(int))];
-        } control = { 0 };
+        PassedFds passed;
         struct msghdr message = { .msg_iov = iov, .msg_iovlen = iov_count };
         ssize_t n;
 
-        assert(fds_count <= RPC_FDS_MAX);
-        if (fds_count > 0) {
-                message.msg_control = &control;
-                message.msg_controllen = CMSG_SPACE(fds_count * sizeof(int));
-                control.header.cmsg_level = SOL_SOCKET;
-                control.header.cmsg_type = SCM_RIGHTS;
-                control.header.cmsg_len = CMSG_LEN(fds_count * sizeof(int));
-                memcpy(CMSG_DATA(&control.header), fds, fds_count * sizeof(int));
-        }
+        static_assert((int)RPC_FDS_MAX <= (int)PASS_FDS_MAX, "all fds fit into a message");
+        pass_fds(&message, &passed, fds, fds_count);
         n = sendmsg(fd, &message, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
         return n < 0 ? -errno : n;
 }
