@@ -513,18 +513,12 @@ static int store_add(StrList *stores, const char *base, const char *below) {
         return strlist_has(stores, path) ? 0 : strlist_add(stores, path);
 }
 
-/* Lists the stores of the user who runs holt. For root, adds those of the users whose directories
- * it mounts. */
-static int store_list(const LaunchPlan *plan, bool from_root, StrList *ret) {
-        static const char in_home[] = ".local/share/holt";
-        int r = store_add(ret, getenv("XDG_DATA_HOME"), "holt");
+/* Adds a directory in the home of the user who runs holt. For root, adds those of the users whose
+ * directories it mounts. */
+static int store_add_homes(const LaunchPlan *plan, bool from_root, const char *in_home,
+                           StrList *ret) {
+        int r = store_add(ret, home_path(), in_home);
 
-        /* STORE/sessions/NAME. The keeper has no environment, so it finds its store by this
-         * path. */
-        if (r == 0 && plan->state.source)
-                r = store_add(ret, plan->state.source, "../..");
-        if (r == 0)
-                r = store_add(ret, home_path(), in_home);
         if (r == 0)
                 r = store_add(ret, home_of_uid(getuid()), in_home);
         for (size_t i = 0; r == 0 && from_root && i < plan->mounts_count; i++)
@@ -533,19 +527,20 @@ static int store_list(const LaunchPlan *plan, bool from_root, StrList *ret) {
         return r;
 }
 
-/* Lists the directories of settings in the same way. */
+static int store_list(const LaunchPlan *plan, bool from_root, StrList *ret) {
+        int r = store_add(ret, getenv("XDG_DATA_HOME"), "holt");
+
+        /* STORE/sessions/NAME. The keeper has no environment, so it finds its store by this
+         * path. */
+        if (r == 0 && plan->state.source)
+                r = store_add(ret, plan->state.source, "../..");
+        return r < 0 ? r : store_add_homes(plan, from_root, ".local/share/holt", ret);
+}
+
 static int store_list_settings(const LaunchPlan *plan, bool from_root, StrList *ret) {
-        static const char in_home[] = ".config/holt";
         int r = store_add(ret, getenv("XDG_CONFIG_HOME"), "holt");
 
-        if (r == 0)
-                r = store_add(ret, home_path(), in_home);
-        if (r == 0)
-                r = store_add(ret, home_of_uid(getuid()), in_home);
-        for (size_t i = 0; r == 0 && from_root && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && plan->mounts[i].owner != getuid())
-                        r = store_add(ret, home_of_uid(plan->mounts[i].owner), in_home);
-        return r;
+        return r < 0 ? r : store_add_homes(plan, from_root, ".config/holt", ret);
 }
 
 int own_store_hide(LaunchPlan *plan, const SystemTree *system, bool from_root, Error *reterr) {
