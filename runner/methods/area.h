@@ -54,6 +54,29 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
                         "the first directory that could not be listed", .shape = &method_missed    \
         }
 
+/* Parameters of the methods of files. */
+#define METHOD_PATH(name)                                                                          \
+        { name, RPC_PATH, true, 4096, "a path inside, relative to the workspace" }
+/* For method_take_content(). */
+#define METHOD_CONTENT                                                                             \
+        { "content", RPC_STRING, false, 0, "text" }, {                                             \
+                "base64", RPC_STRING, false, 0,                                                    \
+                        "the content as bytes, in base64, instead of as text"                      \
+        }
+/* For method_answer_content(). */
+#define METHOD_PART                                                                                \
+        { "offset", RPC_UINT, false, 0, "the first byte; default 0" },                             \
+                { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; default 512 KiB" }, { \
+                "base64", RPC_BOOL, false, 0, "content in base64, not as text"                     \
+        }
+#define METHOD_MODE                                                                                \
+        {                                                                                          \
+                "mode", RPC_UINT, false, 0777,                                                     \
+                        "permission bits; default: those of the file, 0644 for a new one"          \
+        }
+#define METHOD_MAKE_PARENTS                                                                        \
+        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" }
+
 enum {
         METHOD_FILE_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(EXISTS) |
                              RPC_ERROR(BUSY),

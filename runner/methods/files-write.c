@@ -140,54 +140,50 @@ static int method_files_copy(RpcCall *call, void *data, Error *error) {
 /* --- the table --- */
 
 static const RpcParam write_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
-        { "content", RPC_STRING, false, 0, "text" },
-        { "base64", RPC_STRING, false, 0, "the content as bytes, in base64, instead of as text" },
-        { "mode", RPC_UINT, false, 0777,
-          "permission bits; default: those of the file, 0644 for a new one" },
-        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
+        METHOD_PATH("path"),
+        METHOD_CONTENT,
+        METHOD_MODE,
+        METHOD_MAKE_PARENTS,
 };
 
 static const RpcParam append_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
-        { "content", RPC_STRING, false, 0, "text" },
-        { "base64", RPC_STRING, false, 0, "the content as bytes, in base64, instead of as text" },
+        METHOD_PATH("path"),
+        METHOD_CONTENT,
 };
 
 static const RpcParam receive_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
-        { "mode", RPC_UINT, false, 0777,
-          "permission bits; default: those of the file, 0644 for a new one" },
-        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
+        METHOD_PATH("path"),
+        METHOD_MODE,
+        METHOD_MAKE_PARENTS,
 };
 
 static const RpcParam mkdir_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        METHOD_PATH("path"),
         { "mode", RPC_UINT, false, 0777, "permission bits; default 0755" },
-        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" },
+        METHOD_MAKE_PARENTS,
         { "owned", RPC_BOOL, false, 0,
           "remove it when this connection ends, unless files.move has renamed it; its name must "
           "be \".holt-\" and 16 hexadecimal digits" },
 };
 
 static const RpcParam link_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        METHOD_PATH("path"),
         { "target", RPC_PATH, true, 4096, "the link's target, which need not exist" },
 };
 
 static const RpcParam remove_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        METHOD_PATH("path"),
         { "recursive", RPC_BOOL, false, 0, "remove a directory with all that is in it" },
 };
 
 static const RpcParam move_params[] = {
-        { "from", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        METHOD_PATH("from"),
         { "to", RPC_PATH, true, 4096, "its new path" },
         { "replace", RPC_BOOL, false, 0, "replace what is at the new path" },
 };
 
 static const RpcParam copy_params[] = {
-        { "from", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        METHOD_PATH("from"),
         { "to", RPC_PATH, true, 4096, "path of the copy" },
         { "recursive", RPC_BOOL, false, 0, "copy a directory with all that is in it" },
         { "replace", RPC_BOOL, false, 0, "replace what is at the new path" },

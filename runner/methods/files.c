@@ -188,14 +188,12 @@ static int method_files_exists(RpcCall *call, void *data, Error *error) {
 /* --- the table --- */
 
 static const RpcParam read_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
-        { "offset", RPC_UINT, false, 0, "the first byte; default 0" },
-        { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; default 512 KiB" },
-        { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
+        METHOD_PATH("path"),
+        METHOD_PART,
 };
 
 static const RpcParam path_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        METHOD_PATH("path"),
 };
 
 static const RpcParam list_params[] = {
@@ -221,7 +219,7 @@ static const RpcParam grep_params[] = {
 };
 
 static const RpcParam stat_params[] = {
-        { "path", RPC_PATH, true, 4096, "a path inside, relative to the workspace" },
+        METHOD_PATH("path"),
         { "follow", RPC_BOOL, false, 0, "follow a link at the end of the path; default true" },
 };
 

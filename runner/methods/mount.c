@@ -190,6 +190,9 @@ static int method_mount_delete(RpcCall *call, void *data, Error *error) {
 
 /* --- the table --- */
 
+#define MOUNT_PATH                                                                                 \
+        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" }
+
 static const RpcParam list_params[] = {
         { "prefix", RPC_PATH, false, 4000,
           "only paths that start with this, with or without /mnt/files/ before it" },
@@ -198,26 +201,22 @@ static const RpcParam list_params[] = {
 };
 
 static const RpcParam upload_params[] = {
-        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" },
-        { "content", RPC_STRING, false, 0, "text" },
-        { "base64", RPC_STRING, false, 0, "the content as bytes, in base64, instead of as text" },
+        MOUNT_PATH,
+        METHOD_CONTENT,
         { "fd", RPC_BOOL, false, 0,
           "read the content from the descriptor that comes with the request (SCM_RIGHTS)" },
-        { "mode", RPC_UINT, false, 0777,
-          "permission bits; default: those of the file, 0644 for a new one" },
+        METHOD_MODE,
 };
 
 static const RpcParam download_params[] = {
-        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" },
-        { "offset", RPC_UINT, false, 0, "the first byte; default 0" },
-        { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; default 512 KiB" },
-        { "base64", RPC_BOOL, false, 0, "content in base64, not as text" },
+        MOUNT_PATH,
+        METHOD_PART,
         { "fd", RPC_BOOL, false, 0,
           "answer with an fd of the file (SCM_RIGHTS) in place of its content" },
 };
 
 static const RpcParam delete_params[] = {
-        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" },
+        MOUNT_PATH,
 };
 
 static const RpcField path_fields[] = {
