@@ -240,16 +240,23 @@ static int do_put(FilesCommand *command, Error *reterr) {
 
 /* --- the tree --- */
 
-static int do_mkdir(FilesCommand *command, Error *reterr) {
+/* Calls the method for each operand, with one flag. */
+static int call_for_each(FilesCommand *command, const char *method, const char *flag, bool value,
+                         Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && command->operands[i]; i++) {
                 JsonWriter params = transfer_path(command->operands[i]);
 
-                json_write_bool(&params, "make_parents", command->options.parents);
-                r = transfer_call(command->client, "files.mkdir", &params, FD_NONE, NULL, reterr);
+                json_write_bool(&params, flag, value);
+                r = transfer_call(command->client, method, &params, FD_NONE, NULL, reterr);
         }
         return r;
+}
+
+static int do_mkdir(FilesCommand *command, Error *reterr) {
+        return call_for_each(command, "files.mkdir", "make_parents", command->options.parents,
+                             reterr);
 }
 
 /* Replaces the server's cure, which names a parameter, by one that names an option. */
@@ -258,14 +265,9 @@ static int say_option(int r, const char *option, Error *reterr) {
 }
 
 static int files_verb_do_rm(FilesCommand *command, Error *reterr) {
-        int r = 0;
+        int r = call_for_each(command, "files.remove", "recursive", command->options.recursive,
+                              reterr);
 
-        for (size_t i = 0; r == 0 && command->operands[i]; i++) {
-                JsonWriter params = transfer_path(command->operands[i]);
-
-                json_write_bool(&params, "recursive", command->options.recursive);
-                r = transfer_call(command->client, "files.remove", &params, FD_NONE, NULL, reterr);
-        }
         return r == -ENOTEMPTY ? say_option(r, "--recursive", reterr) : r;
 }
 
