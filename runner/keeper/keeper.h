@@ -172,6 +172,8 @@ void keeper_note_answer(RpcCall *call, const Error *error, void *data);
 /* Audits the calls refused since the last time. settled is the process whose command has just
  * ended, or NULL. */
 void keeper_audit_denials(Keeper *keeper, const Process *settled);
+/* Ends w, an open object that describes a denial of process, and audits it. */
+void keeper_audit_denial_of(const Keeper *keeper, const Process *process, JsonWriter *w);
 /* Finds the paths that the sandbox has refused to the process, or to a run of its code, which has
  * failed; audits them. more: text to look at, after stderr. words:
  * the command, up to NULL, whose words are looked at without any text; or NULL. *ret_hit gets the

@@ -131,6 +131,15 @@ static void audit_denial(Keeper *keeper, const Denial *denial, uint64_t count,
                 unwritten_audit(keeper->unwritten, "denial", w.data);
 }
 
+void keeper_audit_denial_of(const Keeper *keeper, const Process *process, JsonWriter *w) {
+        json_write_array(w, "execs");
+        json_write_string(w, NULL, process->id);
+        json_write_end(w);
+        json_write_end(w);
+        if (json_write_finish(w) == 0)
+                unwritten_audit(keeper->unwritten, "denial", w->data);
+}
+
 /* Audits a program of a foreign ABI. */
 static void audit_foreign(const Keeper *keeper, const Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -139,12 +148,7 @@ static void audit_foreign(const Keeper *keeper, const Process *process) {
                 return;
         json_write_object(&w, NULL);
         result_write_foreign_members(&w);
-        json_write_array(&w, "execs");
-        json_write_string(&w, NULL, process->id);
-        json_write_end(&w);
-        json_write_end(&w);
-        if (json_write_finish(&w) == 0)
-                unwritten_audit(keeper->unwritten, "denial", w.data);
+        keeper_audit_denial_of(keeper, process, &w);
 }
 
 void keeper_audit_denials(Keeper *keeper, const Process *settled) {

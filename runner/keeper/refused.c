@@ -26,12 +26,7 @@ static void audit_refusal(const Keeper *keeper, const Process *process, const Re
 
         json_write_object(&w, NULL);
         refused_write(&w, refusal);
-        json_write_array(&w, "execs");
-        json_write_string(&w, NULL, process->id);
-        json_write_end(&w);
-        json_write_end(&w);
-        if (json_write_finish(&w) == 0)
-                unwritten_audit(keeper->unwritten, "denial", w.data);
+        keeper_audit_denial_of(keeper, process, &w);
 }
 
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
