@@ -44,10 +44,8 @@ static const StatementTable history = { STORE_HISTORY, statements, HISTORY_MAX }
 
 int store_history_start(Store *store, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
-        int r = query_start(store, &history, HISTORY_LAST, NO_VALUES, &query, reterr);
+        int r = query_first(store, &history, HISTORY_LAST, NO_VALUES, &query, reterr);
 
-        if (r == 0)
-                r = query_next(&query, reterr);
         if (r < 0)
                 return r;
         store->history_before = store->history_stored = query_number(&query, 0);

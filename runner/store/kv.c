@@ -57,10 +57,8 @@ static int check_key(const char *key, size_t *ret_length, Error *reterr) {
 static int kv_find(Store *store, const char *key, size_t length, uint64_t *ret_size,
                    bool *ret_there, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
-        int r = query_start(store, &kv, KV_SIZES, VALUES(BLOB(key, length)), &query, reterr);
+        int r = query_first(store, &kv, KV_SIZES, VALUES(BLOB(key, length)), &query, reterr);
 
-        if (r == 0)
-                r = query_next(&query, reterr);
         if (r < 0)
                 return r;
         *ret_there = r > 0;
@@ -133,9 +131,7 @@ int store_kv_get(Store *store, const char *key, char **ret, size_t *ret_length, 
         char *copy;
         int r;
 
-        r = query_start(store, &kv, KV_GET, VALUES(BLOB(key, strlen(key))), &query, reterr);
-        if (r == 0)
-                r = query_next(&query, reterr);
+        r = query_first(store, &kv, KV_GET, VALUES(BLOB(key, strlen(key))), &query, reterr);
         if (r < 0)
                 return r;
         if (r == 0)

@@ -108,10 +108,8 @@ int store_check_schema(Store *store, Error *reterr) {
 
 static int schema_read_number(Store *store, size_t which, uint64_t *ret, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
-        int r = query_start(store, &schema, which, NO_VALUES, &query, reterr);
+        int r = query_first(store, &schema, which, NO_VALUES, &query, reterr);
 
-        if (r == 0)
-                r = query_next(&query, reterr);
         if (r < 0)
                 return r;
         *ret = query_number(&query, 0);

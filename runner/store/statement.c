@@ -66,6 +66,13 @@ int query_next(Query *query, Error *reterr) {
         return store_error(query->store, rc, query->statement->what, reterr);
 }
 
+int query_first(Store *store, const StatementTable *table, size_t which, const Value *values,
+                size_t values_count, Query *ret, Error *reterr) {
+        int r = query_start(store, table, which, values, values_count, ret, reterr);
+
+        return r < 0 ? r : query_next(ret, reterr);
+}
+
 void query_end(Query *query) {
         if (!query->handle)
                 return;

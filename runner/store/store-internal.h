@@ -124,6 +124,9 @@ int query_start(Store *store, const StatementTable *table, size_t which, const V
                 size_t values_count, Query *ret, Error *reterr);
 /* Returns 1 for a row, 0 after the last row, or a negative errno. */
 int query_next(Query *query, Error *reterr);
+/* query_start(), and query_next() for a first row, which may be the only one. */
+int query_first(Store *store, const StatementTable *table, size_t which, const Value *values,
+                size_t values_count, Query *ret, Error *reterr);
 /* Ends a query. query may be one that was never started. */
 void query_end(Query *query);
 

@@ -58,10 +58,8 @@ int store_meta_get(Store *store, const char *name, char **ret, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
         const char *value = NULL;
         char *copy = NULL;
-        int r = query_start(store, &self, META_GET, VALUES(TEXT(name)), &query, reterr);
+        int r = query_first(store, &self, META_GET, VALUES(TEXT(name)), &query, reterr);
 
-        if (r == 0)
-                r = query_next(&query, reterr);
         if (r > 0)
                 r = query_text(&query, 0, &value, reterr);
         if (r < 0)
@@ -82,10 +80,8 @@ int store_size(Store *store, StoreModule module, StoreSize *ret, Error *reterr) 
                 [STORE_AUDIT] = "audit",
         };
         _cleanup_(query_end) Query query = { 0 };
-        int r = query_start(store, &self, TOTALS_GET, VALUES(TEXT(names[module])), &query, reterr);
+        int r = query_first(store, &self, TOTALS_GET, VALUES(TEXT(names[module])), &query, reterr);
 
-        if (r == 0)
-                r = query_next(&query, reterr);
         if (r < 0)
                 return r;
         if (r == 0)
@@ -365,9 +361,7 @@ static int use_log(Store *store, Error *reterr) {
 
         if (store->mode == STORE_READ)
                 return 0;
-        r = query_start(store, &self, USE_LOG, NO_VALUES, &query, reterr);
-        if (r == 0)
-                r = query_next(&query, reterr);
+        r = query_first(store, &self, USE_LOG, NO_VALUES, &query, reterr);
         if (r > 0)
                 r = query_text(&query, 0, &mode, reterr);
         if (r < 0 || (mode && streq(mode, "wal")))
