@@ -215,6 +215,16 @@ static int make_ruleset(int abi, bool scoped, uint64_t unhandled, uint64_t *ret_
         return 0;
 }
 
+/* Enforces a ruleset for this process, unless r, the result of filling it, is negative. Closes it.
+ */
+static int ruleset_enforce(int fd, int r, Error *error) {
+        if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+                r = step_fail(error, LAYER_LANDLOCK, errno, "cannot enforce",
+                              "the Landlock ruleset");
+        fd_close(fd);
+        return r;
+}
+
 int landlock_confine_to(const int *fds, size_t count, Error *error) {
         uint64_t handled;
         int abi = landlock_abi(), fd, r;
@@ -229,11 +239,7 @@ int landlock_confine_to(const int *fds, size_t count, Error *error) {
                                    handled & ~(uint64_t)(FS_EXECUTE | FS_MAKE_CHAR | FS_MAKE_BLOCK |
                                                          FS_IOCTL_DEV),
                                    "a directory", error);
-        if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-                r = step_fail(error, LAYER_LANDLOCK, errno, "cannot enforce",
-                              "the Landlock ruleset");
-        fd_close(fd);
-        return r;
+        return ruleset_enforce(fd, r, error);
 }
 
 int landlock_confine(Launch *launch, Error *error) {
@@ -248,9 +254,5 @@ int landlock_confine(Launch *launch, Error *error) {
         if (r < 0)
                 return r;
         r = add_rules(fd, handled, error);
-        if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-                r = step_fail(error, LAYER_LANDLOCK, errno, "cannot enforce",
-                              "the Landlock ruleset");
-        fd_close(fd);
-        return r;
+        return ruleset_enforce(fd, r, error);
 }
