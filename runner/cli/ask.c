@@ -255,14 +255,18 @@ void ask_write_env(const StrList *env, JsonWriter *w) {
 
 /* --- printing --- */
 
+int ask_print_document(JsonWriter *w, Error *reterr) {
+        if (json_write_finish(w) < 0)
+                return error_oom(reterr);
+        (void)fputs(w->data, stdout);
+        return 0;
+}
+
 int ask_print_json(const JsonValue *value, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
 
         json_copy(&w, NULL, value);
-        if (json_write_finish(&w) < 0)
-                return error_oom(reterr);
-        (void)fputs(w.data, stdout);
-        return 0;
+        return ask_print_document(&w, reterr);
 }
 
 const char *ask_time(uint64_t ms, char buf[24]) {

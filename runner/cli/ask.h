@@ -95,6 +95,8 @@ bool ask_env_has(const StrList *env, const char *name);
 
 /* Prints to stdout, one member a line. Returns 0 or -ENOMEM. */
 int ask_print_json(const JsonValue *value, Error *reterr);
+/* Ends the document and prints it to stdout. Returns 0 or -ENOMEM. */
+int ask_print_document(JsonWriter *w, Error *reterr);
 
 /* Formats ms, milliseconds since the epoch, as local time: "2026-11-21 19:02:47", or "-" for 0.
  * Returns buf. */

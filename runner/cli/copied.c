@@ -9,6 +9,7 @@
 #include "base/json-write.h"
 #include "base/strings.h"
 #include "base/util.h"
+#include "cli/ask.h"
 #include "cli/progress.h"
 
 void copied_clear(Copied *copied) {
@@ -86,8 +87,5 @@ int copied_print(const Copied *copied, Error *reterr) {
         json_write_end(&w);
         json_write_string(&w, "repository", copied->repository);
         json_write_end(&w);
-        if (json_write_finish(&w) < 0)
-                return error_oom(reterr);
-        (void)fputs(w.data, stdout);
-        return 0;
+        return ask_print_document(&w, reterr);
 }

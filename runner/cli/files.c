@@ -9,6 +9,7 @@
 #include "base/path-text.h"
 #include "base/paths.h"
 #include "cli/fail.h"
+#include "cli/ask.h"
 #include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"
@@ -54,10 +55,8 @@ typedef struct FilesCommand {
 } FilesCommand;
 
 static int files_verb_print_json(JsonWriter *w, Error *reterr) {
-        int r = json_write_finish(w) < 0 ? error_oom(reterr) : 0;
+        int r = ask_print_document(w, reterr);
 
-        if (r == 0)
-                (void)fputs(w->data, stdout);
         json_write_clear(w);
         return r;
 }

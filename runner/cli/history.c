@@ -155,10 +155,7 @@ static int history_print_json(const Listing *listing, const JsonValue *result, E
                 json_write_end(&w);
         }
         json_write_end(&w);
-        if (json_write_finish(&w) < 0)
-                return error_oom(reterr);
-        (void)fputs(w.data, stdout);
-        return 0;
+        return ask_print_document(&w, reterr);
 }
 
 static int history_list(const Listing *listing, const char *name, const ListOptions *options,

@@ -149,10 +149,7 @@ static int print_with(const JsonValue *session, const StrList *warnings, Error *
                 json_write_string(&w, NULL, warnings->items[i]);
         json_write_end(&w);
         json_write_end(&w);
-        if (json_write_finish(&w) < 0)
-                return error_oom(reterr);
-        (void)fputs(w.data, stdout);
-        return 0;
+        return ask_print_document(&w, reterr);
 }
 
 int show_session(const char *name, bool json, const StrList *warnings, Error *reterr) {
@@ -226,10 +223,8 @@ static int ls_do_ls(const OptionResult *words, const void *options, Error *reter
         json_write_array(&listed.w, NULL);
         r = session_each(list_one, &listed, reterr);
         json_write_end(&listed.w);
-        if (json_write_finish(&listed.w) < 0)
-                r = error_oom(reterr);
         if (r == 0 && listed.json)
-                (void)fputs(listed.w.data, stdout);
+                r = ask_print_document(&listed.w, reterr);
         json_write_clear(&listed.w);
         return r;
 }
