@@ -155,19 +155,29 @@ int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *
         return rpc_tell(connection, method, params);
 }
 
-int rpc_tell(RpcConnection *connection, const char *method, const JsonWriter *params) {
+int rpc_connection_write(RpcConnection *connection, const char *id, const char *method,
+                         const JsonWriter *params) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
         json_write_string(&w, "jsonrpc", "2.0");
+        if (id)
+                json_write_string(&w, "id", id);
         json_write_string(&w, "method", method);
         json_write_value(&w, "params", params);
         json_write_end(&w);
         if (json_write_finish(&w) < 0)
                 return -ENOMEM;
         (void)rpc_connection_send(connection, w.data, w.length, NULL, 0);
-        rpc_connection_settle(connection);
         return 0;
+}
+
+int rpc_tell(RpcConnection *connection, const char *method, const JsonWriter *params) {
+        int r = rpc_connection_write(connection, NULL, method, params);
+
+        if (r == 0)
+                rpc_connection_settle(connection);
+        return r;
 }
 
 /* --- watched events --- */

@@ -79,6 +79,9 @@ void rpc_connection_settle(RpcConnection *c);
  * an error without fds next. */
 int rpc_connection_send(RpcConnection *c, const char *bytes, size_t length, const int *fds,
                         size_t count);
+/* Queues a notification, or a request if id is not NULL. Returns 0 or -ENOMEM. */
+int rpc_connection_write(RpcConnection *c, const char *id, const char *method,
+                         const JsonWriter *params);
 
 struct RpcCall {
         RpcConnection *connection;

@@ -19,20 +19,10 @@ struct RpcRequest {
 
 static int send_request(RpcConnection *c, uint64_t number, const char *method,
                         const JsonWriter *params) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
         char id[24];
 
         (void)snprintf(id, sizeof(id), "t%" PRIu64, number);
-        json_write_object(&w, NULL);
-        json_write_string(&w, "jsonrpc", "2.0");
-        json_write_string(&w, "id", id);
-        json_write_string(&w, "method", method);
-        json_write_value(&w, "params", params);
-        json_write_end(&w);
-        if (json_write_finish(&w) < 0)
-                return -ENOMEM;
-        (void)rpc_connection_send(c, w.data, w.length, NULL, 0);
-        return 0;
+        return rpc_connection_write(c, id, method, params);
 }
 
 int rpc_request(RpcConnection *c, const char *method, const JsonWriter *params, RpcAnswerFn fn,
