@@ -187,19 +187,22 @@ def workspace(place: Path, identity: Identity) -> Path:
     return identity.own(path)
 
 
+def make_file(identity: Identity, path: Path, text: str | bytes, mode: int) -> Path:
+    """Creates a file of the caller's, with its parent directories."""
+    for parent in [p for p in reversed(path.parents) if not p.exists()]:
+        parent.mkdir(mode=0o755)
+        identity.own(parent)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(mode)
+    return identity.own(path)
+
+
 @pytest.fixture
 def put(workspace: Path, identity: Identity) -> Make:
     """Creates a file of the caller's, with its parent directories: put(NAME, TEXT, MODE). NAME is relative to the workspace."""
 
     def make(name: str | os.PathLike[str], text: str | bytes = "", mode: int = 0o644) -> Path:
-        path = workspace / name
-        missing = [p for p in reversed(path.parents) if not p.exists()]
-        for parent in missing:
-            parent.mkdir(mode=0o755)
-            identity.own(parent)
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        path.chmod(mode)
-        return identity.own(path)
+        return make_file(identity, workspace / name, text, mode)
 
     return make
 
@@ -210,14 +213,7 @@ def program(place: Path, identity: Identity) -> Make:
     workspace unless NAME leads there. The default text is a tool that answers 3.5."""
 
     def make(name: str, text: str = "#!/bin/sh\necho 3.5\n") -> Path:
-        path = place / name
-        missing = [p for p in reversed(path.parents) if not p.exists()]
-        for parent in missing:
-            parent.mkdir(mode=0o755)
-            identity.own(parent)
-        path.write_text(text)
-        path.chmod(0o755)
-        return identity.own(path)
+        return make_file(identity, place / name, text, 0o755)
 
     return make
 
