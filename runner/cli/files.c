@@ -8,8 +8,8 @@
 
 #include "base/path-text.h"
 #include "base/paths.h"
-#include "cli/fail.h"
 #include "cli/ask.h"
+#include "cli/fail.h"
 #include "cli/operands.h"
 #include "cli/transfer.h"
 #include "cli/verbs.h"

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "policy/plan.h"
 #include "outcome/outcome.h"
+#include "policy/plan.h"
 
 /* Prints a hint if git inside may have failed because the workspace is a subdirectory of a
  * repository: git exits with 128, and the repository lies above the workspace. */

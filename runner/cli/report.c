@@ -15,8 +15,8 @@
 #include "cli/git-hint.h"
 #include "cli/message.h"
 #include "guards/guard.h"
-#include "policy/syscalls.h"
 #include "outcome/result.h"
+#include "policy/syscalls.h"
 
 /* --- the file --- */
 

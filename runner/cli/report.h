@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/json-write.h"
-#include "sandbox/launch.h"
 #include "outcome/outcome.h"
+#include "sandbox/launch.h"
 
 /* The result. All pointers are borrowed. Fields of steps that the run did not reach are NULL or
  * zero. */

@@ -13,10 +13,10 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "git/config.h"
+#include "git/repository.h"
 #include "guards/config-way.h"
 #include "guards/guard.h"
 #include "guards/guards.h"
-#include "git/repository.h"
 
 enum {
         FILES_MAX = 200, /* Config files of one repository, included files counted. */

@@ -12,9 +12,9 @@
 #include "base/own-limits.h"
 #include "base/paths.h"
 #include "base/sys.h"
+#include "git/repository.h"
 #include "guards/guard.h"
 #include "guards/guards.h"
-#include "git/repository.h"
 #include "guards/strays.h"
 
 enum {

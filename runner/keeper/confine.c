@@ -11,9 +11,9 @@
 #include "base/sys.h"
 #include "child/landlock.h"
 #include "keeper/keeper.h"
+#include "outcome/host-gates.h"
 #include "policy/syscalls.h"
 #include "reach/mount-table.h"
-#include "outcome/host-gates.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
         /* Landlock goes by inode, whichever mount leads to it. The workspace is listed for the

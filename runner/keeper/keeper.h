@@ -19,8 +19,8 @@
 #include <signal.h>
 
 #include "files/files.h"
-#include "keeper/connect.h"
 #include "files/work.h"
+#include "keeper/connect.h"
 #include "process/process.h"
 #include "rpc/server.h"
 #include "sandbox/launch.h"

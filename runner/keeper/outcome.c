@@ -3,8 +3,8 @@
 #include <signal.h>
 
 #include "keeper/keeper.h"
-#include "process/report.h"
 #include "outcome/result.h"
+#include "process/report.h"
 #include "store/unwritten.h"
 
 void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "keeper/keeper.h"
 #include "files/unfinished.h"
+#include "keeper/keeper.h"
 
 static int unfinished_place(void *data, const char *path, FilesPlace *ret) {
         return files_place(data, path, false, ret);

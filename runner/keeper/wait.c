@@ -10,8 +10,8 @@
  * come first. */
 #include <errno.h>
 
-#include "base/time.h"
 #include "base/list.h"
+#include "base/time.h"
 #include "keeper/keeper.h"
 
 static void drop_waiter(Waiter *waiter) {

@@ -11,8 +11,8 @@
 #pragma once
 
 #include "base/json-write.h"
-#include "policy/plan.h"
 #include "outcome/oom.h"
+#include "policy/plan.h"
 
 typedef enum LimitKind {
         LIMIT_MEMORY,

@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "policy/syscalls.h"
 #include "outcome/host-gates.h"
+#include "policy/syscalls.h"
 
 /* Returns a name such as "SIGTERM", or "SIG34" in buf. */
 static const char *result_signal_name(int signal, char buf[16]) {

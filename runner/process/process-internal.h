@@ -7,8 +7,8 @@
  * - streams.c: stdin, stdout and stderr */
 #pragma once
 
-#include "process/process.h"
 #include "outcome/oom.h"
+#include "process/process.h"
 
 struct Processes {
         Loop *loop;

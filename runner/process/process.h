@@ -14,9 +14,9 @@
 #include "base/loop.h"
 #include "base/strings.h"
 #include "helpers/session-protocol.h"
-#include "sandbox/launch.h"
 #include "outcome/outcome.h"
 #include "process/capture.h"
+#include "sandbox/launch.h"
 
 enum {
         PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,

@@ -3,8 +3,8 @@
  * denials, and reports how the command ended. */
 #pragma once
 
-#include "sandbox/launch.h"
 #include "outcome/outcome.h"
+#include "sandbox/launch.h"
 
 /* Runs the sandbox to its end: when this returns, all its processes are gone. Every signal must be
  * blocked (launch_prepare()).

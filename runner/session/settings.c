@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/paths.h"
+#include "outcome/result.h"
 #include "policy/layers.h"
 #include "policy/load.h"
 #include "policy/schema.h"
-#include "outcome/result.h"
 #include "session/tier.h"
 
 /* Keys in the store's meta table. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "files-fixture.h"
 #include "base/glob.h"
+#include "files-fixture.h"
 #include "files/grep-pattern.h"
 #include "files/mime.h"
 #include "files/walk.h"

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "rpc-fixture.h"
 #include "rpc/connection.h"
 #include "rpc/methods.h"
-#include "rpc-fixture.h"
 
 static void test_the_reference_as_text(void **state) {
         char *text = NULL;

@@ -14,8 +14,8 @@
 
 #include "base/json.h"
 #include "base/strings.h"
-#include "rpc/connection.h"
 #include "rpc-fixture.h"
+#include "rpc/connection.h"
 
 #define ECHO_OF(text) "{\"text\":\"" text "\",\"loud\":true,\"times\":7,\"has_times\":false}"
 
