@@ -39,7 +39,7 @@ static long execute_by_shell(Command *command, const char *path) {
 
 /* Whether a file that execve(2) does not recognise is a script: like in bash and dash, its first
  * line has no NUL. Otherwise it is broken, or made for another machine. */
-static int is_text(const char *path) {
+static int program_is_text(const char *path) {
         char head[80];
         long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)path, 0, 0);
         long n = fd < 0 ? 0 : sys3(__NR_read, fd, (long)head, sizeof(head));
@@ -54,7 +54,7 @@ static int is_text(const char *path) {
 static long execute_path(Command *command, const char *path) {
         long r = sys3(__NR_execve, (long)path, (long)command->argv, (long)command->env);
 
-        return r == -ENOEXEC && is_text(path) ? execute_by_shell(command, path) : r;
+        return r == -ENOEXEC && program_is_text(path) ? execute_by_shell(command, path) : r;
 }
 
 static const char *find_path(char **env) {
@@ -92,7 +92,7 @@ static const char *next_candidate(const char *path, const char *program,
         return *path == ':' ? path + 1 : NULL;
 }
 
-static int is_path(const char *program) {
+static int program_is_path(const char *program) {
         for (; *program; program++)
                 if (*program == '/')
                         return 1;
@@ -122,11 +122,11 @@ static long execute_search(Command *command, char buf[EXECUTE_PATH_MAX]) {
 }
 
 /* Returns only on failure, with exec_errno and exec_step set. */
-static void execute(Command *command) {
+static void command_execute(Command *command) {
         long r;
 
         command->exec_step = INIT_STEP_EXEC;
-        if (is_path(command->argv[0])) {
+        if (program_is_path(command->argv[0])) {
                 r = execute_path(command, command->argv[0]);
                 if (lacks_interpreter(command->argv[0], r))
                         command->exec_step = INIT_STEP_INTERPRETER;

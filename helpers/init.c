@@ -46,7 +46,7 @@ typedef struct Init {
         Command command;  /* written by the child, which shares this memory until it executes */
 } Init;
 
-static void report(uint32_t type, int32_t value, uint32_t detail) {
+static void init_report(uint32_t type, int32_t value, uint32_t detail) {
         const InitMessage message = { .type = type, .value = value, .detail = detail };
 
         /* The socket's queue has room for all messages that init ever sends at once. If the
@@ -63,7 +63,7 @@ static int has_flag(const Init *init, char flag) {
 }
 
 /* Sets the foreground process group of the terminal, which is at least one of fds 0 to 2. */
-static void take_foreground(int group) {
+static void init_take_foreground(int group) {
         for (int fd = 0; fd <= 2; fd++)
                 if (sys3(__NR_ioctl, fd, TIOCSPGRP_REQUEST, (long)&group) == 0)
                         return;
@@ -73,14 +73,14 @@ static void take_foreground(int group) {
 
 /* Runs in the child, which shares init's memory but has its own stack, like after vfork(2). Does
  * not return. */
-static void run_command(Init *init) {
+static void init_run_command(Init *init) {
         (void)sys2(__NR_setpgid, 0, 0);
         if (has_flag(init, INIT_FLAG_TERMINAL) && !has_flag(init, INIT_FLAG_BACKGROUND))
-                take_foreground((int)sys0(__NR_getpid));
+                init_take_foreground((int)sys0(__NR_getpid));
         (void)sys1(__NR_close, INIT_CONTROL_FD);
         (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&init->signals, 0, 8);
 
-        execute(&init->command);
+        command_execute(&init->command);
         (void)sys1(__NR_exit, 1);
 }
 
@@ -90,13 +90,13 @@ static long start_command(Init *init) {
         long pid;
 
         init->command.room = room;
-        pid = sys_vfork(stack + sizeof(stack), (void (*)(void *))run_command, init);
+        pid = sys_vfork(stack + sizeof(stack), (void (*)(void *))init_run_command, init);
         if (pid < 0) {
-                report(INIT_FAILED, (int32_t)-pid, INIT_STEP_FORK);
+                init_report(INIT_FAILED, (int32_t)-pid, INIT_STEP_FORK);
                 return -1;
         }
         if (init->command.exec_errno) {
-                report(INIT_FAILED, init->command.exec_errno, init->command.exec_step);
+                init_report(INIT_FAILED, init->command.exec_errno, init->command.exec_step);
                 return -1;
         }
         init->pid = (int)pid;
@@ -107,7 +107,7 @@ static long start_command(Init *init) {
 
 /* Reaps processes that have ended. The command may also stop; other stopped children concern only
  * their parents. */
-static void reap(Init *init) {
+static void init_reap(Init *init) {
         for (;;) {
                 int status = 0;
                 long pid = sys4(__NR_wait4, -1, (long)&status, WNOHANG | WUNTRACED, 0);
@@ -119,15 +119,15 @@ static void reap(Init *init) {
                 if ((status & 0xff) == 0x7f) {
                         if (!has_flag(init, INIT_FLAG_TERMINAL))
                                 continue; /* the process that stopped it may also wake it */
-                        report(INIT_STOPPED, (status >> 8) & 0xff, 0);
+                        init_report(INIT_STOPPED, (status >> 8) & 0xff, 0);
                         continue;
                 }
-                report(INIT_ENDED, status, 0);
+                init_report(INIT_ENDED, status, 0);
                 init->pid = 0;
         }
 }
 
-static void obey(Init *init, const InitMessage *message) {
+static void init_obey(Init *init, const InitMessage *message) {
         switch (message->type) {
         case INIT_SIGNAL:
                 (void)sys2(__NR_kill, -init->pid, message->value);
@@ -139,7 +139,7 @@ static void obey(Init *init, const InitMessage *message) {
                 break;
         case INIT_CONTINUE:
                 if (has_flag(init, INIT_FLAG_TERMINAL))
-                        take_foreground(init->pid);
+                        init_take_foreground(init->pid);
                 (void)sys2(__NR_kill, -1, SIGCONT);
                 break;
         default:
@@ -148,17 +148,17 @@ static void obey(Init *init, const InitMessage *message) {
 }
 
 /* Returns 0 if the launcher is gone. */
-static int listen_once(Init *init) {
+static int init_listen(Init *init) {
         InitMessage message;
         long n = sys6(__NR_recvfrom, INIT_CONTROL_FD, (long)&message, sizeof(message),
                       MSG_DONTWAIT_FLAG, 0, 0);
 
         if (n == sizeof(message) && init->pid)
-                obey(init, &message);
+                init_obey(init, &message);
         return n > 0 || n == -EAGAIN || n == -EINTR;
 }
 
-static void run_loop(Init *init) {
+static void init_run_loop(Init *init) {
         struct pollfd fds[] = {
                 { .fd = init->signal_fd, .events = POLLIN },
                 { .fd = INIT_CONTROL_FD, .events = POLLIN },
@@ -171,9 +171,9 @@ static void run_loop(Init *init) {
                         continue;
                 if (fds[0].revents) {
                         (void)sys3(__NR_read, init->signal_fd, (long)discarded, SIGNALFD_SIZE);
-                        reap(init);
+                        init_reap(init);
                 }
-                if (fds[1].revents && !listen_once(init))
+                if (fds[1].revents && !init_listen(init))
                         return;
         }
 }
@@ -191,7 +191,7 @@ _Noreturn void init_main(long *stack) {
         (void)sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, 8);
         init.signal_fd = (int)sys4(__NR_signalfd4, -1, (long)&child, 8, SFD_CLOEXEC_VALUE);
         if (argc >= 3 && init.signal_fd >= 0 && start_command(&init) == 0)
-                run_loop(&init);
+                init_run_loop(&init);
         for (;;)
                 (void)sys1(__NR_exit_group, 0);
 }

@@ -21,7 +21,7 @@ typedef struct Process {
 static Process *processes;
 static int processes_count;
 
-static long read_number(const char **at, const char *end) {
+static long tree_read_number(const char **at, const char *end) {
         long number = 0;
 
         for (; *at < end && **at >= '0' && **at <= '9'; (*at)++)
@@ -44,10 +44,10 @@ static int read_parent(const char *stat, long length) {
                 return 0;
         state = at[1];
         at += 3;
-        parent = read_number(&at, end);
+        parent = tree_read_number(&at, end);
         for (int field = 4; at < end && field < 20; at++)
                 field += *at == ' ';
-        threads = read_number(&at, end);
+        threads = tree_read_number(&at, end);
         return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : (int)parent;
 }
 

@@ -175,7 +175,7 @@ static int make_terminal(Exec *exec) {
 }
 
 /* This may cause SIGTTOU, which is blocked here. */
-static long take_foreground(long fd, int group) {
+static long exec_take_foreground(long fd, int group) {
         return sys3(__NR_ioctl, fd, TIOCSPGRP_REQUEST, (long)&group);
 }
 
@@ -183,13 +183,13 @@ static void become_job(const Exec *exec) {
         (void)sys2(__NR_setpgid, 0, 0);
         for (int fd = 0; !exec->block->background && fd <= 2; fd++)
                 if (exec->block->terminal & (1U << fd) &&
-                    take_foreground(fd, (int)sys0(__NR_getpid)) == 0)
+                    exec_take_foreground(fd, (int)sys0(__NR_getpid)) == 0)
                         break;
 }
 
 /* Runs in the command's child, which shares the monitor's memory until it executes. Does not
  * return. */
-static void run_command(Exec *exec) {
+static void exec_run_command(Exec *exec) {
         const uint64_t none = 0;
         long r;
 
@@ -205,7 +205,7 @@ static void run_command(Exec *exec) {
                 exec->command.exec_step = INIT_STEP_CWD;
                 exec->command.exec_errno = (int)-r;
         } else {
-                execute(&exec->command);
+                command_execute(&exec->command);
         }
         (void)sys1(__NR_exit, 1);
 }
@@ -221,7 +221,7 @@ static void report_end(const Exec *exec, int status, const long usage[16], int a
                 .max_rss = (uint64_t)usage[4] * 1024,
         };
 
-        send_message(&message, -1);
+        packet_send(&message, -1);
 }
 
 /* Whether no orphan is left. */
@@ -244,7 +244,7 @@ static long reap_one(Exec *exec, int options) {
         if (pid <= 0 || pid != exec->pid)
                 return pid;
         if ((status & 0xff) == 0x7f) {
-                report(SESSION_STOPPED, exec->id, (status >> 8) & 0xff, 0);
+                packet_report(SESSION_STOPPED, exec->id, (status >> 8) & 0xff, 0);
         } else {
                 int alone = reap_orphans();
 
@@ -260,7 +260,7 @@ static void give_foreground(Exec *exec) {
         long fd = sys4(__NR_openat, AT_FDCWD_VALUE, (long)"/dev/tty", O_RDWR | O_CLOEXEC, 0);
 
         if (fd >= 0 && exec->pid)
-                (void)take_foreground(fd, exec->pid);
+                (void)exec_take_foreground(fd, exec->pid);
         (void)sys1(__NR_close, fd);
         exec->resume = 0;
 }
@@ -309,18 +309,18 @@ static int prepare_exec(Exec *exec) {
 
 static void start_exec(Exec *exec) {
         long pid = sys_vfork(exec->child_stack + sizeof(exec->child_stack),
-                             (void (*)(void *))run_command, exec);
+                             (void (*)(void *))exec_run_command, exec);
         SessionMessage message = { .type = SESSION_STARTED,
                                    .exec = exec->id,
                                    .value = (int32_t)pid };
 
         if (pid < 0)
-                return report(SESSION_FAILED, exec->id, (int32_t)-pid, INIT_STEP_FORK);
+                return packet_report(SESSION_FAILED, exec->id, (int32_t)-pid, INIT_STEP_FORK);
         if (exec->command.exec_errno)
-                return report(SESSION_FAILED, exec->id, exec->command.exec_errno,
-                              exec->command.exec_step);
+                return packet_report(SESSION_FAILED, exec->id, exec->command.exec_errno,
+                                     exec->command.exec_step);
         exec->pid = (int)pid;
-        send_message(&message, exec->master);
+        packet_send(&message, exec->master);
 }
 
 /* Runs in a process of its own. Does not return. */
@@ -330,7 +330,7 @@ static void run_monitor(Exec *exec) {
         (void)sys2(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1);
         r = prepare_exec(exec);
         if (r < 0)
-                report(SESSION_FAILED, exec->id, -r, INIT_STEP_FORK);
+                packet_report(SESSION_FAILED, exec->id, -r, INIT_STEP_FORK);
         else
                 start_exec(exec);
         /* Closes the terminal's slave too, so that a reader of the master sees its end. */
@@ -359,7 +359,7 @@ static Monitor *free_slot(void) {
         return (Monitor *)0;
 }
 
-static void unmap(void *memory, unsigned long size) {
+static void memory_unmap(void *memory, unsigned long size) {
         if (memory)
                 (void)sys2(__NR_munmap, (long)memory, (long)size);
 }
@@ -368,12 +368,12 @@ static void free_exec(Exec *exec) {
         if (!exec)
                 return;
         if ((const char *)exec->block != exec->small_block)
-                unmap((void *)exec->block, exec->block_size);
-        unmap(exec->slots, exec->slots_size);
-        unmap(exec, sizeof(*exec));
+                memory_unmap((void *)exec->block, exec->block_size);
+        memory_unmap(exec->slots, exec->slots_size);
+        memory_unmap(exec, sizeof(*exec));
 }
 
-static void start(const Packet *packet, const int fds[FDS_MAX]) {
+static void exec_begin(const Packet *packet, const int fds[FDS_MAX]) {
         const SessionMessage *message = &packet->message;
         Monitor *slot = free_slot();
         Exec *exec = slot ? map_memory(sizeof(*exec), -1) : (Exec *)0;
@@ -393,8 +393,8 @@ static void start(const Packet *packet, const int fds[FDS_MAX]) {
         }
         if (pid < 0) {
                 free_exec(exec);
-                report(SESSION_FAILED, message->exec, (int32_t)-pid, INIT_STEP_FORK);
-                report(SESSION_GONE, message->exec, 0, 0);
+                packet_report(SESSION_FAILED, message->exec, (int32_t)-pid, INIT_STEP_FORK);
+                packet_report(SESSION_GONE, message->exec, 0, 0);
                 return;
         }
         *slot = (Monitor){ .exec = message->exec, .pid = (int)pid, .memory = exec };
@@ -434,14 +434,14 @@ static void signal_exec(const Monitor *monitor, int pid, int signal) {
                         (void)sys2(__NR_kill, -pid, signal);
 }
 
-static void obey(const Packet *packet, const int fds[FDS_MAX]) {
+static void session_obey(const Packet *packet, const int fds[FDS_MAX]) {
         const SessionMessage *message = &packet->message;
         const Monitor *monitor = find_monitor(message->exec, -1);
 
         if (message->exec == 0)
                 return;
         if (message->type == SESSION_EXEC)
-                start(packet, fds);
+                exec_begin(packet, fds);
         else if (message->type == SESSION_KILL && monitor)
                 kill_exec(monitor, message->value);
         else if (message->type == SESSION_SIGNAL && monitor)
@@ -452,7 +452,7 @@ static void obey(const Packet *packet, const int fds[FDS_MAX]) {
 
 /* Reaps monitors. A monitor ends by itself when no process is left below it. If its command stopped
  * it, it is continued. If it was killed, its orphans are killed too. */
-static void reap(void) {
+static void monitors_reap(void) {
         for (;;) {
                 int status = 0;
                 long pid = sys4(__NR_wait4, -1, (long)&status, WNOHANG | WUNTRACED, 0);
@@ -470,21 +470,21 @@ static void reap(void) {
                         continue;
                 if (status)
                         kill_below(0);
-                report(SESSION_GONE, monitor->exec, status, 0);
+                packet_report(SESSION_GONE, monitor->exec, status, 0);
                 free_exec(monitor->memory);
                 *monitor = (Monitor){ 0 };
         }
 }
 
 /* Returns 0 if the keeper is gone. */
-static int listen_once(void) {
+static int control_listen(void) {
         static Packet packet;
         int fds[FDS_MAX];
-        long n = receive(&packet, fds);
+        long n = packet_receive(&packet, fds);
 
         if (n >= (long)sizeof(packet.message))
-                obey(&packet, fds);
-        close_fds(fds);
+                session_obey(&packet, fds);
+        packet_close_fds(fds);
         return n > 0 || n == -EAGAIN || n == -EINTR;
 }
 
@@ -507,9 +507,9 @@ _Noreturn void init_main(long *stack) {
                         continue;
                 if (fds[0].revents) {
                         (void)sys3(__NR_read, fds[0].fd, (long)discarded, SIGNALFD_SIZE);
-                        reap();
+                        monitors_reap();
                 }
-                if (fds[1].revents && !listen_once())
+                if (fds[1].revents && !control_listen())
                         for (;;)
                                 (void)sys1(__NR_exit_group, 0);
         }

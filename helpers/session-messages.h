@@ -44,7 +44,7 @@ typedef struct Packet {
         char block[SESSION_INLINE_MAX];
 } Packet;
 
-static void send_message(SessionMessage *message, int fd) {
+static void packet_send(SessionMessage *message, int fd) {
         Rights rights = { .header = { .length = sizeof(ControlHeader) + sizeof(int),
                                       .level = SOL_SOCKET_LEVEL,
                                       .type = SCM_RIGHTS_TYPE },
@@ -61,14 +61,14 @@ static void send_message(SessionMessage *message, int fd) {
                 ;
 }
 
-static void report(uint32_t type, uint32_t exec, int32_t value, uint32_t detail) {
+static void packet_report(uint32_t type, uint32_t exec, int32_t value, uint32_t detail) {
         SessionMessage message = { .type = type, .exec = exec, .value = value, .detail = detail };
 
-        send_message(&message, -1);
+        packet_send(&message, -1);
 }
 
 /* Returns the result of recvmsg(2). Missing fds are -1. */
-static long receive(Packet *packet, int fds[FDS_MAX]) {
+static long packet_receive(Packet *packet, int fds[FDS_MAX]) {
         Rights rights = { .header = { 0 } };
         Vector vector = { packet, sizeof(*packet) };
         MessageHeader header = { .vector = &vector,
@@ -87,7 +87,7 @@ static long receive(Packet *packet, int fds[FDS_MAX]) {
         return n;
 }
 
-static void close_fds(const int fds[FDS_MAX]) {
+static void packet_close_fds(const int fds[FDS_MAX]) {
         for (int i = 0; i < FDS_MAX; i++)
                 if (fds[i] >= 0)
                         (void)sys1(__NR_close, fds[i]);

@@ -30,20 +30,20 @@ static int json_fail(Json *j, const char *error, size_t at) {
 }
 
 /* Returns a byte, or -1 after the end. */
-static int peek_at(const Json *j, size_t at) {
+static int json_peek_at(const Json *j, size_t at) {
         return at < j->text.length ? (unsigned char)j->text.at[at] : -1;
 }
 
-static int peek(const Json *j) {
-        return peek_at(j, j->at);
+static int json_peek(const Json *j) {
+        return json_peek_at(j, j->at);
 }
 
 static void skip_space(Json *j) {
-        int c = peek(j);
+        int c = json_peek(j);
 
         while (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
                 j->at++;
-                c = peek(j);
+                c = json_peek(j);
         }
 }
 
@@ -142,7 +142,7 @@ static int read_unicode(Json *j) {
                 add_escaped(j->out, (unsigned)c);
                 return 0;
         }
-        if (c >= 0xdc00 || peek(j) != '\\' || peek_at(j, j->at + 1) != 'u')
+        if (c >= 0xdc00 || json_peek(j) != '\\' || json_peek_at(j, j->at + 1) != 'u')
                 return json_fail(j, "a lone surrogate", j->at - 6);
         low = read_hex(j, j->at + 2);
         if (low < 0)
@@ -155,16 +155,16 @@ static int read_unicode(Json *j) {
 }
 
 /* `at` is on the backslash; `begin` is the start of the string. */
-static int read_escape(Json *j, size_t begin) {
+static int json_read_escape(Json *j, size_t begin) {
         j->at++;
-        if (peek(j) < 0)
+        if (json_peek(j) < 0)
                 return json_fail(j, "Unterminated string starting at", begin);
-        if (peek(j) == 'u') {
+        if (json_peek(j) == 'u') {
                 j->at++;
                 return read_unicode(j);
         }
         for (size_t i = 0; i < ESCAPES; i++)
-                if (escapes[i][0] == peek(j)) {
+                if (escapes[i][0] == json_peek(j)) {
                         j->at++;
                         add_escaped(j->out, (unsigned char)escapes[i][1]);
                         return 0;
@@ -177,7 +177,7 @@ static int read_string(Json *j) {
         const size_t begin = j->at++;
 
         add_byte(j->out, '"');
-        for (int c = peek(j); c != '"'; c = peek(j)) {
+        for (int c = json_peek(j); c != '"'; c = json_peek(j)) {
                 const Text rest = { j->text.at + j->at, j->text.length - j->at };
                 size_t length;
 
@@ -186,14 +186,14 @@ static int read_string(Json *j) {
                 if (c < 0x20)
                         return json_fail(j, "Invalid control character at", j->at);
                 if (c == '\\') {
-                        if (read_escape(j, begin) < 0)
+                        if (json_read_escape(j, begin) < 0)
                                 return -1;
                         continue;
                 }
                 length = utf8_length(rest);
                 if (length == 0)
                         return json_fail(j, "this is not UTF-8", j->at);
-                add(j->out, (Text){ rest.at, length });
+                buffer_add(j->out, (Text){ rest.at, length });
                 j->at += length;
         }
         j->at++;
@@ -227,7 +227,7 @@ static int read_word(Json *j) {
 }
 
 static size_t skip_digits(const Json *j, size_t at) {
-        while (peek_at(j, at) >= '0' && peek_at(j, at) <= '9')
+        while (json_peek_at(j, at) >= '0' && json_peek_at(j, at) <= '9')
                 at++;
         return at;
 }
@@ -237,29 +237,29 @@ static size_t skip_digits(const Json *j, size_t at) {
 static size_t skip_fraction(const Json *j, size_t at) {
         size_t digits;
 
-        if (peek_at(j, at) == '.' && skip_digits(j, at + 1) > at + 1)
+        if (json_peek_at(j, at) == '.' && skip_digits(j, at + 1) > at + 1)
                 at = skip_digits(j, at + 1);
-        if (peek_at(j, at) != 'e' && peek_at(j, at) != 'E')
+        if (json_peek_at(j, at) != 'e' && json_peek_at(j, at) != 'E')
                 return at;
         digits = at + 1;
-        digits += peek_at(j, digits) == '+' || peek_at(j, digits) == '-';
+        digits += json_peek_at(j, digits) == '+' || json_peek_at(j, digits) == '-';
         return skip_digits(j, digits) > digits ? skip_digits(j, digits) : at;
 }
 
 /* `at` is on the sign or first digit. */
-static int read_number(Json *j) {
-        const size_t begin = j->at, first = begin + (peek(j) == '-');
+static int json_read_number(Json *j) {
+        const size_t begin = j->at, first = begin + (json_peek(j) == '-');
         size_t whole, end;
         Text number;
 
         if (skip_digits(j, first) == first)
                 return read_word(j);
-        whole = peek_at(j, first) == '0' ? first + 1 : skip_digits(j, first);
+        whole = json_peek_at(j, first) == '0' ? first + 1 : skip_digits(j, first);
         end = skip_fraction(j, whole);
         number = (Text){ j->text.at + begin, end - begin };
         j->at = end;
         if (end == whole)
-                add(j->out, text_is(number, "-0") ? text_of("0") : number);
+                buffer_add(j->out, text_is(number, "-0") ? text_of("0") : number);
         else if (add_float(j->out, number) < 0)
                 j->not_finite = 1;
         return 0;
@@ -267,11 +267,11 @@ static int read_number(Json *j) {
 
 /* --- objects and arrays --- */
 
-static int in_object(const Json *j) {
+static int json_in_object(const Json *j) {
         return j->objects[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
 }
 
-static int open_level(Json *j, int object) {
+static int json_open_level(Json *j, int object) {
         const uint64_t bit = (uint64_t)1 << j->depth % 64;
         uint64_t *word = &j->objects[j->depth / 64];
 
@@ -285,10 +285,10 @@ static int open_level(Json *j, int object) {
         return 0;
 }
 
-static int close_level(Json *j) {
-        const char closing = in_object(j) ? '}' : ']';
+static int json_close_level(Json *j) {
+        const char closing = json_in_object(j) ? '}' : ']';
 
-        if (peek(j) != closing)
+        if (json_peek(j) != closing)
                 return 0;
         add_byte(j->out, closing);
         j->at++;
@@ -298,14 +298,14 @@ static int close_level(Json *j) {
 
 /* Reads the part in front of a value: in an object, the key. */
 static int read_key(Json *j) {
-        if (!in_object(j))
+        if (!json_in_object(j))
                 return 0;
-        if (peek(j) != '"')
+        if (json_peek(j) != '"')
                 return json_fail(j, "Expecting property name enclosed in double quotes", j->at);
         if (read_string(j) < 0)
                 return -1;
         skip_space(j);
-        if (peek(j) != ':')
+        if (json_peek(j) != ':')
                 return json_fail(j, "Expecting ':' delimiter", j->at);
         add_string(j->out, ": ");
         j->at++;
@@ -315,27 +315,27 @@ static int read_key(Json *j) {
 
 /* Returns 0, or 1 if a level was opened; its first value follows. */
 static int read_value(Json *j) {
-        const int c = peek(j);
+        const int c = json_peek(j);
 
         if (c == '"')
                 return read_string(j);
         if (c == '{' || c == '[') {
-                if (open_level(j, c == '{') < 0)
+                if (json_open_level(j, c == '{') < 0)
                         return -1;
-                if (close_level(j))
+                if (json_close_level(j))
                         return 0;
                 return read_key(j) < 0 ? -1 : 1;
         }
-        return c == '-' || (c >= 0 && is_digit((char)c)) ? read_number(j) : read_word(j);
+        return c == '-' || (c >= 0 && is_digit((char)c)) ? json_read_number(j) : read_word(j);
 }
 
 /* Reads the part after a value. Returns 1 if another value follows, 0 if all levels are closed. */
 static int read_next(Json *j) {
         while (j->depth > 0) {
                 skip_space(j);
-                if (close_level(j))
+                if (json_close_level(j))
                         continue;
-                if (peek(j) != ',')
+                if (json_peek(j) != ',')
                         return json_fail(j, "Expecting ',' delimiter", j->at);
                 add_string(j->out, ", ");
                 j->at++;
@@ -395,7 +395,7 @@ static int add_json_string(Buffer *out, Text text) {
                 if (length == 1)
                         add_escaped(out, (unsigned char)text.at[0]);
                 else
-                        add(out, (Text){ text.at, length });
+                        buffer_add(out, (Text){ text.at, length });
                 text.at += length;
                 text.length -= length;
         }
@@ -458,7 +458,7 @@ static int find_member(Text object, const char *key, Text *ret) {
 /* Appends the contents of a string; any other value is appended unchanged. */
 static void add_plain_text(Buffer *out, Text value) {
         if (value.at[0] != '"')
-                return add(out, value);
+                return buffer_add(out, value);
         for (size_t i = 1; i < value.length - 1; i++) {
                 size_t escape = 0;
 

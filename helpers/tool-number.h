@@ -32,7 +32,7 @@ typedef struct Double {
         int exponent; /* power of 2; 0 for zero */
 } Double;
 
-static void trim(Decimal *d) {
+static void decimal_trim(Decimal *d) {
         while (d->count > 0 && d->digits[d->count - 1] == 0)
                 d->count--;
         if (d->count == 0)
@@ -65,7 +65,7 @@ static void double_by(Decimal *d, int bits) {
         d->count = 0;
         for (; at < sizeof(result); at++)
                 append_digit(d, result[at]);
-        trim(d);
+        decimal_trim(d);
 }
 
 /* d / 2^bits, bits up to SHIFT_MAX */
@@ -86,10 +86,10 @@ static void halve_by(Decimal *d, int bits) {
                         result.point--;
         }
         *d = result;
-        trim(d);
+        decimal_trim(d);
 }
 
-static void scale(Decimal *d, int bits) {
+static void decimal_scale(Decimal *d, int bits) {
         for (; bits > SHIFT_MAX; bits -= SHIFT_MAX)
                 double_by(d, SHIFT_MAX);
         for (; bits < -SHIFT_MAX; bits += SHIFT_MAX)
@@ -104,20 +104,20 @@ static void scale(Decimal *d, int bits) {
 
 /* Scales the number to between 1/2 and 1, and returns the exponent of 2 taken out. 8 is less than
  * 10, so no step overshoots. */
-static int normalise(Decimal *d) {
+static int decimal_normalise(Decimal *d) {
         int exponent = 0;
 
         while (d->point > 0) {
                 const int bits = d->point > 1 ? 3 * (int)(d->point - 1) : 1;
 
                 exponent += bits;
-                scale(d, -bits);
+                decimal_scale(d, -bits);
         }
         while (d->point < 0 || d->digits[0] < 5) {
                 const int bits = d->point < 0 ? 3 * (int)-d->point : 1;
 
                 exponent -= bits;
-                scale(d, bits);
+                decimal_scale(d, bits);
         }
         return exponent;
 }
@@ -145,12 +145,12 @@ static int to_double(const Decimal *from, Double *ret) {
                 return 0;
         if (d.point > POINT_RANGE_MAX)
                 return -1;
-        exponent = normalise(&d);
+        exponent = decimal_normalise(&d);
         if (exponent < EXPONENT_MIN) {
-                scale(&d, exponent - EXPONENT_MIN);
+                decimal_scale(&d, exponent - EXPONENT_MIN);
                 exponent = EXPONENT_MIN;
         }
-        scale(&d, MANTISSA_BITS);
+        decimal_scale(&d, MANTISSA_BITS);
         ret->mantissa = round_whole(&d);
         if (ret->mantissa >> MANTISSA_BITS) {
                 ret->mantissa /= 2;
@@ -170,8 +170,8 @@ static void to_decimal(Double from, Decimal *ret) {
         ret->point = count;
         while (count > 0)
                 append_digit(ret, reverse[--count]);
-        trim(ret);
-        scale(ret, from.exponent);
+        decimal_trim(ret);
+        decimal_scale(ret, from.exponent);
 }
 
 /* --- the fewest digits --- */
@@ -188,19 +188,19 @@ static void count_up(Decimal *d, int count) {
                 d->digits[0] = 1;
                 d->point++;
         }
-        trim(d);
+        decimal_trim(d);
 }
 
 /* Keeps the first digits of d. Returns whether the rest rounds up: it is more than a half, or a
  * half after an odd digit. */
-static int cut(const Decimal *d, int count, Decimal *ret) {
+static int decimal_cut(const Decimal *d, int count, Decimal *ret) {
         const unsigned next = count < d->count ? d->digits[count] : 0;
         const int odd = count <= d->count && d->digits[count - 1] % 2;
 
         *ret = *d;
         if (ret->count > count)
                 ret->count = count;
-        trim(ret);
+        decimal_trim(ret);
         return next > 5 || (next == 5 && (count + 1 < d->count || odd));
 }
 
@@ -213,15 +213,15 @@ static int is_double(const Decimal *d, Double wanted) {
 
 /* Below a power of two, doubles lie closer together than above it. So the nearest shorter text
  * below may belong to another double, although the one above, which is farther away, does not. */
-static int shorten(const Decimal *exact, int count, Double wanted, Decimal *ret) {
-        if (!cut(exact, count, ret) && is_double(ret, wanted))
+static int decimal_shorten(const Decimal *exact, int count, Double wanted, Decimal *ret) {
+        if (!decimal_cut(exact, count, ret) && is_double(ret, wanted))
                 return 1;
         count_up(ret, count);
         return is_double(ret, wanted);
 }
 
 /* Shortens d. Returns 0, or -1 if no double is that large. */
-static int shortest(Decimal *d) {
+static int decimal_shortest(Decimal *d) {
         Decimal exact;
         Double wanted;
         int count;
@@ -230,11 +230,12 @@ static int shortest(Decimal *d) {
                 return -1;
         to_decimal(wanted, &exact);
         count = exact.point > -POINT_PLAIN_MAX ? DIGITS_KEPT : 1;
-        while (count < DIGITS_ENOUGH && exact.count > count && !shorten(&exact, count, wanted, d))
+        while (count < DIGITS_ENOUGH && exact.count > count &&
+               !decimal_shorten(&exact, count, wanted, d))
                 count++;
         if (exact.count <= count)
                 *d = exact;
-        else if (count == DIGITS_ENOUGH && cut(&exact, count, d))
+        else if (count == DIGITS_ENOUGH && decimal_cut(&exact, count, d))
                 count_up(d, count);
         return 0;
 }
@@ -272,7 +273,7 @@ static void read_decimal(Text text, Decimal *ret) {
                         exponent = exponent * 10 + (text.at[i] - '0');
         }
         ret->point += sign * exponent;
-        trim(ret);
+        decimal_trim(ret);
 }
 
 static void add_digits(Buffer *out, const Decimal *d, long from, long to) {
@@ -309,7 +310,7 @@ static int add_float(Buffer *out, Text text) {
         if (text.at[0] == '-')
                 add_byte(out, '-');
         if ((d.count > DIGITS_KEPT || d.point > POINT_PLAIN_MAX || d.point < -POINT_PLAIN_MAX) &&
-            shortest(&d) < 0) {
+            decimal_shortest(&d) < 0) {
                 add_string(out, "Infinity");
                 return -1;
         }

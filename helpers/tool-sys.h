@@ -85,10 +85,10 @@ static long write_all(int fd, Text text) {
         return 0;
 }
 
-static void add(Buffer *buffer, Text text);
+static void buffer_add(Buffer *buffer, Text text);
 
 static void add_string(Buffer *buffer, const char *string) {
-        add(buffer, text_of(string));
+        buffer_add(buffer, text_of(string));
 }
 
 _Noreturn static void fail_by(const Buffer *message) {
@@ -117,7 +117,7 @@ _Noreturn static void fail_memory(void) {
 }
 
 /* Makes room for more bytes. */
-static void reserve(Buffer *buffer, size_t more) {
+static void buffer_reserve(Buffer *buffer, size_t more) {
         size_t size = buffer->size ? buffer->size : BUFFER_FIRST;
         long memory;
 
@@ -136,15 +136,15 @@ static void reserve(Buffer *buffer, size_t more) {
         buffer->size = size;
 }
 
-static void add(Buffer *buffer, Text text) {
-        reserve(buffer, text.length);
+static void buffer_add(Buffer *buffer, Text text) {
+        buffer_reserve(buffer, text.length);
         for (size_t i = 0; i < text.length; i++)
                 buffer->data[buffer->length + i] = text.at[i];
         buffer->length += text.length;
 }
 
 static void add_byte(Buffer *buffer, char byte) {
-        reserve(buffer, 1);
+        buffer_reserve(buffer, 1);
         buffer->data[buffer->length++] = byte;
 }
 
@@ -155,7 +155,7 @@ static void add_number(Buffer *buffer, size_t number) {
         do
                 digits[--at] = (char)('0' + number % 10);
         while ((number /= 10) > 0);
-        add(buffer, (Text){ digits + at, sizeof(digits) - at });
+        buffer_add(buffer, (Text){ digits + at, sizeof(digits) - at });
 }
 
 /* --- errnos --- */

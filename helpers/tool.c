@@ -47,7 +47,7 @@ static const char usage[] =
 static long read_more(int fd, Buffer *buffer, size_t size) {
         long n;
 
-        reserve(buffer, size);
+        buffer_reserve(buffer, size);
         do
                 n = sys3(__NR_read, fd, (long)(buffer->data + buffer->length), (long)size);
         while (n == -EINTR);
@@ -222,7 +222,7 @@ static int connect_bridge(const char *path) {
 }
 
 /* Returns 0 or a negative errno. */
-static long send_line(int fd, const Buffer *line) {
+static long tool_send_line(int fd, const Buffer *line) {
         size_t sent = 0;
 
         while (sent < line->length) {
@@ -253,7 +253,7 @@ static void read_rest(Bridge *bridge) {
 }
 
 /* Returns the next line without its end. It is valid until the next call. */
-static Text read_line(Bridge *bridge) {
+static Text tool_read_line(Bridge *bridge) {
         size_t length = 0;
         Text line;
 
@@ -293,7 +293,7 @@ _Noreturn static void fail_answer(const char *before, Text error, int with_type)
 }
 
 /* Rewrites the line, and returns whether it answers this request. */
-static int is_ours(Text line, Buffer *answer) {
+static int answer_is_ours(Text line, Buffer *answer) {
         Json j = { .text = line, .out = answer };
         Text whole, id, error = { "", 0 };
 
@@ -310,13 +310,13 @@ static int is_ours(Text line, Buffer *answer) {
 }
 
 /* Sends a request and returns one member of its answer. Ends if the answer is an error. */
-static Text ask(char **env, const Buffer *request, const char *key) {
+static Text tool_ask(char **env, const Buffer *request, const char *key) {
         Bridge bridge = { .fd = connect_bridge(find_env(env, "HOLT_BRIDGE")) };
         Buffer answer = { 0 };
         Text whole, error, value;
 
-        bridge.sent = send_line(bridge.fd, request);
-        while (!is_ours(read_line(&bridge), &answer))
+        bridge.sent = tool_send_line(bridge.fd, request);
+        while (!answer_is_ours(tool_read_line(&bridge), &answer))
                 ;
         whole = (Text){ answer.data, answer.length };
         if (find_member(whole, "error", &error) && !text_is(error, "null"))
@@ -385,12 +385,12 @@ static void add_tool(Buffer *out, Text tool) {
             !find_member(tool, "description", &description) || description.at[0] != '"')
                 fail(BAD_ANSWER "has a tool without a name and a description");
         add_plain_text(out, name);
-        reserve(&plain, 1);
+        buffer_reserve(&plain, 1);
         add_plain_text(&plain, description);
         line = first_line((Text){ plain.data, plain.length });
         if (line.length > 0) {
                 add_byte(out, '\t');
-                add(out, line);
+                buffer_add(out, line);
         }
         add_byte(out, '\n');
 }
@@ -419,7 +419,7 @@ _Noreturn static void call(char **words, int count, char **env) {
         const Buffer request = make_call(env, words[0], count > 1 ? words[1] : NULL);
         Buffer out = { 0 };
 
-        add(&out, ask(env, &request, "value"));
+        buffer_add(&out, tool_ask(env, &request, "value"));
         add_byte(&out, '\n');
         print((Text){ out.data, out.length });
 }
@@ -428,7 +428,7 @@ _Noreturn static void list(char **env) {
         const Buffer request = make_list(env);
         Buffer out = { 0 };
 
-        add_list(&out, ask(env, &request, "tools"));
+        add_list(&out, tool_ask(env, &request, "tools"));
         print((Text){ out.data, out.length });
 }
 

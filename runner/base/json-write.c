@@ -129,13 +129,13 @@ static void put_string(JsonWriter *w, const char *value, size_t length) {
         json_put(w, "\"", 1);
 }
 
-static bool in_object(const JsonWriter *w) {
+static bool writer_in_object(const JsonWriter *w) {
         return w->objects[w->depth / 64] >> w->depth % 64 & 1;
 }
 
 /* Writes the comma, newline and key in front of a value. */
 static void put_head(JsonWriter *w, const char *key) {
-        bool object = w->depth > 0 && in_object(w);
+        bool object = w->depth > 0 && writer_in_object(w);
 
         assert(object == (key != NULL));
         assert(w->depth > 0 || !w->filled);
@@ -150,7 +150,7 @@ static void put_head(JsonWriter *w, const char *key) {
         w->filled = true;
 }
 
-static void open_level(JsonWriter *w, const char *key, bool object) {
+static void writer_open_level(JsonWriter *w, const char *key, bool object) {
         uint64_t *bits;
 
         put_head(w, key);
@@ -164,15 +164,15 @@ static void open_level(JsonWriter *w, const char *key, bool object) {
 }
 
 void json_write_object(JsonWriter *w, const char *key) {
-        open_level(w, key, true);
+        writer_open_level(w, key, true);
 }
 
 void json_write_array(JsonWriter *w, const char *key) {
-        open_level(w, key, false);
+        writer_open_level(w, key, false);
 }
 
 void json_write_end(JsonWriter *w) {
-        bool object = in_object(w);
+        bool object = writer_in_object(w);
 
         assert(w->depth > 0);
         w->depth--;

@@ -24,7 +24,7 @@ static bool has_limits(const ShownLimits *limits) {
 }
 
 /* Makes path, whose parents are made too: each "/" ends one. */
-static int make_directories(int dir_fd, const char *path, Error *error) {
+static int limits_make_directories(int dir_fd, const char *path, Error *error) {
         char part[64];
         int r = 0;
 
@@ -39,7 +39,7 @@ static int make_directories(int dir_fd, const char *path, Error *error) {
 
 static int show_processors(const ShownLimits *limits, Error *error) {
         static const char directory[] = "sys/devices/system/cpu/";
-        int r = make_directories(child_state.root_fd, "sys/devices/system/cpu", error);
+        int r = limits_make_directories(child_state.root_fd, "sys/devices/system/cpu", error);
 
         for (size_t i = 0; r == 0 && i < SHOWN_PROCESSORS; i++) {
                 const char *text = limits->processors[i];
@@ -85,7 +85,7 @@ static int write_v1(const ShownLimits *limits, Error *error) {
         return r;
 }
 
-static int write_limits(const ShownLimits *limits, Error *error) {
+static int limits_write(const ShownLimits *limits, Error *error) {
         static const char controllers[] = "cpu memory\n";
         const uint64_t period = limits->cpu_quota ? limits->cpu_period : 100000;
         int r = build_directory(child_state.scratch_fd, "limits", 0755, error);
@@ -116,10 +116,10 @@ static void mount_below(void) {
 }
 
 static int show_limits(const ShownLimits *limits, Error *error) {
-        int r = make_directories(child_state.root_fd, "sys/fs/cgroup", error), fd;
+        int r = limits_make_directories(child_state.root_fd, "sys/fs/cgroup", error), fd;
 
         if (r == 0)
-                r = write_limits(limits, error);
+                r = limits_write(limits, error);
         if (r < 0)
                 return r;
         mount_below();

@@ -162,7 +162,7 @@ static void exec_result_write_output(const ExecResult *result, JsonWriter *w) {
 }
 
 /* Writes the session's limits, except for the time, which may be the call's own. */
-static void write_limits(const ExecResult *result, JsonWriter *w) {
+static void exec_result_write_limits(const ExecResult *result, JsonWriter *w) {
         const JsonValue *limits = json_member(result->show, "limits");
 
         json_write_object(w, "limits");
@@ -239,7 +239,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         result_write_head(w, &head);
         write_member(result->result, "usage", false, w);
         write_member(result->show, "layers", false, w);
-        write_limits(result, w);
+        exec_result_write_limits(result, w);
         exec_result_write_output(result, w);
         write_refused(result, "denials", w);
         write_refused(result, "limits_hit", w);

@@ -237,7 +237,7 @@ static void let_signals(const Run *run) {
         (void)sigprocmask(SIG_UNBLOCK, &run->blocked, NULL);
 }
 
-static int run_write(Run *run, Error *reterr) {
+static int python_run_write(Run *run, Error *reterr) {
         const PythonOptions *options = run->options;
         JsonWriter *w = &run->request;
         _cleanup_(strlist_clear) StrList env = { 0 };
@@ -356,7 +356,7 @@ static int run_send(Run *run, Error *reterr) {
 }
 
 static int (*const run_steps[])(Run *run, Error *reterr) = {
-        run_write, run_connect, run_lend_tools, run_send, python_wait_for_end,
+        python_run_write, run_connect, run_lend_tools, run_send, python_wait_for_end,
 };
 
 /* path: file of the code, or NULL. */

@@ -222,7 +222,7 @@ static int run_start(Run *run, Error *reterr) {
 
 /* Sets aside new files at protected paths, even if something else has failed. If that fails, the
  * cause of the end stays and the exit code is holt's own. */
-static int run_command(Run *run, Error *reterr) {
+static int run_started(Run *run, Error *reterr) {
         int r = supervise(&run->launch, &run->sandbox, &run->result.outcome, reterr);
         int swept;
 
@@ -240,7 +240,7 @@ static int run_once(Run *run, Error *reterr) {
         int r = run_start(run, reterr);
 
         if (r == 0)
-                return run_command(run, reterr);
+                return run_started(run, reterr);
         run->result.error = reterr;
         run->result.outcome.cause = CAUSE_ERROR;
         run->result.outcome.exit_code = error_exit_code(reterr);

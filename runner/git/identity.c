@@ -24,7 +24,7 @@ static void identity_clear(Identity *identity) {
         free(identity->email);
 }
 
-static void identity_take(char **value, char **found) {
+static void git_identity_take(char **value, char **found) {
         if (!*found)
                 return;
         free(*value);
@@ -52,8 +52,8 @@ static void identity_read(Identity *identity, const char *path, unsigned depth) 
             repository_read(AT_FDCWD, path, GIT_CONFIG_SIZE_MAX, &text, &size) < 0 ||
             git_config_read(text, size, &config) < 0)
                 return;
-        identity_take(&identity->name, &config.user_name);
-        identity_take(&identity->email, &config.user_email);
+        git_identity_take(&identity->name, &config.user_name);
+        git_identity_take(&identity->email, &config.user_email);
         for (size_t i = 0; i < config.always.count; i++) {
                 _cleanup_free_ char *included = identity_included(path, config.always.items[i]);
 

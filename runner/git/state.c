@@ -32,7 +32,7 @@ static int read_begin(int dir_fd, const char *name, char ret[PATH_MAX]) {
         return n >= 0 ? 0 : fd < 0 ? fd : -errno;
 }
 
-static bool is_ours(int dir_fd, const char *name) {
+static bool state_is_ours(int dir_fd, const char *name) {
         struct stat st;
 
         return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid();
@@ -237,6 +237,6 @@ bool git_state_leads(int tree_fd, int dir_fd, const char *name, const char *path
         ret[0] = '\0';
         r = read_begin(dir_fd, name, ret);
         if (r < 0)
-                return r != -ENOENT && is_ours(dir_fd, name);
+                return r != -ENOENT && state_is_ours(dir_fd, name);
         return leads_by(tree_fd, dir_fd, name, path, ret);
 }

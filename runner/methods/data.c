@@ -36,7 +36,7 @@ static int method_session_stop(RpcCall *call, void *data, Error *error) {
 
 /* --- kv, history, audit --- */
 
-static int reply_nothing(RpcCall *call) {
+static int data_reply_empty(RpcCall *call) {
         rpc_reply_empty(call);
         return 0;
 }
@@ -57,7 +57,7 @@ static int method_kv_set(RpcCall *call, void *data, Error *error) {
         if (r == 0)
                 r = store_kv_set(keeper->store, rpc_string(call, "key"), value, length, error);
 
-        return r < 0 ? r : reply_nothing(call);
+        return r < 0 ? r : data_reply_empty(call);
 }
 
 static int method_kv_delete(RpcCall *call, void *data, Error *error) {
@@ -98,7 +98,7 @@ static int method_history_begin(RpcCall *call, void *data, Error *error) {
 
         if (r == 0)
                 r = act_begin(keeper->acts, rpc_call_connection(call), name, params, error);
-        return r < 0 ? r : reply_nothing(call);
+        return r < 0 ? r : data_reply_empty(call);
 }
 
 static int method_history_end(RpcCall *call, void *data, Error *error) {
@@ -121,7 +121,7 @@ static int method_history_end(RpcCall *call, void *data, Error *error) {
                 return r;
         if (unrecorded)
                 json_write_string(rpc_result(call), "unrecorded", unrecorded);
-        return reply_nothing(call);
+        return data_reply_empty(call);
 }
 
 /* --- the table --- */

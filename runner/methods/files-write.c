@@ -10,31 +10,31 @@ static unsigned mode_of(const RpcCall *call) {
 
 /* --- contents --- */
 
-static int run_write(FilesWork *work, Error *error) {
+static int files_run_write(FilesWork *work, Error *error) {
         work->size = work->length;
         return files_write(work->files, work->path, work->content, work->length, work->mode,
                            work->make_parents, error);
 }
 
-static int run_append(FilesWork *work, Error *error) {
+static int files_run_append(FilesWork *work, Error *error) {
         return files_append(work->files, work->path, work->content, work->length, &work->size,
                             error);
 }
 
-static void answer_size(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+static void files_answer_size(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
         json_write_uint(w, "size", work->size);
 }
 
 static int method_files_write(RpcCall *call, void *data, Error *error) {
-        static const FilesWorkKind kind = { run_write, answer_size, .ordered = true };
+        static const FilesWorkKind kind = { files_run_write, files_answer_size, .ordered = true };
 
         return method_write_content(data, call, &kind, rpc_string(call, "path"), mode_of(call),
                                     rpc_bool(call, "make_parents", false), error);
 }
 
 static int method_files_append(RpcCall *call, void *data, Error *error) {
-        static const FilesWorkKind kind = { run_append, answer_size, .ordered = true };
+        static const FilesWorkKind kind = { files_run_append, files_answer_size, .ordered = true };
 
         return method_write_content(data, call, &kind, rpc_string(call, "path"), 0, false, error);
 }
@@ -74,18 +74,18 @@ static int method_files_link(RpcCall *call, void *data, Error *error) {
         return r;
 }
 
-static void answer_nothing(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+static void files_answer_nothing(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
         (void)work;
         (void)w;
 }
 
-static int run_remove(FilesWork *work, Error *error) {
+static int files_run_remove(FilesWork *work, Error *error) {
         return files_remove(work->files, work->path, work->recursive, error);
 }
 
 static int method_files_remove(RpcCall *call, void *data, Error *error) {
-        static const FilesWorkKind kind = { run_remove, answer_nothing };
+        static const FilesWorkKind kind = { files_run_remove, files_answer_nothing };
         const Keeper *keeper = data;
         FilesWork *work;
         int r = work_new(keeper->files, rpc_string(call, "path"), NULL, NULL, &work, error);
@@ -96,12 +96,12 @@ static int method_files_remove(RpcCall *call, void *data, Error *error) {
         return work_start(keeper->works, call, &kind, work, error);
 }
 
-static int run_move(FilesWork *work, Error *error) {
+static int files_run_move(FilesWork *work, Error *error) {
         return files_move(work->files, work->path, work->to, work->replace, error);
 }
 
 static int method_files_move(RpcCall *call, void *data, Error *error) {
-        static const FilesWorkKind kind = { run_move, answer_nothing };
+        static const FilesWorkKind kind = { files_run_move, files_answer_nothing };
         const Keeper *keeper = data;
         FilesWork *work;
         int r = work_new(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"), NULL,
@@ -113,18 +113,18 @@ static int method_files_move(RpcCall *call, void *data, Error *error) {
         return work_start(keeper->works, call, &kind, work, error);
 }
 
-static int run_copy(FilesWork *work, Error *error) {
+static int files_run_copy(FilesWork *work, Error *error) {
         return files_copy(work->files, work->path, work->to, work->recursive, work->replace,
                           &work->left_out, error);
 }
 
-static void answer_copy(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
+static void files_answer_copy(const RpcCall *call, const FilesWork *work, JsonWriter *w) {
         (void)call;
         json_write_uint(w, "left_out", work->left_out);
 }
 
 static int method_files_copy(RpcCall *call, void *data, Error *error) {
-        static const FilesWorkKind kind = { run_copy, answer_copy };
+        static const FilesWorkKind kind = { files_run_copy, files_answer_copy };
         const Keeper *keeper = data;
         FilesWork *work;
         int r = work_new(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"), NULL,

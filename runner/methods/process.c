@@ -52,10 +52,6 @@ static int process_method_find(const RpcCall *call, void *data, Process **ret, E
         return process_find(keeper->processes, rpc_string(call, "id"), ret, error);
 }
 
-static void reply_nothing(RpcCall *call) {
-        rpc_reply_empty(call);
-}
-
 static void write_streams(const Process *process, JsonWriter *w) {
         json_write_uint(w, "stdout_bytes", process->output.streams[0].chunked);
         json_write_uint(w, "stderr_bytes", process->output.streams[1].chunked);
@@ -111,7 +107,7 @@ static int method_process_watch(RpcCall *call, void *data, Error *error) {
         if (r == -ENOMEM)
                 return error_oom(error);
         if (r == 0)
-                reply_nothing(call);
+                rpc_reply_empty(call);
         return r;
 }
 
@@ -122,7 +118,7 @@ static int method_process_unwatch(RpcCall *call, void *data, Error *error) {
         if (r < 0)
                 return r;
         capture_unwatch(&process->output, rpc_call_connection(call));
-        reply_nothing(call);
+        rpc_reply_empty(call);
         return 0;
 }
 
@@ -139,7 +135,7 @@ static int method_process_write(RpcCall *call, void *data, Error *error) {
         if (r == 0)
                 r = process_write(process, bytes, length, error);
         if (r == 0)
-                reply_nothing(call);
+                rpc_reply_empty(call);
         return r;
 }
 
@@ -150,7 +146,7 @@ static int method_process_close_stdin(RpcCall *call, void *data, Error *error) {
         if (r < 0)
                 return r;
         process_close_input(process);
-        reply_nothing(call);
+        rpc_reply_empty(call);
         return 0;
 }
 
@@ -162,7 +158,7 @@ static int method_process_resize(RpcCall *call, void *data, Error *error) {
                 r = process_resize(process, (uint16_t)rpc_uint(call, "rows", 0),
                                    (uint16_t)rpc_uint(call, "columns", 0), error);
         if (r == 0)
-                reply_nothing(call);
+                rpc_reply_empty(call);
         return r;
 }
 
@@ -210,7 +206,7 @@ static int method_process_signal(RpcCall *call, void *data, Error *error) {
                 process_signal_all(process, number);
         else
                 process_signal(process, number);
-        reply_nothing(call);
+        rpc_reply_empty(call);
         return 0;
 }
 
@@ -221,7 +217,7 @@ static int method_process_resume(RpcCall *call, void *data, Error *error) {
         if (r < 0)
                 return r;
         process_resume(process);
-        reply_nothing(call);
+        rpc_reply_empty(call);
         return 0;
 }
 

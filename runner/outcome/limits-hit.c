@@ -52,7 +52,7 @@ static const struct {
         { LIMIT_FILE_SIZE, "file size limit exceeded", NULL, NULL },
 };
 
-static unsigned bit(LimitKind kind) {
+static unsigned limit_bit(LimitKind kind) {
         return 1U << kind;
 }
 
@@ -91,7 +91,7 @@ static unsigned find_messages(const char *text, size_t length) {
 
                 if (at && (!messages[i].with || strstr(lower, messages[i].with)) &&
                     !(messages[i].without && line_has(lower, at, messages[i].without)))
-                        found |= bit(messages[i].kind);
+                        found |= limit_bit(messages[i].kind);
         }
         return found;
 }
@@ -133,15 +133,15 @@ static bool host_is_full(const LaunchPlan *plan) {
 }
 
 static void check_disk(LimitsHit *hit, const LaunchPlan *plan, int inside_fd) {
-        if (!(hit->hit & bit(LIMIT_DISK)))
+        if (!(hit->hit & limit_bit(LIMIT_DISK)))
                 return;
         if (memory_is_full(inside_fd)) {
-                hit->certain |= bit(LIMIT_DISK);
+                hit->certain |= limit_bit(LIMIT_DISK);
         } else if (host_is_full(plan)) {
                 hit->disk_is_host = true;
-                hit->certain |= bit(LIMIT_DISK);
+                hit->certain |= limit_bit(LIMIT_DISK);
         } else if (!plan->tmp_size) {
-                hit->hit &= ~bit(LIMIT_DISK);
+                hit->hit &= ~limit_bit(LIMIT_DISK);
         }
 }
 
@@ -150,22 +150,22 @@ LimitsHit limits_hit_find(const LaunchPlan *plan, const char *text, size_t lengt
         LimitsHit hit = { .hit = text ? find_messages(text, length) : 0 };
 
         if (!plan->memory)
-                hit.hit &= ~bit(LIMIT_MEMORY);
+                hit.hit &= ~limit_bit(LIMIT_MEMORY);
         if (!plan->pids)
-                hit.hit &= ~bit(LIMIT_PROCESSES);
+                hit.hit &= ~limit_bit(LIMIT_PROCESSES);
         if (!plan->open_files)
-                hit.hit &= ~bit(LIMIT_OPEN_FILES);
+                hit.hit &= ~limit_bit(LIMIT_OPEN_FILES);
         if (signal == SIGXFSZ) {
-                hit.hit |= bit(LIMIT_FILE_SIZE);
-                hit.certain |= bit(LIMIT_FILE_SIZE);
+                hit.hit |= limit_bit(LIMIT_FILE_SIZE);
+                hit.certain |= limit_bit(LIMIT_FILE_SIZE);
         }
         if (!plan->file_size)
-                hit.hit &= ~bit(LIMIT_FILE_SIZE);
+                hit.hit &= ~limit_bit(LIMIT_FILE_SIZE);
         check_disk(&hit, plan, inside_fd);
         if (kills && kills->scope == OOM_CGROUP && kills->count > 0) {
                 hit.memory_is_host = true;
-                hit.hit |= bit(LIMIT_MEMORY);
-                hit.certain |= bit(LIMIT_MEMORY);
+                hit.hit |= limit_bit(LIMIT_MEMORY);
+                hit.certain |= limit_bit(LIMIT_MEMORY);
         }
         hit.certain &= hit.hit;
         return hit;
@@ -189,7 +189,7 @@ static void limit_describe(LimitKind kind, const LimitsHit *hit, const LaunchPla
 
         *ret = (LimitText){ .name = limits[kind].name,
                             .reason = limits[kind].reason,
-                            .certain = hit->certain & bit(kind) };
+                            .certain = hit->certain & limit_bit(kind) };
         if (kind == LIMIT_DISK && hit->disk_is_host) {
                 ret->reason = "the host's disk is full";
         } else if (kind == LIMIT_MEMORY && hit->memory_is_host) {
@@ -208,7 +208,7 @@ static void limit_describe(LimitKind kind, const LimitsHit *hit, const LaunchPla
 bool limits_hit_text(const LimitsHit *hit, unsigned i, const LaunchPlan *plan, const Policy *policy,
                      LimitText *ret) {
         for (LimitKind kind = 0; kind < LIMIT_KIND_MAX; kind++)
-                if (hit->hit & bit(kind) && i-- == 0) {
+                if (hit->hit & limit_bit(kind) && i-- == 0) {
                         limit_describe(kind, hit, plan, policy, ret);
                         return true;
                 }

@@ -48,7 +48,8 @@ static const char *const program_parts[] = {
         "/.nvm/", "/.pyenv/", "/.rbenv/", "/.rustup/", "/.sdkman/", "/.venv/",   "/.yarn/",
 };
 
-static bool listed(const char *const *list, size_t count, const char *word, size_t length) {
+static bool grant_is_listed(const char *const *list, size_t count, const char *word,
+                            size_t length) {
         for (size_t i = 0; i < count; i++)
                 if (strlen(list[i]) == length && memcmp(list[i], word, length) == 0)
                         return true;
@@ -60,7 +61,8 @@ static bool has_hidden_part(const char *path) {
         for (const char *part = path; (part = strchr(part, '/')) != NULL;) {
                 const size_t length = strcspn(++part, "/");
 
-                if (*part == '.' && !listed(known_dots, ELEMENTSOF(known_dots), part, length))
+                if (*part == '.' &&
+                    !grant_is_listed(known_dots, ELEMENTSOF(known_dots), part, length))
                         return true;
         }
         return false;
@@ -74,7 +76,7 @@ static bool has_part_of(const char *path, const char *const *parts, size_t count
 }
 
 /* Whether the path is a home directory, of the caller or of another user, or one lies below it. */
-static bool is_home(const char *path) {
+static bool grant_is_home(const char *path) {
         const char *name = path_rest(path, "/home"), *home = home_of_uid(getuid());
 
         return home_lies_below(path) || (home && path_below(home, path)) ||
@@ -85,8 +87,8 @@ static bool is_home(const char *path) {
 static bool may_suggest(const char *path, bool for_writing) {
         _cleanup_free_ char *slashed = str_format("%s/", path);
 
-        if (!slashed || listed(wide, ELEMENTSOF(wide), path, strlen(path)) || is_home(path) ||
-            has_hidden_part(path))
+        if (!slashed || grant_is_listed(wide, ELEMENTSOF(wide), path, strlen(path)) ||
+            grant_is_home(path) || has_hidden_part(path))
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(closed); i++)
                 if (path_below(path, closed[i]))
@@ -99,7 +101,7 @@ static bool may_suggest(const char *path, bool for_writing) {
 }
 
 /* Whether every user may read the file. In /etc, other files are the system's secrets. */
-static bool is_public(int fd, const char *real) {
+static bool grant_is_public(int fd, const char *real) {
         struct stat st;
 
         if (!path_below(real, "/etc"))
@@ -118,5 +120,5 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
         r = fd < 0 ? fd : path_of_fd(fd, real);
         if (r < 0)
                 return r;
-        return may_suggest(real, for_writing) && is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
+        return may_suggest(real, for_writing) && grant_is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
 }

@@ -57,8 +57,8 @@ bool outbox_was_read(const Processes *all) {
 
 /* Sends a message, with size bytes of block after it, and fds. Returns 0 or a negative errno of
  * sendmsg(2). */
-static int send_message(Processes *all, const SessionMessage *message, const char *block,
-                        size_t size, const int *fds, size_t count) {
+static int outbox_send_message(Processes *all, const SessionMessage *message, const char *block,
+                               size_t size, const int *fds, size_t count) {
         PassedFds passed;
         struct iovec vectors[] = { { (void *)(uintptr_t)message, sizeof(*message) },
                                    { (void *)(uintptr_t)block, size } };
@@ -112,8 +112,8 @@ static int send_start(Process *process) {
         const SessionMessage message = { .type = SESSION_EXEC,
                                          .exec = process->number,
                                          .value = (int32_t)start->size };
-        int r = send_message(process->all, &message, start->block, start->block ? start->size : 0,
-                             start->fds, start->fds_count);
+        int r = outbox_send_message(process->all, &message, start->block,
+                                    start->block ? start->size : 0, start->fds, start->fds_count);
 
         if (r == 0)
                 process->start = process_start_free(process->start);
@@ -135,7 +135,7 @@ static int send_signals(const Process *process, uint32_t type, uint64_t *due) {
                                                  .value = signal,
                                                  .detail = (uint32_t)process->pid };
 
-                r = send_message(process->all, &message, NULL, 0, NULL, 0);
+                r = outbox_send_message(process->all, &message, NULL, 0, NULL, 0);
                 if (r == 0)
                         *due &= ~BIT(signal);
         }
@@ -146,7 +146,7 @@ static int send_resume(Process *process) {
         const SessionMessage message = { .type = SESSION_RESUME,
                                          .exec = process->number,
                                          .detail = (uint32_t)process->pid };
-        int r = send_message(process->all, &message, NULL, 0, NULL, 0);
+        int r = outbox_send_message(process->all, &message, NULL, 0, NULL, 0);
 
         if (r == 0)
                 process->resume_due = false;

@@ -511,7 +511,7 @@ static void process_obey(Processes *all, const SessionMessage *message, int *fd)
 }
 
 /* Returns 1 after a message, 0 if there was none, or a negative errno. */
-static int listen_once(Processes *all) {
+static int processes_listen_once(Processes *all) {
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(sizeof(int))];
@@ -546,7 +546,7 @@ int processes_listen(Processes *all) {
         int r = 1;
 
         for (int i = 0; r > 0 && i < 64; i++)
-                r = listen_once(all);
+                r = processes_listen_once(all);
         return r < 0 ? r : 0;
 }
 

@@ -57,7 +57,7 @@ static char *system_read_link(int dir_fd, const char *name) {
 
 /* Whether every user may use a file or directory of this mode. Devices, pipes and sockets are no
  * settings. */
-static bool is_public(mode_t mode) {
+static bool system_is_public(mode_t mode) {
         const mode_t bits = S_ISDIR(mode) ? S_IROTH | S_IXOTH : S_IROTH;
 
         return S_ISLNK(mode) || ((S_ISDIR(mode) || S_ISREG(mode)) && (mode & bits) == bits);
@@ -104,7 +104,7 @@ static int system_look_at(SystemSearch *search, int dir_fd, const char *director
         SystemEntry *entry;
         struct stat st;
 
-        if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_public(st.st_mode))
+        if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !system_is_public(st.st_mode))
                 return 0;
         path = str_format("%s/%s", directory, name);
         if (!path)
@@ -217,7 +217,7 @@ static bool walk_is_private(const EtcWalk *walk, int dir_fd, const char *name,
                             const struct stat *st) {
         const size_t length = strlen(name);
 
-        if (!is_public(st->st_mode))
+        if (!system_is_public(st->st_mode))
                 return !walk->from_root &&
                        faccessat(dir_fd, name, S_ISDIR(st->st_mode) ? X_OK : R_OK, AT_EACCESS) == 0;
         if (!S_ISREG(st->st_mode))
@@ -239,7 +239,7 @@ static bool walk_looks_at(EtcWalk *walk, int dir_fd, const char *name, unsigned 
                 return true;
         }
         walk->left--;
-        return S_ISDIR(st.st_mode) && is_public(st.st_mode) &&
+        return S_ISDIR(st.st_mode) && system_is_public(st.st_mode) &&
                walk_finds_private(walk, dir_fd, name, depth + 1);
 }
 
@@ -303,7 +303,7 @@ static int etc_add(SystemSearch *search, int fd, const char *name, const char *o
                                                origin)) < 0
                                ? error_oom(reterr)
                                : 0;
-        if (!is_public(st.st_mode))
+        if (!system_is_public(st.st_mode))
                 return etc_refuse(origin, name, "", reterr);
         if (S_ISDIR(st.st_mode) && walk_finds_private(&walk, fd, name, 0))
                 return etc_refuse(origin, name, walk.found, reterr);
@@ -316,7 +316,7 @@ static int etc_add_public(SystemSearch *search, int fd, const char *name, Error 
         struct stat st;
 
         if (tree_etc_check(name, &why) < 0 || system_has(search, name) ||
-            fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_public(st.st_mode))
+            fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !system_is_public(st.st_mode))
                 return 0;
         if (!S_ISDIR(st.st_mode) || !walk_finds_private(&walk, fd, name, 0))
                 return system_look_at(search, fd, "etc", name, reterr);

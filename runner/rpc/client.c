@@ -90,7 +90,7 @@ static int send_all(int fd, const char *bytes, size_t length, const int *fds, si
         return 0;
 }
 
-static int send_line(RpcClient *client, const JsonWriter *w, const int *fds, size_t count) {
+static int client_send_line(RpcClient *client, const JsonWriter *w, const int *fds, size_t count) {
         if (!client->queued)
                 return send_all(client->fd, w->data, w->length, fds, count);
         if (client->queue.bytes + w->length > RPC_CLIENT_QUEUE_MAX)
@@ -128,7 +128,7 @@ int rpc_client_send(RpcClient *client, const char *method, const JsonWriter *par
         json_write_end(&w);
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
-        r = send_line(client, &w, fds, fds_count);
+        r = client_send_line(client, &w, fds, fds_count);
         if (r < 0)
                 return error_set(reterr, ERROR_SETUP, -r, "%s: cannot send the request", method);
         *ret_id = ++client->last_id;
@@ -147,7 +147,7 @@ int rpc_client_answer(RpcClient *client, const char *request, const JsonWriter *
         json_write_end(&w);
         if (json_write_finish(&w) < 0)
                 return error_oom(reterr);
-        r = send_line(client, &w, NULL, 0);
+        r = client_send_line(client, &w, NULL, 0);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot send a reply") : 0;
 }
 

@@ -263,7 +263,7 @@ int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **re
 
 /* --- values --- */
 
-static bool is_path(const RpcCall *call, const char *name) {
+static bool param_is_path(const RpcCall *call, const char *name) {
         return find_param(call->method, name)->type == RPC_PATH;
 }
 
@@ -292,7 +292,8 @@ const char *rpc_string(const RpcCall *call, const char *name) {
 
         if (!value)
                 return NULL;
-        return is_path(call, name) ? params_decode(call, json_string(value)) : json_string(value);
+        return param_is_path(call, name) ? params_decode(call, json_string(value))
+                                         : json_string(value);
 }
 
 bool rpc_bool(const RpcCall *call, const char *name, bool otherwise) {

@@ -85,7 +85,7 @@ static ssize_t send_some(const RpcQueue *queue, struct iovec *iov, size_t iov_co
 
 /* --- the queue --- */
 
-static void close_fds(RpcQueue *queue, RpcQueued *line) {
+static void queued_close_fds(RpcQueue *queue, RpcQueued *line) {
         for (size_t i = 0; i < line->fds_count; i++)
                 (void)fd_close(line->fds[i]);
         queue->fds -= line->fds_count;
@@ -95,7 +95,7 @@ static void close_fds(RpcQueue *queue, RpcQueued *line) {
 static void queue_pop(RpcQueue *queue) {
         RpcQueued *line = queue->first;
 
-        close_fds(queue, line);
+        queued_close_fds(queue, line);
         queue->bytes -= sizeof(*line) + line->length;
         queue->first = line->next;
         if (!queue->first)
@@ -134,7 +134,7 @@ static int queue_push(RpcQueue *queue, const char *bytes, size_t length, const i
         memcpy(line->bytes, bytes, length);
         r = copy_fds(queue, line, fds, count);
         if (r < 0) {
-                close_fds(queue, line);
+                queued_close_fds(queue, line);
                 free(line);
                 return r;
         }
@@ -181,7 +181,7 @@ static size_t queue_gather(const RpcQueue *queue, struct iovec iov[GATHER_MAX]) 
 }
 
 static void note_sent(RpcQueue *queue, size_t n) {
-        close_fds(queue, queue->first);
+        queued_close_fds(queue, queue->first);
         while (n > 0) {
                 RpcQueued *line = queue->first;
                 size_t left = line->length - line->sent;

@@ -13,7 +13,7 @@
 /* --- facts of the host --- */
 
 /* Reads the first line of a small file into buf; "" if the file cannot be read. */
-static const char *read_line(const char *path, char *buf, size_t size) {
+static const char *diagnose_read_line(const char *path, char *buf, size_t size) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
 
@@ -25,7 +25,7 @@ static const char *read_line(const char *path, char *buf, size_t size) {
 static bool setting_is(const char *path, const char *value) {
         char buf[64];
 
-        return streq(read_line(path, buf, sizeof(buf)), value);
+        return streq(diagnose_read_line(path, buf, sizeof(buf)), value);
 }
 
 /* Whether this process already has a seccomp filter, such as a container's. */

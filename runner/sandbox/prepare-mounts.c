@@ -24,7 +24,7 @@
 /* --- sources --- */
 
 /* Whether home is the directory of mount, or lies below it. */
-static bool is_home(const PlanMount *mount, const char *home) {
+static bool mount_holds_home(const PlanMount *mount, const char *home) {
         struct stat st;
 
         if (!home || home[0] != '/')
@@ -37,14 +37,15 @@ static bool is_home(const PlanMount *mount, const char *home) {
 /* Whether the mount contains a home directory: the caller's by HOME, the caller's by its account,
  * or that of the directory's owner. Under sudo, HOME may be either, and the command runs as the
  * owner. */
-static bool is_a_home(const PlanMount *mount, uid_t owner) {
-        return is_home(mount, home_path()) || is_home(mount, home_of_uid(getuid())) ||
-               (owner != getuid() && is_home(mount, home_of_uid(owner)));
+static bool mount_holds_a_home(const PlanMount *mount, uid_t owner) {
+        return mount_holds_home(mount, home_path()) ||
+               mount_holds_home(mount, home_of_uid(getuid())) ||
+               (owner != getuid() && mount_holds_home(mount, home_of_uid(owner)));
 }
 
 /* Checks the kernel's path, so that a symlink to / is as wide as / itself. */
 static int check_wide(const PlanMount *mount, uid_t owner, Error *reterr) {
-        return path_is_wide(mount->real) || is_a_home(mount, owner)
+        return path_is_wide(mount->real) || mount_holds_a_home(mount, owner)
                        ? plan_refuse_wide(mount, mount->real, reterr)
                        : 0;
 }

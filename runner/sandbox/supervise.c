@@ -352,7 +352,7 @@ enum {
 };
 
 /* Runs until init is gone. Its last message may be read before or after its end shows. */
-static void run_loop(Supervisor *s) {
+static void supervise_loop(Supervisor *s) {
         struct pollfd fds[POLL_MAX] = {
                 [POLL_CONTROL] = { .fd = s->sandbox->control_fd, .events = POLLIN },
                 [POLL_INIT] = { .fd = s->sandbox->pidfd, .events = POLLIN },
@@ -515,7 +515,7 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
         if (r == 0)
                 r = supervise_take_terminal(&s, reterr);
         if (r == 0) {
-                run_loop(&s);
+                supervise_loop(&s);
                 r = supervise_finish(&s, ret, reterr);
         }
         fd_close(s.signal_fd);

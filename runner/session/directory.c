@@ -80,7 +80,7 @@ static int find_base(char ret[PATH_MAX], Error *reterr) {
 }
 
 /* Creates path and its parents. Existing directories keep their modes. */
-static int make_directories(char *path) {
+static int session_make_directories(char *path) {
         for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
                 if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -136,7 +136,7 @@ static int base_make(char ret[PATH_MAX], int *ret_fd, Error *reterr) {
                 r = private_check_above(ret, reterr);
         if (r < 0)
                 return r;
-        r = make_directories(ret);
+        r = session_make_directories(ret);
         if (r == 0)
                 return open_base(ret, ret_fd, reterr);
         r = error_set(reterr, ERROR_SETUP, -r, "cannot make the directory %s", ret);

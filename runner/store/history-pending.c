@@ -49,7 +49,7 @@ static size_t record_size(const Record *record) {
         return sizeof(*record) + (size_t)record->name + record->params + record->result;
 }
 
-static bool is_text(const char *text, uint32_t size) {
+static bool pending_is_text(const char *text, uint32_t size) {
         return size > 0 && strnlen(text, size) == size - 1;
 }
 
@@ -68,8 +68,8 @@ static size_t read_record(const char *text, size_t length, StoreHistory *ret) {
                 return 0;
         params = name + record.name;
         result = params + record.params;
-        if (!is_text(name, record.name) || !is_text(params, record.params) ||
-            (record.result > 0 && !is_text(result, record.result)))
+        if (!pending_is_text(name, record.name) || !pending_is_text(params, record.params) ||
+            (record.result > 0 && !pending_is_text(result, record.result)))
                 return 0;
         *ret = (StoreHistory){ .id = record.id,
                                .name = name,

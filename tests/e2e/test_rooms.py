@@ -28,6 +28,11 @@ def test_a_folder_holds_one_subject(room: str) -> None:
     assert len(programs) <= rooms.FILES_MAX and lines <= rooms.LINES_MAX, (len(programs), lines)
 
 
+def test_a_file_has_one_subject() -> None:
+    long = {path: len(path.read_text().splitlines()) for paths in rooms.sources().values() for path in paths}
+    assert {path: lines for path, lines in long.items() if lines > rooms.FILE_LINES_MAX} == {}
+
+
 def test_every_source_is_built() -> None:
     """A file that no meson.build lists would not be compiled, and nobody would miss it."""
     for paths in rooms.sources().values():
@@ -50,3 +55,23 @@ def test_comments_name_files_that_exist() -> None:
             for comment in re.findall(r"/\*.*?\*/", path.read_text(), re.DOTALL):
                 named = re.findall(r"(?<![\w<./-])([\w/-]+\.[ch])\b", comment)
                 assert not [name for name in named if name not in known and not ELSEWHERE.match(name)], path
+
+
+FUNCTION = re.compile(r"^(static )?(?!typedef |struct |enum )\w[\w ]*?[ *]+(\w+)\([^;]*?\)\s*\{", re.MULTILINE)
+
+
+# The entry points of programs.
+MAINS = {"main", "init_main"}
+
+
+def test_each_function_has_a_name_of_its_own() -> None:
+    """A name in a backtrace or in a search leads to one function. One word alone does not name the object."""
+    found: "dict[str, set[str]]" = {}
+    for paths in rooms.sources().values():
+        # The programs of the build replace functions of others.
+        for path in (path for path in paths if not path.name.startswith("gen-")):
+            text = re.sub(r"^#ifdef.*?^#endif", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+            for static, name in FUNCTION.findall(text):
+                found.setdefault(name, set()).add(str(path.relative_to(rooms.ROOT)))
+                assert not static or "_" in name or path.suffix == ".h", (name, path)
+    assert {name: sorted(where) for name, where in found.items() if len(where) > 1 and name not in MAINS} == {}

@@ -22,6 +22,9 @@ ORDER = (
 # A larger folder holds two subjects. cli/ has a file for each verb.
 FILES_MAX, LINES_MAX, UNBOUNDED = 25, 5000, {"cli", "helpers"}
 
+# A longer file does, too.
+FILE_LINES_MAX = 600
+
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 
 
