@@ -31,7 +31,6 @@
 #include "execute.h"
 
 enum {
-        NO_FD = -9,
         SIGNALFD_SIZE = 128, /* sizeof(struct signalfd_siginfo), signalfd(2) */
         TIOCSPGRP_REQUEST = 0x5410,
         MSG_NOSIGNAL_FLAG = 0x4000,

@@ -133,7 +133,14 @@ static int env_file_take(const EnvFile *file, char *text, size_t length) {
         return 0;
 }
 
-int env_file_read(const char *path, StrList *ret, Error *reterr) {
+/* Adds the file's variables to ret, as NAME=VALUE. Values are taken literally: quotes are part of
+ * them. Blank lines and lines that start with "#" are ignored. A line may end in CRLF.
+ *
+ * A command may have written the file, so it cannot pass the caller's variables: a NAME without a
+ * value is an error. For the same reason, no symlink is followed on the way to the file.
+ *
+ * Returns 0, -EINVAL (the error names the line), -ELOOP, -EFBIG, or another errno of openat2(2). */
+static int env_file_read(const char *path, StrList *ret, Error *reterr) {
         EnvFile file = { .ret = ret, .reterr = reterr };
         _cleanup_free_ char *text = malloc(ENV_FILE_BYTES_MAX + 1);
         _cleanup_close_ int fd = env_file_open(path);

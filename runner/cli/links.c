@@ -17,7 +17,11 @@ static size_t link_depth(const char *path) {
         return depth;
 }
 
-bool link_stays(const char *path, const char *target) {
+/* Returns whether the symlink at path, relative to the top of the tree, leads to a place in the
+ * tree, whether or not that exists. It may climb with ".." at the start of its target only: after a
+ * name, ".." could start from the end of another link. So every other link on the way is one of the
+ * tree's own, for which the same holds. An absolute target leads out. */
+static bool link_stays(const char *path, const char *target) {
         size_t depth = link_depth(path);
         bool named = false;
 

@@ -7,12 +7,6 @@
 #include "files/walk.h"
 #include "rpc/client.h"
 
-/* Returns whether the symlink at path, relative to the top of the tree, leads to a place in the
- * tree, whether or not that exists. It may climb with ".." at the start of its target only: after a
- * name, ".." could start from the end of another link. So every other link on the way is one of the
- * tree's own, for which the same holds. An absolute target leads out. */
-bool link_stays(const char *path, const char *target);
-
 /* Copies the symlink `entry` into the session, as path. Returns 0, 1 if it would lead out of the
  * tree, or a negative errno. */
 int link_put(RpcClient *client, const WalkEntry *entry, const char *path, Error *reterr);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/paths.h"
 #include "base/sys.h"
 #include "guards/guard-internal.h"
 

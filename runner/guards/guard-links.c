@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/sys.h"
 #include "guards/guard-internal.h"
 
 enum { WORK_GUARDS = 64 }; /* Comparing a path with this many guards is one unit of work. */

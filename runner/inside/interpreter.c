@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include "base/list.h"
 #include "base/time.h"

@@ -8,7 +8,6 @@
  * stop` fails if it exists and no keeper is live. The next keeper tells its first command. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,8 +5,6 @@
 
 #include "base/base64.h"
 #include "base/path-text.h"
-#include "base/utf8.h"
-#include "files/path.h"
 #include "methods/area.h"
 
 /* --- requests --- */

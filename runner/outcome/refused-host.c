@@ -2,7 +2,6 @@
 #include "outcome/refused-host.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

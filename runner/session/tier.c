@@ -2,7 +2,6 @@
 #include "session/tier.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "session/directory.h"

@@ -13,8 +13,6 @@
  * The file appears with a process's first row and exists until the process ends. If its rows could
  * not be moved, it stays. */
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
