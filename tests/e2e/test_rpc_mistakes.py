@@ -19,9 +19,6 @@ def line(request: pytest.FixtureRequest, sessions: Sessions, session: Session) -
         yield rpc
 
 
-LIST = {"jsonrpc": "2.0", "id": "still", "method": "session.list"}
-
-
 def still_serves(rpc: Rpc) -> None:
     rpc.raw(b'{"jsonrpc": "2.0", "id": "still", "method": "no.such"}\n')
     with pytest.raises(RpcError) as error:

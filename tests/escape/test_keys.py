@@ -30,10 +30,6 @@ def held_key(hostile: Hostile) -> list[str]:
     return words
 
 
-def attack_on(held_key: list[str], name: str) -> Attack:
-    return Attack("keys", name, ("KEY" if "number" in name else held_key[1],))
-
-
 @pytest.mark.parametrize("grant", GRANTS)
 @pytest.mark.parametrize("name", ("search", "request", "by-number", "link-number"))
 def test_a_key_of_the_caller_can_not_be_read(
