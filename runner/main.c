@@ -46,9 +46,16 @@ static int run_keeper(int argc, char **argv) {
         return keeper_main(argc, argv, methods, count);
 }
 
-static const Verb hidden[] = { { "keeper", run_keeper, NULL } };
+static int run_reader(int argc, char **argv) {
+        size_t count;
+        const RpcMethod *methods = reader_methods(&count);
+
+        return reader_main(argc, argv, methods, count);
+}
+
+static const Verb hidden[] = { { "keeper", run_keeper, NULL }, { "reader", run_reader, NULL } };
 #else
-static const Verb hidden[] = { { "keeper", NULL, NULL } };
+static const Verb hidden[] = { { "keeper", NULL, NULL }, { "reader", NULL, NULL } };
 #endif
 
 static int print_help(FILE *out) {

@@ -59,6 +59,7 @@ typedef struct Launch {
         Watch *watch;     /* The watch of guarded and hidden paths, or NULL. */
         ShownLimits limits;
         LayerState layers;
+        bool view;   /* The child only builds the tree and hands it over: no process stays. */
         Error error; /* Written by the child; error.text is "" after success. */
 } Launch;
 
@@ -79,6 +80,8 @@ static inline bool launch_gives_root(const Launch *launch) {
 /* Each step returns 0 or a negative errno with *error set. */
 int build_run(Launch *launch, Error *error);
 int confine_run(Launch *launch, Error *error);
+/* Hands over the tree of a view, instead of confine_run(). */
+int confine_view(Launch *launch, Error *error);
 
 /* Number of fds that the child may pass to the launcher: listener, terminal, root, mounts. */
 enum { LAUNCH_FDS = 4 };

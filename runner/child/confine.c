@@ -149,6 +149,10 @@ static const Step confine_steps[] = {
         { "load the system call filter", confine_seccomp },
 };
 
+int confine_view(Launch *launch, Error *error) {
+        return send_fds(launch, FD_NONE, error);
+}
+
 int confine_run(Launch *launch, Error *error) {
         return steps_run(confine_steps, ELEMENTSOF(confine_steps), launch, error);
 }

@@ -18,9 +18,11 @@
 static int confine_files(const Keeper *keeper, Error *reterr) {
         /* Landlock goes by inode, whichever mount leads to it. The workspace is listed for the
          * sweep at the end, which uses the host's mount of it. */
-        int fds[3 + PLAN_MOUNTS_MAX] = { keeper->plan.state.fd, keeper->sandbox.root_fd };
-        size_t count = 2;
+        int fds[3 + PLAN_MOUNTS_MAX] = { keeper->sandbox.root_fd };
+        size_t count = 1;
 
+        if (keeper->plan.state.fd >= 0)
+                fds[count++] = keeper->plan.state.fd;
         if (keeper->launch.workspace_fd >= 0)
                 fds[count++] = keeper->launch.workspace_fd;
         for (size_t i = 0; i < keeper->plan.others_count; i++)

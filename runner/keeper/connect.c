@@ -29,9 +29,9 @@ enum {
                 1, /* Another process starts the keeper, has stopped it, or removes the session. */
 };
 
-/* Runs in the grandchild, and leaves the keeper only the descriptors that it needs. */
-static void execute_keeper(const char *name, int dir_fd, int ready_fd) {
-        const char *const argv[] = { "holt", "keeper", name, NULL };
+/* Runs in a child, and leaves the keeper or the reader only the descriptors that it needs. */
+static void execute_own(const char *verb, const char *name, int dir_fd, int ready_fd) {
+        const char *const argv[] = { "holt", verb, name, NULL };
         /* The keeper hides the directory of the caller's settings. */
         _cleanup_free_ char *directory = home_config_directory();
         _cleanup_free_ char *settings = directory ? str_format("XDG_CONFIG_HOME=%s", directory)
@@ -72,7 +72,7 @@ static void attend_keeper(const char *name, int dir_fd, int ready_fd, int ask_fd
         (void)signal(SIGCHLD, SIG_DFL);
         pid = fork();
         if (pid == 0)
-                execute_keeper(name, dir_fd, ready_fd);
+                execute_own("keeper", name, dir_fd, ready_fd);
         (void)close(ready_fd);
         if (pid < 0 || read(ask_fd, &ask, 1) != 1)
                 _exit(0);
@@ -239,4 +239,22 @@ int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
                 (void)nanosleep(&pause, NULL);
         }
         return session_refuse_held(name, dir_fd, reterr);
+}
+
+int reader_start(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+        int pair[2];
+        pid_t pid;
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
+        pid = fork();
+        if (pid == 0)
+                execute_own("reader", name, dir_fd, pair[1]);
+        (void)close(pair[1]);
+        if (pid < 0) {
+                (void)close(pair[0]);
+                return error_set(reterr, ERROR_SETUP, errno, "cannot start a reader");
+        }
+        *ret_fd = pair[0];
+        return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side of the keeper: start one and connect to it. */
+/* The client's side of the keeper: start one and connect to it. The same for a reader (reader.c).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -25,6 +26,15 @@ int keeper_main(int argc, char **argv, const struct RpcMethod *methods, size_t m
 /* Connects to the keeper of session name, and starts one if none is live. Returns 0, or a negative
  * errno; if the keeper could not start, the error is the keeper's own. */
 int keeper_connect(const char *name, int *ret_fd, Error *reterr);
+/* Runs a reader, which serves the client on its socket, KEEPER_READY_FD, by these methods; their
+ * data is a Keeper that has the parts of keeper_show_files(). The other parameters are as above. */
+int reader_main(int argc, char **argv, const struct RpcMethod *methods, size_t methods_count);
+
+/* Starts a reader of the files of a session at rest, whose directory is dir_fd, and returns the
+ * client's end of its socket. It ends with the connection. The caller reaps it, or ignores SIGCHLD.
+ * A reader that cannot show the files, or finds the session live, reads no request: the client gets
+ * -ECONNRESET, and asks a keeper instead. Returns 0 or a negative errno. */
+int reader_start(const char *name, int dir_fd, int *ret_fd, Error *reterr);
 /* Whether to connect again, after a pause, and repeat a request whose reply was r. That is safe if
  * the keeper had gone before it read the request (-ECONNRESET), or the sandbox before it got the
  * request (-ESHUTDOWN). *tries is 0 at first. */

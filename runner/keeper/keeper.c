@@ -26,16 +26,20 @@
 
 /* --- starting --- */
 
-static int keeper_make_plan(Keeper *keeper, Error *reterr) {
+int keeper_read_plan(Keeper *keeper, StoreMode mode, Error *reterr) {
         char path[PATH_MAX];
         int r = session_path(KEEPER_DIRECTORY_FD, path, reterr);
 
         if (r == 0)
-                r = sources_open(KEEPER_DIRECTORY_FD, path, STORE_WRITE, &keeper->settings,
-                                 &keeper->plan, reterr);
+                r = sources_open(KEEPER_DIRECTORY_FD, path, mode, &keeper->settings, &keeper->plan,
+                                 reterr);
         if (r == 0)
                 sources_pin_own(path, &keeper->plan);
         return r;
+}
+
+static int keeper_make_plan(Keeper *keeper, Error *reterr) {
+        return keeper_read_plan(keeper, STORE_WRITE, reterr);
 }
 
 /* Opens the store under the ids that the keeper has now. */
@@ -47,13 +51,18 @@ static int keeper_open_store(Keeper *keeper, Error *reterr) {
 
 /* --- parts, in the order of their creation --- */
 
-static int keeper_make_files(Keeper *keeper, Error *reterr) {
+int keeper_show_files(Keeper *keeper, Error *reterr) {
         int r = files_new(keeper->sandbox.root_fd, keeper->plan.cwd, &keeper->files, reterr);
 
         if (r < 0)
                 return r;
         files_know_plan(keeper->files, &keeper->plan);
-        r = works_new(keeper->loop, &keeper->works, reterr);
+        return works_new(keeper->loop, &keeper->works, reterr);
+}
+
+static int keeper_make_files(Keeper *keeper, Error *reterr) {
+        int r = keeper_show_files(keeper, reterr);
+
         if (r == 0)
                 r = receives_new(keeper->loop, keeper->files, &keeper->receives, reterr);
         return r == 0 ? staged_new(keeper->files, keeper->works, &keeper->staged, reterr) : r;
@@ -154,6 +163,17 @@ static void keeper_detach(void) {
         (void)fcntl(KEEPER_DIRECTORY_FD, F_SETFD, FD_CLOEXEC);
 }
 
+int keeper_begin(Keeper *keeper, int argc, char **argv, Error *reterr) {
+        if (argc != 2 || session_name_check(argv[1], NULL) < 0 ||
+            fcntl(KEEPER_READY_FD, F_GETFD) < 0 || fcntl(KEEPER_DIRECTORY_FD, F_GETFD) < 0)
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "holt itself starts the keeper: use the other verbs");
+        (void)strcpy(keeper->name, argv[1]);
+        keeper_detach();
+        keeper_end_within(KEEPER_START_TIME);
+        return 0;
+}
+
 int keeper_main(int argc, char **argv, const RpcMethod *methods, size_t methods_count) {
         static Keeper keeper = { .lock_fd = FD_NONE,
                                  .signal_fd = FD_NONE,
@@ -162,18 +182,12 @@ int keeper_main(int argc, char **argv, const RpcMethod *methods, size_t methods_
                                  .launch = LAUNCH_NONE };
         Error error;
 
-        if (argc != 2 || session_name_check(argv[1], NULL) < 0 ||
-            fcntl(KEEPER_READY_FD, F_GETFD) < 0 || fcntl(KEEPER_DIRECTORY_FD, F_GETFD) < 0) {
-                (void)error_set(&error, ERROR_USAGE, 0,
-                                "holt itself starts the keeper: use the other verbs");
+        if (keeper_begin(&keeper, argc, argv, &error) < 0) {
                 error_print(&error, stderr);
                 return error_exit_code(&error);
         }
-        (void)strcpy(keeper.name, argv[1]);
         keeper.methods = methods;
         keeper.methods_count = methods_count;
-        keeper_detach();
-        keeper_end_within(KEEPER_START_TIME);
         keeper.started_ms = time_epoch_ms();
         keeper.used_at = time_now_usec();
 #ifdef M_ARENA_MAX

@@ -98,6 +98,16 @@ typedef struct Keeper {
         uint64_t flush_until; /* usec of time_now_usec() at which it ends even without that. */
 } Keeper;
 
+/* --- parts of the start that a reader shares (reader.c) --- */
+
+/* Checks the command line and the descriptors that the process was given, leaves the caller's
+ * session and streams, and sets the deadline for the start. Returns 0 or a negative errno. */
+int keeper_begin(Keeper *keeper, int argc, char **argv, Error *reterr);
+/* Reads the session's settings, and makes its plan. Returns 0 or a negative errno. */
+int keeper_read_plan(Keeper *keeper, StoreMode mode, Error *reterr);
+/* Makes the parts that read files in sandbox.root_fd. Returns 0 or a negative errno. */
+int keeper_show_files(Keeper *keeper, Error *reterr);
+
 /* Gives up permanently all rights that the keeper does not need to serve. Returns 0 or a negative
  * errno. */
 int keeper_confine(const Keeper *keeper, Error *reterr);

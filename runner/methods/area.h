@@ -82,6 +82,9 @@ enum {
                              RPC_ERROR(BUSY),
 };
 
+/* In the row of a method that only reads files. */
+#define METHOD_READS_FILES .errors = METHOD_FILE_ERRORS, .at_rest = true
+
 /* Members of an Outcome for examples, and the text of an Ended with more members. */
 #define METHOD_OUTCOME_EXAMPLE                                                                     \
         "\"id\": \"p1\", \"cause\": \"exited\", \"exit_code\": 0, \"timeout_us\": null, "          \

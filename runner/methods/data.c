@@ -301,6 +301,7 @@ static RpcMethod methods[] = {
                 .help = "says what the session is and has",
                 .result = &session_shape,
                 .example = { "{}", "{}" },
+                .at_rest = true,
                 .function = method_session_show,
         },
         {
@@ -309,6 +310,7 @@ static RpcMethod methods[] = {
                         "rest",
                 .result = &stopped_shape,
                 .example = { "{}", "{\"set_aside\": [], \"set_aside_omitted\": 0}" },
+                .at_rest = true,
                 .function = method_session_stop,
         },
         {
@@ -318,6 +320,7 @@ static RpcMethod methods[] = {
                 .result = &value_shape,
                 .errors = RPC_ERROR(NO_KEY) | RPC_ERROR(USAGE) | RPC_ERROR(DATA),
                 .example = { "{\"key\": \"plan\"}", "{\"value\": \"step 2\"}" },
+                .at_rest = true,
                 .function = method_stored,
         },
         {
@@ -345,6 +348,7 @@ static RpcMethod methods[] = {
                 .result = &keys_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(DATA),
                 .example = { "{\"prefix\": \"pl\"}", "{\"keys\": [\"plan\"], \"next\": null}" },
+                .at_rest = true,
                 .function = method_stored,
         },
         {
@@ -360,6 +364,7 @@ static RpcMethod methods[] = {
                              " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"exited\\\",\\\"exit_"
                              "code\\\":0}\"}],"
                              " \"next\": 3}" },
+                .at_rest = true,
                 .function = method_stored,
         },
         {
@@ -393,6 +398,7 @@ static RpcMethod methods[] = {
                              " \"limit\", \"detail\":"
                              " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"timeout\\\"}\"}], "
                              "\"next\": 1}" },
+                .at_rest = true,
                 .function = method_stored,
         },
 };

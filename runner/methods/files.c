@@ -268,7 +268,7 @@ static const RpcMethod methods[] = {
                 .help = "reads a part of a file; text ends with a whole character",
                 RPC_PARAMS(read_params),
                 .result = &method_content,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"path\": \"notes.txt\"}",
                              "{\"content\": \"first line\\n\", \"next\": 11, \"eof\": true,"
                              " \"size\": 11}" },
@@ -279,7 +279,7 @@ static const RpcMethod methods[] = {
                 .help = "opens a file, and answers with an fd (SCM_RIGHTS)",
                 RPC_PARAMS(path_params),
                 .result = &method_opened,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"path\": \"notes.txt\"}",
                              "{\"size\": 23, \"modified_ms\": 1700000000000, \"mode\": 420}" },
                 .function = method_files_open,
@@ -289,7 +289,7 @@ static const RpcMethod methods[] = {
                 .help = "lists a directory",
                 RPC_PARAMS(list_params),
                 .result = &list_shape,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"path\": \".\"}",
                              "{\"entries\": [{\"name\": \"notes.txt\", \"type\": \"file\","
                              " \"size\": 12, \"modified_ms\": 1700000000000, \"mode\": 420,"
@@ -301,7 +301,7 @@ static const RpcMethod methods[] = {
                 .help = "lists the paths that match a pattern",
                 RPC_PARAMS(glob_params),
                 .result = &found_shape,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"pattern\": \"*.txt\"}",
                              "{\"entries\": [{\"name\": \"notes.txt\", \"type\": \"file\","
                              " \"size\": 12, \"modified_ms\": 1700000000000, \"mode\": 420,"
@@ -314,7 +314,7 @@ static const RpcMethod methods[] = {
                         "binary",
                 RPC_PARAMS(grep_params),
                 .result = &matches_shape,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"pattern\": \"^first\"}",
                              "{\"matches\": [{\"name\": \"notes.txt\", \"line\": 1, \"text\":"
                              " \"first line\"}], \"more\": false}" },
@@ -325,7 +325,7 @@ static const RpcMethod methods[] = {
                 .help = "describes the file at a path",
                 RPC_PARAMS(stat_params),
                 .result = &method_stat,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"path\": \"notes.txt\"}",
                              "{\"type\": \"file\", \"size\": 12, \"modified_ms\":"
                              " 1700000000000, \"mode\": 420, \"target\": null}" },
@@ -336,7 +336,7 @@ static const RpcMethod methods[] = {
                 .help = "says whether a path exists",
                 RPC_PARAMS(path_params),
                 .result = &exists_shape,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"path\": \"notes.txt\"}", "{\"exists\": true}" },
                 .function = method_files_exists,
         },

@@ -2,6 +2,7 @@
 /* The one table of methods, used by the command line, `holt serve`, the SDKs and adapters. Its rows
  * are beside their functions, one file for each area. */
 #include "methods/area.h"
+#include "methods/stored.h"
 
 #include <string.h>
 
@@ -38,4 +39,24 @@ const RpcMethod *session_methods(size_t *ret_count) {
         }
         *ret_count = count;
         return all;
+}
+
+/* The database answers the other methods at rest. */
+const RpcMethod *reader_methods(size_t *ret_count) {
+        static RpcMethod rows[METHODS_MAX];
+        size_t all_count, count = 0;
+        const RpcMethod *all = session_methods(&all_count);
+
+        for (size_t i = 0; i < all_count; i++) {
+                const bool shows = streq(all[i].name, "session.show");
+
+                if (!stored_reads_files(&all[i]) && !shows)
+                        continue;
+                rows[count] = all[i];
+                if (shows)
+                        rows[count].function = stored_show_plan;
+                count++;
+        }
+        *ret_count = count;
+        return rows;
 }

@@ -8,5 +8,8 @@
 /* Returns all rows. The data of their functions is the Keeper. */
 const RpcMethod *session_methods(size_t *ret_count);
 
+/* Returns the rows of a reader (keeper/connect.h): those that read files, and session.show. */
+const RpcMethod *reader_methods(size_t *ret_count);
+
 /* Returns the i-th name that process.signal accepts, without SIG, or NULL past the last. */
 const char *method_signal_name(size_t i);

@@ -266,7 +266,7 @@ static const RpcMethod methods[] = {
                 .help = "lists files below /mnt/files",
                 RPC_PARAMS(list_params),
                 .result = &list_shape,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"prefix\": \"a\"}",
                              "{\"items\": [{\"mount_relative_path\": \"a.txt\","
                              " \"sandbox_mount_prefix\": \"/mnt/files\", \"size\": 12,"
@@ -290,7 +290,7 @@ static const RpcMethod methods[] = {
                 .help = "reads a file below /mnt/files, or a part of it",
                 RPC_PARAMS(download_params),
                 .result = &downloaded_shape,
-                .errors = METHOD_FILE_ERRORS,
+                METHOD_READS_FILES,
                 .example = { "{\"path\": \"a.txt\"}",
                              "{\"content\": \"first line\\n\", \"next\": 11, \"eof\": true,"
                              " \"size\": 11}" },

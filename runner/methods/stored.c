@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "base/strings.h"
+#include "keeper/keeper.h"
 #include "session/directory.h"
 #include "session/sources.h"
 #include "store/rows.h"
@@ -78,8 +79,24 @@ static int stored_show(RpcCall *call, const char *name, Store *store, const char
         return 0;
 }
 
+int stored_show_plan(RpcCall *call, void *data, Error *error) {
+        const Keeper *reader = data;
+        JsonWriter *w = rpc_result(call);
+
+        (void)error;
+        json_write_string(w, "name", reader->name);
+        json_write_string(w, "state", session_states[0]);
+        settings_write_facts(&reader->settings, &reader->plan, w);
+        rpc_reply(call);
+        return 0;
+}
+
 bool stored_has(const char *method) {
         return streq(method, "session.show") || stored_find(method);
+}
+
+bool stored_reads_files(const RpcMethod *method) {
+        return method->at_rest && !stored_has(method->name) && !streq(method->name, "session.stop");
 }
 
 int stored_reply_at_rest(RpcCall *call, const char *name, int dir_fd, Error *error) {

@@ -205,6 +205,8 @@ static void print_sends(const RpcMethod *method, FILE *out) {
 
 static void print_method(const RpcMethod *method, FILE *out) {
         (void)fprintf(out, "%s\n  %s\n", method->name, method->help);
+        if (method->at_rest)
+                (void)fputs("  Leaves a session at rest\n", out);
         print_params(method, out);
         if (method->result->fields_count == 0 && !method->result->base)
                 (void)fputs("  Returns nothing\n", out);
@@ -258,6 +260,7 @@ static void print_rest(const RpcMethod *methods, size_t count, FILE *out) {
 static void reference_write_method(JsonWriter *w, const RpcMethod *method) {
         json_write_object(w, method->name);
         json_write_string(w, "help", method->help);
+        json_write_bool(w, "at_rest", method->at_rest);
         json_write_object(w, "params");
         rpc_schema_params(w, method);
         json_write_end(w);

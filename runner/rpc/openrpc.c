@@ -132,6 +132,7 @@ static int openrpc_write_method(JsonWriter *w, const RpcMethod *method, Error *r
         for (size_t i = 0; i < RPC_OUTGOING_MAX && method->sends[i]; i++)
                 json_write_string(w, NULL, method->sends[i]->name);
         json_write_end(w);
+        json_write_bool(w, "x-at-rest", method->at_rest);
         r = write_example(w, method->name, &method->example, reterr);
         json_write_end(w);
         return r;

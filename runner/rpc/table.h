@@ -99,6 +99,7 @@ typedef struct RpcMethod {
         unsigned errors;                            /* without RPC_ERRORS_ALWAYS */
         const RpcOutgoing *sends[RPC_OUTGOING_MAX]; /* messages that it may cause, ended by NULL */
         RpcExample example;
+        bool at_rest; /* holt serve replies for a session at rest without starting it */
         /* Returns 0, and replies by rpc_reply() or rpc_fail(), now or later. Or returns a negative
          * errno with *error set, and leaves the call as it was. */
         int (*function)(RpcCall *call, void *data, Error *error);

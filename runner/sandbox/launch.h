@@ -49,5 +49,8 @@ void launch_clear(Launch *launch);
 /* Starts the sandbox; on failure, nothing is left. A layer that the host refuses is an ERROR_LAYER
  * with its cure, unless the plan allows it to be missing. Then it is in launch->layers.missing. */
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr);
+/* Builds only the file tree of the sandbox, in which no process runs: ret has root_fd and
+ * mounts_fd. The tree lasts until both are closed. Errors are the same. */
+int launch_view(Launch *launch, Sandbox *ret, Error *reterr);
 /* Kills the rest of the sandbox, and waits at most a few seconds for its end. */
 void sandbox_clear(Sandbox *sandbox);

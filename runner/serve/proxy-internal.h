@@ -28,13 +28,17 @@ typedef struct Handed {
         char call[24];       /* the id that tool.cancel uses */
 } Handed;
 
-/* One client's connection to one keeper. */
+/* Readers of one proxy at a time (keeper/connect.h); further requests wait. */
+enum { READERS_MAX = 16 };
+
+/* One client's connection to one keeper, or to a reader of a session at rest. */
 typedef struct Upstream {
         struct Upstream *next;
         Proxy *proxy;
         RpcConnection *client;
         char session[SESSION_NAME_MAX + 1];
         RpcClient *keeper;
+        bool reads;    /* it is a reader: it gets requests until its first reply, then it ends */
         uint64_t sent; /* number of requests sent */
         bool heard;    /* the keeper has sent a message */
         bool paused;   /* there may be more to read, but the client has no room */
@@ -57,6 +61,9 @@ struct Proxy {
         LoopTimer *timer; /* set while an upstream holds its client */
         Upstream *upstreams;
         ProxyTool *tools;
+        size_t readers;
+        Pending *waiting;      /* requests that wait for a reader; the oldest first */
+        LoopTimer *read_timer; /* set when a reader has ended */
 };
 
 /* Stops reading the client if too many of its bytes wait for the keeper. */

@@ -12,13 +12,16 @@
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
 
+static void proxy_read_waiting(void *data);
+
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
         Proxy *proxy = calloc(1, sizeof(*proxy));
 
         if (!proxy)
                 return error_oom(reterr);
         proxy->loop = loop;
-        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0) {
+        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0 ||
+            loop_timer_new(loop, proxy_read_waiting, proxy, &proxy->read_timer, reterr) < 0) {
                 free(proxy);
                 return -ENOMEM;
         }
@@ -44,7 +47,10 @@ static void drop_handed(Handed *handed) {
 }
 
 static void upstream_free(Upstream *upstream, const Error *error) {
-        (void)list_remove(&upstream->proxy->upstreams, upstream);
+        Proxy *proxy = upstream->proxy;
+        const bool read = upstream->reads;
+
+        (void)list_remove(&proxy->upstreams, upstream);
         proxy_let_go(upstream);
         loop_unwatch(upstream->watch);
         rpc_client_free(upstream->keeper);
@@ -60,6 +66,10 @@ static void upstream_free(Upstream *upstream, const Error *error) {
                 drop_handed(upstream->handed);
         drop_held(upstream);
         free(upstream);
+        if (read) {
+                proxy->readers--;
+                loop_timer_set(proxy->read_timer, time_now_usec());
+        }
 }
 
 static void set_gone(const Upstream *upstream, Error *error) {
@@ -248,13 +258,15 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
 
 /* Takes a request that the keeper has certainly not read, so that the next keeper can get it. This
  * is true of unsent requests, and of the only request of a connection that was reset. If there were
- * several, it is unknown which ones it has read. */
+ * several, it is unknown which ones it has read. A reader's requests can always be repeated. */
 static Pending *take_unread(Upstream *upstream, int r) {
         bool reset = r == -ECONNRESET && !upstream->heard && upstream->sent == 1;
         Pending *unread = NULL;
 
         list_each_safe(pending, upstream->pending)
-                if ((reset || pending->unsent) && may_ask_again(pending, -ECONNRESET)) {
+                if (upstream->reads
+                            ? pending->call != NULL
+                            : (reset || pending->unsent) && may_ask_again(pending, -ECONNRESET)) {
                         (void)list_remove(&upstream->pending, pending);
                         list_push(&unread, pending);
                 }
@@ -301,6 +313,8 @@ static void read_keeper(Upstream *upstream) {
                         hand_on(upstream, &message);
                 else
                         proxy_answer(upstream, &message, &error);
+                if (upstream->reads && !upstream->pending)
+                        return upstream_free(upstream, NULL);
         }
 }
 
@@ -335,10 +349,18 @@ void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
 
 /* --- requests of clients --- */
 
-static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session,
+static int proxy_start_reader(const char *session, int *ret_fd, Error *error) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r = session_open(session, &dir_fd, NULL, error);
+
+        return r < 0 ? r : reader_start(session, dir_fd, ret_fd, error);
+}
+
+static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session, bool reads,
                             Upstream **ret, Error *error) {
         Upstream *upstream;
-        int fd, r = keeper_connect(session, &fd, error);
+        int fd, r = reads ? proxy_start_reader(session, &fd, error)
+                          : keeper_connect(session, &fd, error);
 
         if (r < 0)
                 return r;
@@ -347,7 +369,10 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
                 fd_close(fd);
                 return error_oom(error);
         }
-        *upstream = (Upstream){ .next = proxy->upstreams, .proxy = proxy, .client = client };
+        *upstream = (Upstream){
+                .next = proxy->upstreams, .proxy = proxy, .client = client, .reads = reads
+        };
+        proxy->readers += reads;
         (void)strncpy(upstream->session, session, sizeof(upstream->session) - 1);
         proxy->upstreams = upstream;
         r = rpc_client_new(fd, &upstream->keeper, error);
@@ -362,16 +387,19 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
         }
         /* These are not counted as sent, so that the client's first request is still the only
          * one. */
-        proxy_tools_send(proxy->tools, client, session, upstream->keeper);
+        if (!reads)
+                proxy_tools_send(proxy->tools, client, session, upstream->keeper);
         *ret = upstream;
         return 0;
 }
 
-/* Returns the client's connection to the keeper of that session, or NULL. */
-static Upstream *find_upstream(const Proxy *proxy, const RpcConnection *client,
-                               const char *session) {
+/* Returns the client's connection to the keeper of that session, or to a reader that takes
+ * requests, or NULL. */
+static Upstream *find_upstream(const Proxy *proxy, const RpcConnection *client, const char *session,
+                               bool reads) {
         for (Upstream *u = proxy->upstreams; u; u = u->next)
-                if (u->client == client && u->watch && !u->stopped && streq(u->session, session))
+                if (u->client == client && u->reads == reads && !(reads && u->heard) && u->watch &&
+                    !u->stopped && streq(u->session, session))
                         return u;
         return NULL;
 }
@@ -399,14 +427,20 @@ static int send_on(Upstream *upstream, Pending *pending, Error *error) {
         return pending->unsent ? 0 : r; /* reading shows that the keeper has gone, and why */
 }
 
-/* Always takes ownership of pending. */
-static int proxy_ask(Proxy *proxy, Pending *pending, Error *error) {
+/* Always takes ownership of pending. reads: asks a reader. */
+static int proxy_ask(Proxy *proxy, Pending *pending, bool reads, Error *error) {
         RpcCall *call = pending->call;
         RpcConnection *client = rpc_call_connection(call);
         const char *session = rpc_string(call, "session");
-        Upstream *upstream = find_upstream(proxy, client, session);
-        int r = upstream ? 0 : connect_upstream(proxy, client, session, &upstream, error);
+        Upstream *upstream = find_upstream(proxy, client, session, reads);
+        int r = 0;
 
+        if (!upstream && reads && proxy->readers >= READERS_MAX) {
+                list_append(&proxy->waiting, pending);
+                return 0;
+        }
+        if (!upstream)
+                r = connect_upstream(proxy, client, session, reads, &upstream, error);
         if (r == 0)
                 r = send_on(upstream, pending, error);
         if (r < 0) {
@@ -429,23 +463,27 @@ static int proxy_reply_stopped(RpcCall *call) {
         return 0;
 }
 
-/* To read from a session at rest, or to stop it, must not start it. Returns 1 if the call was
- * answered, 0 if the session is live or the method needs a live one, or a negative errno. A session
- * counts as live if this client has an earlier request under way, which may have started it. */
+enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
+
+/* To read from a session at rest, or to stop it, must not start it. Returns ASK_NOBODY if the call
+ * was answered, whom to ask otherwise, or a negative errno. A session counts as live if this client
+ * has an earlier request under way, which may have started it. */
 static int proxy_answer_at_rest(const Proxy *proxy, RpcCall *call, Error *error) {
-        const char *method = rpc_call_method(call)->name, *name = rpc_string(call, "session");
-        const bool stops = streq(method, "session.stop");
+        const RpcMethod *method = rpc_call_method(call);
+        const char *name = rpc_string(call, "session");
         _cleanup_close_ int dir_fd = FD_NONE;
         int r;
 
-        if ((!stops && !stored_has(method)) ||
-            find_upstream(proxy, rpc_call_connection(call), name))
-                return 0;
+        if (!method->at_rest || find_upstream(proxy, rpc_call_connection(call), name, false))
+                return ASK_KEEPER;
         r = session_open(name, &dir_fd, NULL, error);
         if (r < 0 || session_is_live(dir_fd))
-                return r;
-        r = stops ? proxy_reply_stopped(call) : stored_reply_at_rest(call, name, dir_fd, error);
-        return r < 0 ? r : 1;
+                return r < 0 ? r : ASK_KEEPER;
+        if (stored_reads_files(method))
+                return ASK_READER;
+        r = stored_has(method->name) ? stored_reply_at_rest(call, name, dir_fd, error)
+                                     : proxy_reply_stopped(call);
+        return r < 0 ? r : ASK_NOBODY;
 }
 
 static int proxy_call(RpcCall *call, void *data, Error *error) {
@@ -453,22 +491,40 @@ static int proxy_call(RpcCall *call, void *data, Error *error) {
         Pending *pending;
         int r = proxy_answer_at_rest(proxy, call, error);
 
-        if (r != 0)
+        if (r < 0 || r == ASK_NOBODY)
                 return r < 0 ? r : 0;
         pending = calloc(1, sizeof(*pending));
         if (!pending)
                 return error_oom(error);
         pending->call = call;
         rpc_call_on_end(call, proxy_on_call_end, pending);
-        return proxy_ask(proxy, pending, error);
+        return proxy_ask(proxy, pending, r == ASK_READER, error);
 }
 
-static void ask_again(Proxy *proxy, Pending *pending) {
+static void proxy_ask_late(Proxy *proxy, Pending *pending, bool reads) {
         RpcCall *call = pending->call;
         Error error;
 
-        if (proxy_ask(proxy, pending, &error) < 0)
+        if (proxy_ask(proxy, pending, reads, &error) < 0)
                 rpc_fail(call, &error);
+}
+
+static void ask_again(Proxy *proxy, Pending *pending) {
+        proxy_ask_late(proxy, pending, false);
+}
+
+static void proxy_read_waiting(void *data) {
+        Proxy *proxy = data;
+
+        while (proxy->waiting && proxy->readers < READERS_MAX) {
+                Pending *pending = proxy->waiting;
+
+                proxy->waiting = pending->next;
+                if (pending->call)
+                        proxy_ask_late(proxy, pending, true);
+                else
+                        free(pending);
+        }
 }
 
 /* --- the table --- */

@@ -29,7 +29,9 @@
 
 enum {
         FIND_TRIES = HOLT_WAIT(1000),
-        FIND_PAUSE = 10000000 /* Pause in nsec; all tries together take 10 s. */
+        FIND_PAUSE = 10000000, /* Pause in nsec; all tries together take 10 s. */
+        SHARE_TRIES = HOLT_WAIT(2000),
+        SHARE_PAUSE = 1000000, /* nsec */
 };
 
 /* Directories that every session has from the start. */
@@ -424,21 +426,49 @@ int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data
 
 /* --- the lock and the socket --- */
 
-int session_lock(int dir_fd, int *ret_fd, Error *reterr) {
+/* Returns 0 or a negative errno. -EWOULDBLOCK means that a process holds the lock, rather than
+ * shares it. */
+static int lock_alone(int dir_fd, int fd) {
+        const struct timespec pause = { .tv_nsec = SHARE_PAUSE };
+
+        for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                const int r = -errno;
+
+                if (r != -EWOULDBLOCK || i >= SHARE_TRIES || session_is_live(dir_fd))
+                        return r;
+                (void)nanosleep(&pause, NULL);
+        }
+        return 0;
+}
+
+static int take_lock(int dir_fd, bool share, int *ret_fd, Error *reterr) {
         _cleanup_close_ int fd = openat(dir_fd, LOCK_NAME,
                                         O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int r;
 
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot open the session's lock");
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                if (errno != EWOULDBLOCK)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot lock the session");
+        if (share)
+                r = flock(fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
+        else
+                r = lock_alone(dir_fd, fd);
+        if (r < 0) {
+                if (r != -EWOULDBLOCK)
+                        return error_set(reterr, ERROR_SETUP, -r, "cannot lock the session");
                 (void)error_set(reterr, ERROR_BUSY, 0,
                                 "the session is live, or another process removes it");
                 return error_cure(reterr, -EWOULDBLOCK, "Stop it first: holt stop NAME.");
         }
         *ret_fd = TAKE_FD(fd);
         return 0;
+}
+
+int session_lock(int dir_fd, int *ret_fd, Error *reterr) {
+        return take_lock(dir_fd, false, ret_fd, reterr);
+}
+
+int session_share(int dir_fd, int *ret_fd, Error *reterr) {
+        return take_lock(dir_fd, true, ret_fd, reterr);
 }
 
 int session_refuse_held(const char *name, int dir_fd, Error *reterr) {

@@ -71,6 +71,10 @@ int session_each(int (*fn)(void *data, const char *name, int dir_fd), void *data
  * -EWOULDBLOCK with an ERROR_BUSY if another process holds it. The caller owns the fd, which is the
  * lock. */
 int session_lock(int dir_fd, int *ret_fd, Error *reterr);
+/* Keeps others from taking that lock. Several processes may do so at a time, each for a moment, and
+ * session_lock() waits for them. Returns -EWOULDBLOCK with an ERROR_BUSY if the session is not at
+ * rest. The caller owns the fd. */
+int session_share(int dir_fd, int *ret_fd, Error *reterr);
 /* Sets an ERROR_BUSY, because a process holds the lock, and no keeper answers. Returns -EBUSY. */
 int session_refuse_held(const char *name, int dir_fd, Error *reterr);
 /* Whether another process holds the lock: a keeper, or one that removes the session. */
