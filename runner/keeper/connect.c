@@ -241,7 +241,7 @@ int keeper_connect(const char *name, int *ret_fd, Error *reterr) {
         return session_refuse_held(name, dir_fd, reterr);
 }
 
-int reader_start(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+int reader_start(const char *name, int dir_fd, int *ret_fd, pid_t *ret_pid, Error *reterr) {
         int pair[2];
         pid_t pid;
 
@@ -256,5 +256,6 @@ int reader_start(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
                 return error_set(reterr, ERROR_SETUP, errno, "cannot start a reader");
         }
         *ret_fd = pair[0];
+        *ret_pid = pid;
         return 0;
 }

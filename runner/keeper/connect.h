@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/wait.h"
@@ -30,11 +31,11 @@ int keeper_connect(const char *name, int *ret_fd, Error *reterr);
  * data is a Keeper that has the parts of keeper_show_files(). The other parameters are as above. */
 int reader_main(int argc, char **argv, const struct RpcMethod *methods, size_t methods_count);
 
-/* Starts a reader of the files of a session at rest, whose directory is dir_fd, and returns the
- * client's end of its socket. It ends with the connection. The caller reaps it, or ignores SIGCHLD.
- * A reader that cannot show the files, or finds the session live, reads no request: the client gets
- * -ECONNRESET, and asks a keeper instead. Returns 0 or a negative errno. */
-int reader_start(const char *name, int dir_fd, int *ret_fd, Error *reterr);
+/* Starts a reader of the files of a session at rest, whose directory is dir_fd. *ret_fd is the
+ * client's end of its socket; the reader ends with it, and is a child of the caller. A reader that
+ * cannot show the files, or finds the session live, reads no request. The client then sees the
+ * connection end, and asks a keeper. Returns 0 or a negative errno. */
+int reader_start(const char *name, int dir_fd, int *ret_fd, pid_t *ret_pid, Error *reterr);
 /* Whether to connect again, after a pause, and repeat a request whose reply was r. That is safe if
  * the keeper had gone before it read the request (-ECONNRESET), or the sandbox before it got the
  * request (-ESHUTDOWN). *tries is 0 at first. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Declarations shared by the files of proxy.h. proxy.c passes requests and replies on; proxy-hold.c
- * bounds what waits for a slow keeper. */
+ * bounds what waits for a slow keeper; proxy-table.c has the methods. */
 #pragma once
 
 #include "rpc/client.h"
 #include "serve/proxy-tools.h"
 #include "serve/proxy.h"
+#include "serve/readers.h"
 #include "session/directory.h"
 
 /* A request that a keeper has not answered yet. */
@@ -27,9 +28,6 @@ typedef struct Handed {
         char id[24];         /* id of the keeper's request */
         char call[24];       /* the id that tool.cancel uses */
 } Handed;
-
-/* Readers of one proxy at a time (keeper/connect.h); further requests wait. */
-enum { READERS_MAX = 16 };
 
 /* One client's connection to one keeper, or to a reader of a session at rest. */
 typedef struct Upstream {
@@ -61,10 +59,12 @@ struct Proxy {
         LoopTimer *timer; /* set while an upstream holds its client */
         Upstream *upstreams;
         ProxyTool *tools;
-        size_t readers;
-        Pending *waiting;      /* requests that wait for a reader; the oldest first */
-        LoopTimer *read_timer; /* set when a reader has ended */
+        Readers readers;
+        Pending *waiting; /* requests that wait for a reader; the oldest first */
 };
+
+/* The function of each method that a keeper serves; data is a Server. */
+int proxy_call(RpcCall *call, void *data, Error *error);
 
 /* Stops reading the client if too many of its bytes wait for the keeper. */
 void proxy_hold_if_slow(Upstream *upstream);

@@ -7,7 +7,6 @@
 
 #include "base/list.h"
 #include "keeper/connect.h"
-#include "methods/methods.h"
 #include "methods/stored.h"
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
@@ -20,8 +19,8 @@ int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
         if (!proxy)
                 return error_oom(reterr);
         proxy->loop = loop;
-        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0 ||
-            loop_timer_new(loop, proxy_read_waiting, proxy, &proxy->read_timer, reterr) < 0) {
+        proxy->readers = (Readers){ .loop = loop, .on_end = proxy_read_waiting, .data = proxy };
+        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0) {
                 free(proxy);
                 return -ENOMEM;
         }
@@ -47,10 +46,7 @@ static void drop_handed(Handed *handed) {
 }
 
 static void upstream_free(Upstream *upstream, const Error *error) {
-        Proxy *proxy = upstream->proxy;
-        const bool read = upstream->reads;
-
-        (void)list_remove(&proxy->upstreams, upstream);
+        (void)list_remove(&upstream->proxy->upstreams, upstream);
         proxy_let_go(upstream);
         loop_unwatch(upstream->watch);
         rpc_client_free(upstream->keeper);
@@ -66,10 +62,6 @@ static void upstream_free(Upstream *upstream, const Error *error) {
                 drop_handed(upstream->handed);
         drop_held(upstream);
         free(upstream);
-        if (read) {
-                proxy->readers--;
-                loop_timer_set(proxy->read_timer, time_now_usec());
-        }
 }
 
 static void set_gone(const Upstream *upstream, Error *error) {
@@ -91,7 +83,7 @@ void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
 
 /* --- messages from a keeper --- */
 
-static void ask_again(Proxy *proxy, Pending *pending);
+static void ask_again(Proxy *proxy, Pending *pending, bool read);
 
 /* Works like keeper_may_retry(). */
 static bool may_ask_again(Pending *pending, int r) {
@@ -128,7 +120,7 @@ static void proxy_answer(Upstream *upstream, RpcMessage *message, const Error *e
                 rpc_reply_fds(pending->call, fds, count);
         } else if (!message->result && may_ask_again(pending, -error->errnum)) {
                 upstream->stopped = true;
-                ask_again(upstream->proxy, pending);
+                ask_again(upstream->proxy, pending, false);
                 return;
         } else if (pending->call) {
                 rpc_fail(pending->call, error);
@@ -256,17 +248,23 @@ static void hand_on(Upstream *upstream, const RpcMessage *message) {
         proxy_deliver(upstream);
 }
 
-/* Takes a request that the keeper has certainly not read, so that the next keeper can get it. This
- * is true of unsent requests, and of the only request of a connection that was reset. If there were
- * several, it is unknown which ones it has read. A reader's requests can always be repeated. */
+static bool proxy_only_reads(const RpcCall *call) {
+        const RpcMethod *method = rpc_call_method(call);
+
+        return stored_has(method->name) || stored_reads_files(method);
+}
+
+/* Takes the requests that the next keeper can get: those that only read, and those that the keeper
+ * has certainly not read. This is true of unsent requests, and of the only request of a connection
+ * that was reset. If there were several, it is unknown which ones it has read. */
 static Pending *take_unread(Upstream *upstream, int r) {
         bool reset = r == -ECONNRESET && !upstream->heard && upstream->sent == 1;
         Pending *unread = NULL;
 
         list_each_safe(pending, upstream->pending)
-                if (upstream->reads
-                            ? pending->call != NULL
-                            : (reset || pending->unsent) && may_ask_again(pending, -ECONNRESET)) {
+                if (pending->call &&
+                    (reset || pending->unsent || proxy_only_reads(pending->call)) &&
+                    (upstream->reads || may_ask_again(pending, -ECONNRESET))) {
                         (void)list_remove(&upstream->pending, pending);
                         list_push(&unread, pending);
                 }
@@ -274,6 +272,7 @@ static Pending *take_unread(Upstream *upstream, int r) {
 }
 
 static void end_upstream(Upstream *upstream, int r) {
+        const bool reads = upstream->reads;
         Pending *unread = take_unread(upstream, r);
         Proxy *proxy = upstream->proxy;
         Error error;
@@ -284,7 +283,7 @@ static void end_upstream(Upstream *upstream, int r) {
                 Pending *pending = unread;
 
                 unread = pending->next;
-                ask_again(proxy, pending);
+                ask_again(proxy, pending, reads);
         }
 }
 
@@ -349,22 +348,12 @@ void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
 
 /* --- requests of clients --- */
 
-static int proxy_start_reader(const char *session, int *ret_fd, Error *error) {
-        _cleanup_close_ int dir_fd = FD_NONE;
-        int r = session_open(session, &dir_fd, NULL, error);
+/* Takes ownership of fd, a connection to a keeper or a reader. */
+static int upstream_new(Proxy *proxy, RpcConnection *client, const char *session, bool reads,
+                        int fd, Upstream **ret, Error *error) {
+        Upstream *upstream = calloc(1, sizeof(*upstream));
+        int r;
 
-        return r < 0 ? r : reader_start(session, dir_fd, ret_fd, error);
-}
-
-static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session, bool reads,
-                            Upstream **ret, Error *error) {
-        Upstream *upstream;
-        int fd, r = reads ? proxy_start_reader(session, &fd, error)
-                          : keeper_connect(session, &fd, error);
-
-        if (r < 0)
-                return r;
-        upstream = calloc(1, sizeof(*upstream));
         if (!upstream) {
                 fd_close(fd);
                 return error_oom(error);
@@ -372,7 +361,6 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
         *upstream = (Upstream){
                 .next = proxy->upstreams, .proxy = proxy, .client = client, .reads = reads
         };
-        proxy->readers += reads;
         (void)strncpy(upstream->session, session, sizeof(upstream->session) - 1);
         proxy->upstreams = upstream;
         r = rpc_client_new(fd, &upstream->keeper, error);
@@ -391,6 +379,24 @@ static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *ses
                 proxy_tools_send(proxy->tools, client, session, upstream->keeper);
         *ret = upstream;
         return 0;
+}
+
+static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session, bool reads,
+                            Upstream **ret, Error *error) {
+        int fd, r = reads ? readers_start(&proxy->readers, session, &fd, error)
+                          : keeper_connect(session, &fd, error);
+
+        return r < 0 ? r : upstream_new(proxy, client, session, reads, fd, ret, error);
+}
+
+/* Connects to the keeper of a live session. Returns -ENOENT if the session is at rest. */
+static int find_keeper(Proxy *proxy, RpcConnection *client, const char *session, int dir_fd,
+                       Error *error) {
+        Upstream *ignored;
+        int fd, r = session_is_live(dir_fd) ? session_find_keeper(session, dir_fd, &fd, error)
+                                            : -ENOENT;
+
+        return r < 0 ? r : upstream_new(proxy, client, session, false, fd, &ignored, error);
 }
 
 /* Returns the client's connection to the keeper of that session, or to a reader that takes
@@ -435,7 +441,7 @@ static int proxy_ask(Proxy *proxy, Pending *pending, bool reads, Error *error) {
         Upstream *upstream = find_upstream(proxy, client, session, reads);
         int r = 0;
 
-        if (!upstream && reads && proxy->readers >= READERS_MAX) {
+        if (!upstream && reads && readers_full(&proxy->readers)) {
                 list_append(&proxy->waiting, pending);
                 return 0;
         }
@@ -464,20 +470,25 @@ static int proxy_reply_stopped(RpcCall *call) {
 }
 
 enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
+enum { READER_TRIES = 2 };
 
 /* To read from a session at rest, or to stop it, must not start it. Returns ASK_NOBODY if the call
  * was answered, whom to ask otherwise, or a negative errno. A session counts as live if this client
  * has an earlier request under way, which may have started it. */
-static int proxy_answer_at_rest(const Proxy *proxy, RpcCall *call, Error *error) {
+static int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, Error *error) {
         const RpcMethod *method = rpc_call_method(call);
+        RpcConnection *client = rpc_call_connection(call);
         const char *name = rpc_string(call, "session");
         _cleanup_close_ int dir_fd = FD_NONE;
         int r;
 
-        if (!method->at_rest || find_upstream(proxy, rpc_call_connection(call), name, false))
+        if (!method->at_rest || find_upstream(proxy, client, name, false))
                 return ASK_KEEPER;
         r = session_open(name, &dir_fd, NULL, error);
-        if (r < 0 || session_is_live(dir_fd))
+        if (r < 0)
+                return r;
+        r = find_keeper(proxy, client, name, dir_fd, error);
+        if (r != -ENOENT)
                 return r < 0 ? r : ASK_KEEPER;
         if (stored_reads_files(method))
                 return ASK_READER;
@@ -486,7 +497,7 @@ static int proxy_answer_at_rest(const Proxy *proxy, RpcCall *call, Error *error)
         return r < 0 ? r : ASK_NOBODY;
 }
 
-static int proxy_call(RpcCall *call, void *data, Error *error) {
+int proxy_call(RpcCall *call, void *data, Error *error) {
         Proxy *proxy = ((const Server *)data)->proxy;
         Pending *pending;
         int r = proxy_answer_at_rest(proxy, call, error);
@@ -509,14 +520,28 @@ static void proxy_ask_late(Proxy *proxy, Pending *pending, bool reads) {
                 rpc_fail(call, &error);
 }
 
-static void ask_again(Proxy *proxy, Pending *pending) {
-        proxy_ask_late(proxy, pending, false);
+/* The session may be at rest by now. read: a reader has failed. If that was not because of a
+ * keeper, a keeper can say why. */
+static void ask_again(Proxy *proxy, Pending *pending, bool read) {
+        RpcCall *call = pending->call;
+        Error error;
+        int r = proxy_answer_at_rest(proxy, call, &error);
+
+        if (r == ASK_READER && read && ++pending->tries > READER_TRIES)
+                r = ASK_KEEPER;
+        if (r == ASK_KEEPER || r == ASK_READER)
+                return proxy_ask_late(proxy, pending, r == ASK_READER);
+        free(pending);
+        if (r < 0) {
+                rpc_call_on_end(call, NULL, NULL);
+                rpc_fail(call, &error);
+        }
 }
 
 static void proxy_read_waiting(void *data) {
         Proxy *proxy = data;
 
-        while (proxy->waiting && proxy->readers < READERS_MAX) {
+        while (proxy->waiting && !readers_full(&proxy->readers)) {
                 Pending *pending = proxy->waiting;
 
                 proxy->waiting = pending->next;
@@ -525,50 +550,4 @@ static void proxy_read_waiting(void *data) {
                 else
                         free(pending);
         }
-}
-
-/* --- the table --- */
-
-/* The session does not exist, or its keeper cannot be started. */
-enum {
-        START_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(POLICY) |
-                       RPC_ERROR(LAYER) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
-};
-
-static int with_session(const RpcMethod *method, RpcMethod *ret) {
-        static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
-                                          "name of the session" };
-        RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
-        const char *example = method->example.params + 1; /* after the brace */
-
-        if (!params)
-                return -ENOMEM;
-        params[0] = session;
-        if (method->params_count > 0)
-                memcpy(params + 1, method->params, method->params_count * sizeof(*params));
-        *ret = *method;
-        ret->params = params;
-        ret->params_count++;
-        ret->errors |= START_ERRORS;
-        ret->example.params = str_format("{\"session\": \"work\"%s%s", *example == '}' ? "" : ", ",
-                                         example);
-        ret->function = proxy_call;
-        return ret->example.params ? 0 : -ENOMEM;
-}
-
-int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, size_t *ret_count,
-                  Error *reterr) {
-        size_t count;
-        const RpcMethod *methods = session_methods(&count);
-        RpcMethod *all = calloc(more_count + count, sizeof(*all));
-
-        if (!all)
-                return error_oom(reterr);
-        memcpy(all, more, more_count * sizeof(*all));
-        for (size_t i = 0; i < count; i++)
-                if (with_session(&methods[i], &all[more_count + i]) < 0)
-                        return error_oom(reterr);
-        *ret = all;
-        *ret_count = more_count + count;
-        return 0;
 }

@@ -58,7 +58,6 @@ static int serve_watch_signals(Serve *serve, Error *reterr) {
                 (void)sigaddset(&set, numbers[i]);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         (void)signal(SIGPIPE, SIG_IGN);
-        (void)signal(SIGCHLD, SIG_IGN); /* Nobody waits for readers. */
         serve->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         return loop_watch(serve->loop, serve->signal_fd, EPOLLIN, serve_on_signal, serve, &ignored,
                           reterr);

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import re
+import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lib import leaks
-from lib.identity import Identity
 from lib.sessions import Json, Rpc, RpcError, Session, Sessions, until
 
 # Made by a command, so that the session's root has files of its own.
@@ -55,12 +58,17 @@ CALLS = [
     ("mount.download", {"path": "f/missing"}),
     ("mount.download", {"path": "../opt/tool/file"}),
 ]
+STORED = {"session.show", "kv.get", "kv.keys", "history.list", "audit.list"}
 
-def answer(rpc: Rpc, method: str, params: Json) -> Json:
-    try:
-        return rpc.call(method, session="w", **params)
-    except RpcError as error:
-        return {"code": error.code, "message": error.message, "data": error.data}
+
+def answers(rpc: Rpc) -> list[Json]:
+    found = []
+    for number in rpc.send_together(*((method, {"session": "w", **params}) for method, params in CALLS)):
+        try:
+            found.append(rpc.result(number))
+        except RpcError as error:
+            found.append({"code": error.code, "message": error.message, "data": error.data})
+    return found
 
 
 def without_new_times(value: object, since: int) -> object:
@@ -98,11 +106,82 @@ def filled(sessions: Sessions, workspace: Path, mkdir: Callable[[str], Path]) ->
 def test_each_reading_method_answers_as_in_a_live_session(filled: Session) -> None:
     since = int(time.time() * 1000)
     with filled.sessions.serve() as rpc:
-        rested = [answer(rpc, *call) for call in CALLS]
+        rested = answers(rpc)
         assert at_rest(rpc)
-    with filled.sessions.serve() as rpc:
         rpc.call("exec", session="w", argv=["true"])
-        for (method, params), rest in zip(CALLS, rested):
-            live = answer(rpc, method, params)
-            assert without_new_times(rest, since) == without_new_times(live, since), (method, params)
+        for call, rest, live in zip(CALLS, rested, answers(rpc)):
+            assert without_new_times(rest, since) == without_new_times(live, since), call
         assert not at_rest(rpc)
+
+
+def test_the_calls_are_of_every_method_that_reads_files(sessions: Sessions) -> None:
+    """files.open has a test of its own, because it replies with a descriptor."""
+    listed = json.loads(sessions(["serve", "--methods", "--json"]).ok().out)
+    resting = {name for name, method in listed.items() if method["at_rest"]}
+    printed = re.findall(r"^(\S+)\n  .*\n  Leaves a session at rest$", sessions(["serve", "--methods"]).ok().out, re.M)
+
+    assert {*printed} == resting
+    assert resting == {method for method, _ in CALLS} | {"files.open", "session.stop", *STORED}
+
+
+def test_opening_a_file(filled: Session) -> None:
+    path = filled.sessions.data / "s"
+    with filled.sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "it listens")
+        with Rpc.of_server(path, filled.sessions.holt.identity) as rpc:
+            for method, params in (("files.open", {"path": "far"}), ("mount.download", {"path": "f/a.txt", "fd": True})):
+                opened = rpc.call(method, session="w", **params)
+                assert opened["size"] == os.fstat(rpc.fds[-1]).st_size
+                assert os.read(rpc.fds[-1], 100) in (b"first line\n", b"in the mount\n")
+                assert fcntl.fcntl(rpc.fds[-1], fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+            assert rpc.refused("files.open", session="w", path="d/fifo").errno == "EOPNOTSUPP"
+            assert at_rest(rpc)
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0
+
+
+def test_nothing_is_written(filled: Session) -> None:
+    """Not in the history either, and no file of the session changes."""
+    history = filled("history", "--json").ok().out
+    with filled.sessions.serve() as rpc:
+        rpc.call("files.list", session="w", path="/")
+        before = {path: path.stat().st_mtime_ns for path in filled.directory.iterdir()}
+        assert rpc.call("files.read", session="w", path="notes.txt")["content"] == "first line\n"
+        assert rpc.call("files.grep", session="w", pattern="first")["matches"]
+        changed = {p.name for p in filled.directory.iterdir() if p.stat().st_mtime_ns != before.get(p)}
+        assert changed <= {"session.db-wal", "session.db-shm"}, "SQLite may make these to read"
+    assert filled("history", "--json").ok().out == history
+
+
+def test_a_read_sees_what_was_written_before(filled: Session) -> None:
+    with filled.sessions.serve() as rpc:
+        for number in range(5):
+            rpc.call("files.write", session="w", path="new", content=str(number))
+            assert rpc.call("files.read", session="w", path="new")["content"] == str(number)
+            rpc.call("session.stop", session="w")
+            assert rpc.call("files.read", session="w", path="new")["content"] == str(number)
+            assert at_rest(rpc)
+
+
+def test_why_a_session_cannot_show_its_files(sessions: Sessions, mkdir: Callable[[str], Path]) -> None:
+    workspace = mkdir("gone")
+    sessions.create("a", "--workspace", workspace)
+    workspace.rmdir()
+    with sessions.serve() as rpc:
+        error = rpc.refused("files.list", session="a")
+        assert (error.errno, str(workspace) in error.message) == ("ENOENT", True)
+        assert rpc.refused("files.list", session="none").kind == "missing"
+
+
+def test_what_needs_the_lock_waits_for_a_reader(filled: Session) -> None:
+    with open(filled.directory / "lock") as lock, filled.sessions.serve() as rpc:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        assert rpc.call("files.exists", session="w", path="near")["exists"], "readers share it"
+        assert at_rest(rpc)
+        timer = threading.Timer(0.3, fcntl.flock, (lock, fcntl.LOCK_UN))
+        timer.start()
+        rpc.call("session.set_tier", session="w", tier="large")
+        assert not timer.is_alive()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert rpc.refused("session.set_tier", session="w", tier="medium").kind == "busy"
+        fcntl.flock(lock, fcntl.LOCK_UN)

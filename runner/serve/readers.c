@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/readers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include "base/sys.h"
+#include "keeper/connect.h"
+#include "session/directory.h"
+
+typedef struct Reader {
+        Readers *readers;
+        pid_t pid;
+        int pidfd;
+        LoopWatch *watch;
+} Reader;
+
+static void reader_free(Reader *reader) {
+        (void)loop_unwatch(reader->watch);
+        fd_close(reader->pidfd);
+        while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        free(reader);
+}
+
+static void reader_on_end(void *data, uint32_t events) {
+        Reader *reader = data;
+        Readers *readers = reader->readers;
+
+        (void)events;
+        reader_free(reader);
+        readers->count--;
+        readers->on_end(readers->data);
+}
+
+bool readers_full(const Readers *readers) {
+        return readers->count >= READERS_MAX;
+}
+
+static int reader_watch(Reader *reader, Error *reterr) {
+        reader->pidfd = sys_pidfd_open(reader->pid);
+        if (reader->pidfd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot watch a reader");
+        return loop_watch(reader->readers->loop, reader->pidfd, EPOLLIN, reader_on_end, reader,
+                          &reader->watch, reterr);
+}
+
+int readers_start(Readers *readers, const char *session, int *ret_fd, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, fd = FD_NONE;
+        Reader *reader;
+        int r = session_open(session, &dir_fd, NULL, reterr);
+
+        if (r < 0)
+                return r;
+        reader = calloc(1, sizeof(*reader));
+        if (!reader)
+                return error_oom(reterr);
+        *reader = (Reader){ .readers = readers, .pidfd = FD_NONE };
+        r = reader_start(session, dir_fd, &fd, &reader->pid, reterr);
+        if (r < 0) {
+                free(reader);
+                return r;
+        }
+        r = reader_watch(reader, reterr);
+        if (r < 0) {
+                fd = fd_close(fd); /* It ends now. */
+                reader_free(reader);
+                return r;
+        }
+        readers->count++;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
