@@ -234,7 +234,8 @@ static int cp_run(Cp *cp, const OptionResult *words, Error *reterr) {
         if (r == 0)
                 r = cp_check_json(cp, words->operands[last], reterr);
         if (r == 0)
-                r = transfer_open(cp->session, &cp->client, reterr);
+                r = into ? transfer_open(cp->session, &cp->client, reterr)
+                         : transfer_open_to_read(cp->session, &cp->client, reterr);
         if (r < 0)
                 return cure_colon(words, r, reterr);
         cp_sweep(cp);

@@ -319,8 +319,13 @@ static const Subverb files_verbs[] = {
         { "mv", "FROM TO [--replace]", 2, 2 },
         { "cp", "FROM TO [--recursive] [--replace]", 2, 2 },
 };
-static int (*const files_runs[])(FilesCommand *command, Error *reterr) = {
-        files_verb_do_ls, do_cat, do_get, do_put, do_stat, do_mkdir, files_verb_do_rm, do_mv, do_cp,
+static const struct {
+        int (*run)(FilesCommand *command, Error *reterr);
+        bool reads; /* It leaves a session at rest. */
+} files_runs[] = {
+        { files_verb_do_ls, true },  { do_cat, true },  { do_get, true },
+        { do_put, false },           { do_stat, true }, { do_mkdir, false },
+        { files_verb_do_rm, false }, { do_mv, false },  { do_cp, false },
 };
 static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each verb has its function");
 
@@ -348,7 +353,9 @@ static int files_verb_run(FilesCommand *command, const OptionResult *words, Erro
                                  words->operands_count, &which, reterr);
 
         if (r == 0)
-                r = transfer_open(words->operands[0], &command->client, reterr);
+                r = files_runs[which].reads
+                            ? transfer_open_to_read(words->operands[0], &command->client, reterr)
+                            : transfer_open(words->operands[0], &command->client, reterr);
         if (r < 0)
                 return r;
         verb = &files_verbs[which];
@@ -356,7 +363,7 @@ static int files_verb_run(FilesCommand *command, const OptionResult *words, Erro
         command->operands = words->operands + 2;
         (void)snprintf(called, sizeof(called), "files %s", verb->name);
         transfer_begin(command->client, called, command->operands);
-        r = files_runs[which](command, reterr);
+        r = files_runs[which].run(command, reterr);
         if (r < 0)
                 r = files_verb_cure(verb, command, r, reterr);
         transfer_end(command->client, r, reterr);

@@ -19,20 +19,19 @@
 #include "cli/shown.h"
 #include "files/copy.h"
 #include "keeper/connect.h"
+#include "session/directory.h"
 
 enum { BUFFER_SIZE = 128 * 1024 };
 
 /* --- requests --- */
 
-/* Asks the keeper once and tries again if it was about to end. A keeper that answers is alive, so
- * later requests are not repeated. */
-static int transfer_greet(const char *session, RpcClient **ret, Error *reterr) {
+/* Takes ownership of fd, and asks once. A keeper or reader that answers is there for later
+ * requests, so these are not repeated. */
+static int transfer_greet(int fd, RpcClient **ret, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         RpcClient *client = NULL;
-        int fd, r = keeper_connect(session, &fd, reterr);
+        int r = rpc_client_new(fd, &client, reterr);
 
-        if (r == 0)
-                r = rpc_client_new(fd, &client, reterr);
         if (r == 0)
                 r = rpc_client_call(client, "session.show", NULL, NULL, 0, &message, reterr);
         if (r == 0)
@@ -44,12 +43,35 @@ static int transfer_greet(const char *session, RpcClient **ret, Error *reterr) {
 
 int transfer_open(const char *session, RpcClient **ret, Error *reterr) {
         unsigned tries = 0;
-        int r;
+        int fd, r;
 
-        do
-                r = transfer_greet(session, ret, reterr);
-        while (keeper_may_retry(r, &tries));
+        do {
+                r = keeper_connect(session, &fd, reterr);
+                if (r == 0)
+                        r = transfer_greet(fd, ret, reterr);
+        } while (keeper_may_retry(r, &tries));
         return r;
+}
+
+/* Connects to the keeper if the session is live, and starts a reader otherwise. */
+static int connect_to_read(const char *session, int *ret_fd, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        pid_t ignored;
+        int r = session_open(session, &dir_fd, NULL, reterr);
+
+        if (r == 0)
+                r = session_find_keeper(session, dir_fd, ret_fd, reterr);
+        return r == -ENOENT && dir_fd >= 0 ? reader_start(session, dir_fd, ret_fd, &ignored, reterr)
+                                           : r;
+}
+
+/* A failure of any kind is repeated by transfer_open(), which says why. */
+int transfer_open_to_read(const char *session, RpcClient **ret, Error *reterr) {
+        int fd;
+
+        if (connect_to_read(session, &fd, NULL) == 0 && transfer_greet(fd, ret, NULL) == 0)
+                return 0;
+        return transfer_open(session, ret, reterr);
 }
 
 JsonWriter transfer_path(const char *path) {

@@ -6,8 +6,10 @@
 #include "files/path.h"
 #include "rpc/client.h"
 
-/* Connects to the session's keeper. The caller owns *ret. */
+/* Connects to the session's keeper, and starts one if it is at rest. The caller owns *ret. */
 int transfer_open(const char *session, RpcClient **ret, Error *reterr);
+/* Does the same for requests that only read, and leaves the session at rest if possible. */
+int transfer_open_to_read(const char *session, RpcClient **ret, Error *reterr);
 
 /* Sends one request. params is an object whose members are written; this function always ends and
  * frees it. fd is passed along unless it is FD_NONE. ret may be NULL if the reply does not

@@ -185,3 +185,31 @@ def test_what_needs_the_lock_waits_for_a_reader(filled: Session) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert rpc.refused("session.set_tier", session="w", tier="medium").kind == "busy"
         fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def test_commands_that_read_leave_a_session_at_rest(filled: Session, workspace: Path) -> None:
+    lines = (
+        ["files", "w", "ls"], ["files", "w", "ls", "/opt", "--recursive", "--json"], ["files", "w", "cat", "far", "/mnt/files/f/a.txt"],
+        ["files", "w", "stat", "up"], ["files", "w", "cat", ".env"], ["files", "w", "cat", "d/fifo"], ["files", "w", "ls", "gone"],
+        ["cp", "w:root", "-"], ["cp", "w:d", "-"], ["cp", "w:notes.txt", "/none/x"],
+    )
+    history = filled("history", "--json").ok().out
+    rested = [filled.sessions(line) for line in lines]
+    assert [r.code for r in rested] == [0, 0, 0, 0, 125, 125, 125, 0, 125, 125]
+    filled.sessions(["files", "w", "get", "bytes", "copy"]).ok()
+    filled.cp("-r", "w:/mnt/files", "tree").ok()
+    assert (workspace / "copy").read_bytes() == b"a\377b" and (workspace / "tree" / "f" / "a.txt").read_text() == "in the mount\n"
+    assert filled.show()["state"] == "at rest"
+    assert filled("history", "--json").ok().out == history
+
+    filled.exec("true").ok()
+    for line, rest in zip(lines, rested):
+        live = filled.sessions(line)
+        assert (live.code, live.err) == (rest.code, rest.err), line
+        if line != ["files", "w", "ls"]:  # It has files that were made meanwhile.
+            assert live.out == rest.out, line
+
+
+def test_commands_that_change_files_start_the_session(filled: Session) -> None:
+    filled.sessions(["files", "w", "mkdir", "other"]).ok()
+    assert filled.show()["state"] == "live"
