@@ -12,7 +12,7 @@
  * tree. If the host replaces a hidden file, the reader ends without a reply, as a sandbox would.
  *
  * A reader writes nothing in the session's database, and so no history either. It ends with
- * its client's connection. The client makes a new reader for each request, because files may have
+ * its client's connection. The client uses it only briefly, because files may have
  * been made that the policy hides. */
 #include <errno.h>
 #include <signal.h>

@@ -208,14 +208,20 @@ static int method_remove(RpcCall *call, void *data, Error *error) {
 /* Connects the client directly to the keeper, which saves the hop through this process. The
  * connection is the keeper's own, so requests there have no parameter "session". */
 static int method_connect(RpcCall *call, void *data, Error *error) {
-        _cleanup_close_ int fd = FD_NONE;
-        int r = keeper_connect(rpc_string(call, "session"), &fd, error);
+        const char *name = rpc_string(call, "session");
+        const bool start = rpc_bool(call, "start", true);
+        _cleanup_close_ int dir_fd = FD_NONE, fd = FD_NONE;
+        int r = start ? keeper_connect(name, &fd, error) : session_open(name, &dir_fd, NULL, error);
 
         (void)data;
+        if (r == 0 && !start) {
+                r = session_find_keeper(name, dir_fd, &fd, error);
+                r = r == -ENOENT ? 0 : r;
+        }
         if (r < 0)
                 return r;
-        (void)rpc_result(call);
-        rpc_reply_fds(call, &fd, 1);
+        json_write_bool(rpc_result(call), "live", fd >= 0);
+        rpc_reply_fds(call, &fd, fd >= 0);
         return 0;
 }
 
@@ -269,9 +275,15 @@ static const RpcParam create_params[] = {
 };
 
 static const RpcParam connect_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX,
-          "name of the session; a session at rest is started" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "name of the session" },
+        { "start", RPC_BOOL, false, 0, "start a session at rest; default true" },
 };
+
+static const RpcField connected_fields[] = {
+        { "live", RPC_BOOL, RPC_ALWAYS, "false, without a connection, if it was left at rest" },
+};
+static const RpcShape connected_shape = { .name = "SessionConnected",
+                                          RPC_FIELDS(connected_fields) };
 
 static const RpcParam remove_params[] = {
         { "session", RPC_STRING, true, SESSION_NAME_MAX,
@@ -353,10 +365,10 @@ const RpcMethod serve_methods[] = {
                 .help = "passes a connection to the session's keeper with the reply (SCM_RIGHTS); "
                         "messages there have no parameter session",
                 RPC_PARAMS(connect_params),
-                .result = &rpc_nothing,
+                .result = &connected_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(POLICY) |
                           RPC_ERROR(LAYER) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
-                .example = { "{\"session\": \"work\"}", "{}" },
+                .example = { "{\"session\": \"work\"}", "{\"live\": true}" },
                 .function = method_connect,
         },
         {

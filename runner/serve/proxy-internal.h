@@ -36,7 +36,9 @@ typedef struct Upstream {
         RpcConnection *client;
         char session[SESSION_NAME_MAX + 1];
         RpcClient *keeper;
-        bool reads;    /* it is a reader: it gets requests until its first reply, then it ends */
+        bool reads; /* it is a reader */
+        /* usec of time_now_usec(): a reader takes requests until then, and ends when it is idle. */
+        uint64_t takes_until, ends_at;
         uint64_t sent; /* number of requests sent */
         bool heard;    /* the keeper has sent a message */
         bool paused;   /* there may be more to read, but the client has no room */
@@ -60,6 +62,8 @@ struct Proxy {
         Upstream *upstreams;
         ProxyTool *tools;
         Readers readers;
+        LoopTimer *read_timer;
+        uint64_t read_at; /* when the timer ends readers, or 0 */
         Pending *waiting; /* requests that wait for a reader; the oldest first */
 };
 

@@ -11,7 +11,11 @@
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
 
+/* usec. In READER_TIME, files may be made that the policy hides, as in a live session. */
+enum { READER_TIME = 1000000, READER_IDLE = 100000 };
+
 static void proxy_read_waiting(void *data);
+static void proxy_end_readers(void *data);
 
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
         Proxy *proxy = calloc(1, sizeof(*proxy));
@@ -20,7 +24,8 @@ int proxy_new(Loop *loop, Proxy **ret, Error *reterr) {
                 return error_oom(reterr);
         proxy->loop = loop;
         proxy->readers = (Readers){ .loop = loop, .on_end = proxy_read_waiting, .data = proxy };
-        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0) {
+        if (loop_timer_new(loop, proxy_on_hold_time, proxy, &proxy->timer, reterr) < 0 ||
+            loop_timer_new(loop, proxy_end_readers, proxy, &proxy->read_timer, reterr) < 0) {
                 free(proxy);
                 return -ENOMEM;
         }
@@ -68,6 +73,33 @@ static void set_gone(const Upstream *upstream, Error *error) {
         (void)error_set(error, ERROR_SETUP, 0, "the keeper of session \"%s\" has ended",
                         upstream->session);
         (void)error_cure(error, 0, "Repeat the request; holt then starts the session again.");
+}
+
+/* Ends the readers that have been idle for long enough. */
+static void proxy_end_readers(void *data) {
+        Proxy *proxy = data;
+        const uint64_t now = time_now_usec();
+
+        proxy->read_at = 0;
+        list_each_safe(upstream, proxy->upstreams) {
+                if (!upstream->reads || upstream->pending)
+                        continue;
+                if (upstream->ends_at <= now)
+                        upstream_free(upstream, NULL);
+                else if (!proxy->read_at || upstream->ends_at < proxy->read_at)
+                        proxy->read_at = upstream->ends_at;
+        }
+        loop_timer_set(proxy->read_timer, proxy->read_at);
+}
+
+static void proxy_end_reader(Upstream *upstream, uint64_t at) {
+        Proxy *proxy = upstream->proxy;
+
+        upstream->ends_at = at;
+        if (proxy->read_at && proxy->read_at <= at)
+                return;
+        proxy->read_at = at;
+        loop_timer_set(proxy->read_timer, at);
 }
 
 void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
@@ -313,7 +345,7 @@ static void read_keeper(Upstream *upstream) {
                 else
                         proxy_answer(upstream, &message, &error);
                 if (upstream->reads && !upstream->pending)
-                        return upstream_free(upstream, NULL);
+                        proxy_end_reader(upstream, time_now_usec() + READER_IDLE);
         }
 }
 
@@ -358,9 +390,11 @@ static int upstream_new(Proxy *proxy, RpcConnection *client, const char *session
                 fd_close(fd);
                 return error_oom(error);
         }
-        *upstream = (Upstream){
-                .next = proxy->upstreams, .proxy = proxy, .client = client, .reads = reads
-        };
+        *upstream = (Upstream){ .next = proxy->upstreams,
+                                .proxy = proxy,
+                                .client = client,
+                                .reads = reads,
+                                .takes_until = time_now_usec() + READER_TIME };
         (void)strncpy(upstream->session, session, sizeof(upstream->session) - 1);
         proxy->upstreams = upstream;
         r = rpc_client_new(fd, &upstream->keeper, error);
@@ -404,8 +438,9 @@ static int find_keeper(Proxy *proxy, RpcConnection *client, const char *session,
 static Upstream *find_upstream(const Proxy *proxy, const RpcConnection *client, const char *session,
                                bool reads) {
         for (Upstream *u = proxy->upstreams; u; u = u->next)
-                if (u->client == client && u->reads == reads && !(reads && u->heard) && u->watch &&
-                    !u->stopped && streq(u->session, session))
+                if (u->client == client && u->reads == reads &&
+                    !(reads && time_now_usec() >= u->takes_until) && u->watch && !u->stopped &&
+                    streq(u->session, session))
                         return u;
         return NULL;
 }
@@ -443,6 +478,9 @@ static int proxy_ask(Proxy *proxy, Pending *pending, bool reads, Error *error) {
 
         if (!upstream && reads && readers_full(&proxy->readers)) {
                 list_append(&proxy->waiting, pending);
+                for (Upstream *u = proxy->upstreams; u; u = u->next)
+                        if (u->reads && !u->pending)
+                                proxy_end_reader(u, time_now_usec());
                 return 0;
         }
         if (!upstream)

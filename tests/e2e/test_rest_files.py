@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.sessions import Json, Rpc, RpcError, Session, Sessions, until
+from lib.sessions import Json, Rpc, RpcError, Session, Sessions, readers, until
 
 # Made by a command, so that the session's root has files of its own.
 FILL = r"""
@@ -213,3 +214,34 @@ def test_commands_that_read_leave_a_session_at_rest(filled: Session, workspace: 
 def test_commands_that_change_files_start_the_session(filled: Session) -> None:
     filled.sessions(["files", "w", "mkdir", "other"]).ok()
     assert filled.show()["state"] == "live"
+
+
+def test_a_reader_serves_requests_that_follow_soon(filled: Session) -> None:
+    with filled.sessions.serve() as rpc:
+        for _ in range(3):
+            assert rpc.call("files.exists", session="w", path="near")["exists"]
+        first = readers()
+        assert len(first) == 1, "one for all three"
+        until(lambda: not readers(), "an idle reader ends", 10)
+        rpc.call("files.exists", session="w", path="near")
+        assert readers() != first
+        rpc.call("exec", session="w", argv=["touch", "made"])
+        assert rpc.call("files.exists", session="w", path="made")["exists"], "the keeper is asked"
+
+
+def test_a_client_can_connect_without_starting_the_session(filled: Session) -> None:
+    """The keeper of a live session is connected all the same."""
+    path = filled.sessions.data / "s"
+    with filled.sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "it listens")
+        with Rpc.of_server(path, filled.sessions.holt.identity) as rpc:
+            assert rpc.call("session.connect", session="w", start=False) == {"live": False}
+            assert not rpc.fds and at_rest(rpc)
+            assert rpc.refused("session.connect", session="none", start=False).kind == "missing"
+            filled.exec("true").ok()
+            assert rpc.call("session.connect", session="w", start=False) == {"live": True}
+            end = socket.socket(fileno=rpc.fds.pop())
+            with Rpc(end.fileno(), end.fileno(), end.close, end, alone=True) as direct:
+                assert direct.call("files.exists", path="near") == {"exists": True}
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0

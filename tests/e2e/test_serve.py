@@ -266,7 +266,7 @@ def test_a_client_may_talk_to_the_keeper_itself(sessions: Sessions, session: Ses
         until(path.exists, "it listens")
         with Rpc.of_server(path, sessions.holt.identity) as rpc:
             assert rpc.refused("session.connect", session="none").kind == "missing"
-            assert rpc.call("session.connect", session="w") == {}
+            assert rpc.call("session.connect", session="w") == {"live": True}
             end = socket.socket(fileno=rpc.fds.pop())
             with Rpc(end.fileno(), end.fileno(), end.close, end, alone=True) as direct:
                 assert direct.call("session.show")["name"] == "w"

@@ -14,19 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from lib import leaks
 from lib.hostile import Hostile
 from lib.identity import Identity
-from lib.sessions import Json, Rpc, RpcError, Sessions, until
+from lib.sessions import Json, Rpc, RpcError, Sessions, readers, until
 
 READS = ("files.read", "files.stat", "files.list", "files.exists", "files.grep", "files.glob")
 SECRET = "secret of the host"
 SOON = 20  # Seconds; searching may take 10.
-
-
-def readers() -> list[int]:
-    commands = ((p.pid, Path(f"/proc/{p.pid}/cmdline")) for p in leaks.descendants() if not p.ended)
-    return [pid for pid, path in commands if path.exists() and path.read_bytes().startswith(b"holt\0reader\0")]
 
 
 def params(method: str, path: str, name: str = "w") -> Json:

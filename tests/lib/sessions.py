@@ -345,6 +345,11 @@ def keepers() -> list[leaks.Process]:
     return [p for p in leaks.descendants() if not p.ended and _command(p.pid).startswith("holt\0keeper\0")]
 
 
+def readers() -> list[int]:
+    """PIDs of the readers of sessions at rest, and of the child that each has for a moment."""
+    return [p.pid for p in leaks.descendants() if not p.ended and _command(p.pid).startswith("holt\0reader\0")]
+
+
 def _command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
