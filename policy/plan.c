@@ -28,6 +28,7 @@ static void mount_clear(PlanMount *mount) {
 
 static void guard_clear(PlanGuard *guard) {
         free(guard->path);
+        free(guard->text);
         fd_close(guard->fd);
 }
 

@@ -162,6 +162,9 @@ typedef struct PlanGuard {
         dev_t device; /* its device and inode numbers */
         ino_t inode;
         bool directory;
+        char *text; /* the content of a small file, or NULL; see guards/restore.h */
+        size_t text_size;
+        mode_t mode;    /* its permissions */
         bool submodule; /* a submodule's .git, found in the index of the repository above */
 } PlanGuard;
 

@@ -87,16 +87,27 @@ bool exec_result_set_aside(const JsonValue *result) {
         return names && json_first(names);
 }
 
-void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) {
-        const JsonValue *names = json_member(result, "set_aside");
-        const char *workspace = show ? json_member_text(show, "workspace") : "";
-        _cleanup_(strlist_clear) StrList moved = { 0 };
+bool exec_result_names_aside(const JsonValue *result) {
+        const JsonValue *still = json_member(result, "still_aside");
 
+        return exec_result_set_aside(result) || (still && json_first(still));
+}
+
+static void read_names(const JsonValue *names, StrList *ret) {
         for (const JsonValue *n = json_first(names); n; n = json_next(n))
                 if (json_string(n))
-                        (void)strlist_add(&moved, json_string(n));
+                        (void)strlist_add(ret, json_string(n));
+}
+
+void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) {
+        const char *workspace = show ? json_member_text(show, "workspace") : "";
+        _cleanup_(strlist_clear) StrList moved = { 0 }, still = { 0 };
+
+        read_names(json_member(result, "set_aside"), &moved);
         report_moved(&moved, workspace[0] ? workspace : NULL,
-                     json_member_text(result, "replaced")[0] != '\0', stderr);
+                     json_member_text(result, "replaced")[0] ? MOVED_REPLACED : MOVED_MADE, stderr);
+        read_names(json_member(result, "still_aside"), &still);
+        report_moved(&still, workspace[0] ? workspace : NULL, MOVED_STILL, stderr);
         if (json_member_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
                               "holt: a file at a protected path was left there: %s\n  Look at it "
@@ -244,6 +255,8 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_refused(result, "denials", w);
         write_refused(result, "limits_hit", w);
         write_member(result->result, "set_aside", true, w);
+        if (result->result && json_member(result->result, "still_aside"))
+                write_member(result->result, "still_aside", true, w);
         write_replaced(result, w);
         write_unrecorded(result, w);
         json_write_end(w);

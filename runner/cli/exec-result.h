@@ -25,6 +25,8 @@ int exec_result_code(const ExecResult *result);
 /* Returns whether something was set aside, so that exec_result_tell() needs show. result may be
  * NULL. */
 bool exec_result_set_aside(const JsonValue *result);
+/* The same, also for files that were set aside earlier and have not been moved back. */
+bool exec_result_names_aside(const JsonValue *result);
 
 /* These four print parts of the result of exec, process.wait or python.run to stderr. show may be
  * NULL. */

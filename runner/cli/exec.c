@@ -260,7 +260,7 @@ static int exec_run(Exec *exec, Error *reterr) {
                 find_refused(exec);
         /* The commands that undo a move need the workspace's host directory. If the sandbox was
          * stopped, its keeper may be gone; the result is complete without that directory. */
-        if (r == 0 && !exec->show.result && exec_result_set_aside(exec->settled.result))
+        if (r == 0 && !exec->show.result && exec_result_names_aside(exec->settled.result))
                 (void)ask_client(exec->client, "session.show", NULL, &exec->show, &ignored);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);

@@ -416,7 +416,11 @@ static char *way_back(const char *workspace, const char *moved) {
         to[strlen(to) - strlen(moved) + length] = '\0';
         from_word = str_word(from);
         to_word = str_word(to);
-        return from_word && to_word ? str_format("mv -T %s %s", from_word, to_word) : NULL;
+        if (!from_word || !to_word)
+                return NULL;
+        if (access(to, F_OK) < 0)
+                return str_format("  mv -T %s %s\n", from_word, to_word);
+        return str_format("  diff %s %s\n  mv -T %s %s\n", to_word, from_word, from_word, to_word);
 }
 
 /* Returns whether one of the paths is a .git or lies in one. */
@@ -430,6 +434,23 @@ static bool concerns_git(const StrList *moved) {
         return false;
 }
 
+/* What happened to each path; its new name follows. */
+static const char *const moved_texts[] = {
+        [MOVED_MADE] = "set aside a new entry at a protected path; it is now",
+        [MOVED_REPLACED] = "set aside the new file at a protected path; it is now",
+        [MOVED_STILL] = "the host replaced a protected file while the session ran; the new file is "
+                        "still",
+};
+static_assert(ELEMENTSOF(moved_texts) == MOVED_WHY_MAX, "each reason has a text");
+
+/* What may be wrong with these files. */
+static const char *moved_danger(const StrList *moved, MovedWhy why) {
+        if (why != MOVED_MADE)
+                return "It may be yours, but a command could have changed it";
+        return concerns_git(moved) ? "Git on the host and similar programs would run it"
+                                   : "Programs on the host would treat it as yours";
+}
+
 static void print_ways_back(const StrList *moved, const char *workspace, FILE *out) {
         size_t ways = 0;
 
@@ -439,28 +460,28 @@ static void print_ways_back(const StrList *moved, const char *workspace, FILE *o
                 if (way && ways++ == 0)
                         (void)fputs(", then move it back if you trust it:\n", out);
                 if (way)
-                        (void)fprintf(out, "  %s\n", way);
+                        (void)fputs(way, out);
         }
         if (ways == 0)
                 (void)fputs(" before you use it.\n", out);
 }
 
-void report_moved(const StrList *moved, const char *workspace, bool replaced, FILE *out) {
+void report_moved(const StrList *moved, const char *workspace, MovedWhy why, FILE *out) {
         for (size_t i = 0; i < moved->count; i++) {
                 char name[256];
 
-                (void)fprintf(out,
-                              replaced ? "holt: set aside the file at a protected path, which may "
-                                         "be your own; it is now %s\n"
-                                       : "holt: the command made a protected path; it is now %s\n",
+                (void)fprintf(out, "holt: %s %s\n", moved_texts[why],
                               str_quote(moved->items[i], name, sizeof(name)));
         }
         if (moved->count == 0)
                 return;
-        (void)fprintf(out, "  %s. Look at it",
-                      concerns_git(moved) ? "Git on the host and similar programs would run it"
-                                          : "Programs on the host would treat it as yours");
+        (void)fprintf(out, "  %s. Look at it", moved_danger(moved, why));
         print_ways_back(moved, workspace, out);
+        if (why == MOVED_STILL)
+                (void)fputs("  Stop the session first (holt stop). If you do not need the new "
+                            "file, remove it; then "
+                            "holt says this no more.\n",
+                            out);
 }
 
 static void print_moved(const RunResult *result, FILE *out) {
@@ -468,7 +489,7 @@ static void print_moved(const RunResult *result, FILE *out) {
 
         if (result->moved)
                 report_moved(result->moved, workspace ? workspace->source : NULL,
-                             result->outcome.replaced, out);
+                             result->outcome.replaced ? MOVED_REPLACED : MOVED_MADE, out);
 }
 
 /* The command may have left any colours on its terminal, even ones that hide text. */
@@ -491,8 +512,7 @@ void report_replaced(const char *what, const char *path, bool set_aside, FILE *o
         if (what)
                 (void)fprintf(out,
                               "holt: stopped %s because the host replaced %s, or somebody made it; "
-                              "the policy protects or hides this path\n  The next start protects "
-                              "or hides the new file.\n",
+                              "the policy protects or hides this path\n",
                               what, name);
         else
                 (void)fprintf(out,
@@ -500,11 +520,8 @@ void report_replaced(const char *what, const char *path, bool set_aside, FILE *o
                               "command ended; the policy protects or hides this path\n  The "
                               "command may have read the new file.\n",
                               name);
-        if (set_aside)
-                (void)fputs(
-                        "  The new file at a protected path may be yours, but the command could "
-                        "have written it.\n",
-                        out);
+        if (!set_aside)
+                (void)fputs("  The next start protects or hides the new file.\n", out);
 }
 
 static void print_replaced(const RunResult *result, FILE *out) {

@@ -18,6 +18,7 @@
 #include "cli/verbs.h"
 #include "git/identity.h"
 #include "guards/guard.h"
+#include "guards/restore.h"
 #include "policy/plan.h"
 #include "sandbox/launch.h"
 #include "sandbox/supervise.h"
@@ -224,11 +225,13 @@ static int run_start(Run *run, Error *reterr) {
  * cause of the end stays and the exit code is holt's own. */
 static int run_started(Run *run, Error *reterr) {
         int r = supervise(&run->launch, &run->sandbox, &run->result.outcome, reterr);
+        _cleanup_(strlist_clear) StrList restored = { 0 };
         int swept;
 
         stdio_restore(run->launch.terminal.fds);
         swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
                             r < 0 ? NULL : reterr);
+        guard_restore(&run->plan, run->launch.workspace_fd, &run->moved, &restored);
         if (r < 0 || swept < 0)
                 run->result.error = reterr;
         if (r == 0 && swept < 0)

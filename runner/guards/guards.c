@@ -15,6 +15,7 @@
 #include "git/repository.h"
 #include "guards/guard.h"
 #include "guards/guards.h"
+#include "guards/restore.h"
 #include "guards/strays.h"
 
 enum {
@@ -175,6 +176,8 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
         guard->inode = r == 0 ? st.st_ino : 0;
         guard->directory = r == 0 && S_ISDIR(st.st_mode);
         guard->fd = r == 0 ? TAKE_FD(fd) : FD_NONE;
+        if (r == 0 && !guard->submodule)
+                guard_remember(guard, &st);
         return 0;
 }
 
@@ -345,6 +348,7 @@ static void drop_repeated(LaunchPlan *plan, size_t *index) {
         for (size_t i = 0; guard->pinned && i < *index; i++)
                 if (plan->guards[i].pinned && streq(plan->guards[i].path, guard->path)) {
                         free(guard->path);
+                        free(guard->text);
                         fd_close(guard->fd);
                         memmove(guard, guard + 1, (--plan->guards_count - *index) * sizeof(*guard));
                         --*index;

@@ -106,11 +106,22 @@ static int keeper_confine_itself(Keeper *keeper, Error *reterr) {
 }
 
 static int (*const start_steps[])(Keeper *keeper, Error *reterr) = {
-        keeper_take_lock,   keeper_make_plan,      keeper_prepare,
-        keeper_open_store,  keeper_due_begin,      keeper_launch,
-        keeper_watch_all,   keeper_make_processes, keeper_make_files,
-        keeper_make_notes,  keeper_make_bridge,    keeper_make_interpreters,
-        keeper_make_server, keeper_confine_itself, keeper_sweep_unfinished,
+        keeper_take_lock,
+        keeper_make_plan,
+        keeper_prepare,
+        keeper_open_store,
+        keeper_aside_load,
+        keeper_due_begin,
+        keeper_launch,
+        keeper_watch_all,
+        keeper_make_processes,
+        keeper_make_files,
+        keeper_make_notes,
+        keeper_make_bridge,
+        keeper_make_interpreters,
+        keeper_make_server,
+        keeper_confine_itself,
+        keeper_sweep_unfinished,
 };
 
 static int keeper_start(Keeper *keeper, Error *reterr) {
@@ -122,6 +133,9 @@ static int keeper_start(Keeper *keeper, Error *reterr) {
 }
 
 static void keeper_finish(Keeper *keeper) {
+        /* These calls get no reply that would say so. */
+        if (works_busy(keeper->works) || receives_busy(keeper->receives))
+                keeper->swept = false;
         keeper_deafen(keeper);
         keeper_sweep_wait(keeper);
         keeper_take_last_answers(keeper);
@@ -146,6 +160,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper->lock_fd = fd_close(keeper->lock_fd);
         keeper_send_last_answers(keeper);
         strlist_clear(&keeper->set_aside);
+        strlist_clear(&keeper->aside);
 }
 
 /* Leaves the caller's session, directory and streams. */

@@ -86,6 +86,7 @@ typedef struct Keeper {
         /* Path whose replacement stopped the sandbox (guards/watch.h), or NULL. */
         const char *replaced;
         StrList set_aside; /* Paths set aside since it was told to stop. */
+        StrList aside;     /* Files of the host that are still set aside; see aside.c. */
         /* Why an earlier keeper's last check was incomplete, or "". */
         char missed[PROCESS_UNGUARDED_MAX];
         bool due;            /* See due.c. */
@@ -121,6 +122,15 @@ int keeper_due_begin(Keeper *keeper, Error *reterr);
 void keeper_due_end(const Keeper *keeper);
 /* Writes the members of the reply to session.stop that describe this check. */
 void keeper_due_write(const Keeper *keeper, JsonWriter *w);
+
+/* --- files of the host that are still set aside (aside.c) --- */
+
+/* Reads the names that earlier keepers have noted. Returns 0 or -ENOMEM. */
+int keeper_aside_load(Keeper *keeper, Error *reterr);
+/* Notes the name of a file that a sweep has set aside, if the host made that file. */
+void keeper_aside_add(Keeper *keeper, const char *moved);
+/* Copies the names of those that still exist to the process, for replies about it. */
+void keeper_aside_tell(Keeper *keeper, Process *process);
 
 /* --- deadlines of the keeper itself (end.c) --- */
 
@@ -194,7 +204,8 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
 /* Audits the end of process id, or of a run of its code, if a limit or a client ended it. Other
  * causes are ignored. */
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);
-/* Audits an event of a protected path: "set_aside", "failed" or "replaced", with its text. */
+/* Audits an event of a protected path: "set_aside", "restored", "failed" or "replaced",
+ * with its text. */
 void keeper_audit_guard(Keeper *keeper, const char *what, const char *text);
 /* Audits that the sandbox ended because the host changed path. The word is
  * "replaced" if that stopped the sandbox, or "renewed" if nothing ran at the time. */
@@ -207,7 +218,8 @@ int keeper_sweeper_new(Keeper *keeper, Error *reterr);
 /* Frees the sweeper, after a running check has ended. */
 void keeper_sweeper_free(Keeper *keeper);
 /* Sets aside files that commands made at protected paths, as at the end of `holt run`, and tells
- * the commands that await it. Returns only when all is done, so it is for a keeper that ends. */
+ * the commands that await it. Restores files that the host replaced. Call it when the sandbox has
+ * ended; it returns only when all is done. */
 void keeper_sweep(Keeper *keeper);
 /* Handler of the sweep timer. */
 void keeper_sweep_start(void *data);

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "base/time.h"
 #include "guards/guard.h"
+#include "guards/restore.h"
 #include "inside/interpreter.h"
 #include "keeper/keeper.h"
 
@@ -25,7 +26,10 @@ struct Sweeper {
         Threads *threads;
         Thread thread;
         bool runs;
-        StrList moved; /* Paths that the running check has set aside. */
+        StrList moved;    /* Paths that the running check has set aside. */
+        StrList restored; /* Paths that have their earlier files again. */
+        bool dead;        /* Nothing runs inside any more. */
+        bool done;        /* A check since then has set everything aside. */
         char failure[PROCESS_UNGUARDED_MAX];
 };
 
@@ -33,6 +37,12 @@ struct Sweeper {
 static void keeper_sweep_soon(Keeper *keeper) {
         if (plan_has_guards(&keeper->plan))
                 loop_timer_set(keeper->sweep_timer, time_now_usec());
+}
+
+/* Whether a former check has seen the last change from inside. Then a new file is the host's own:
+ * it may be git's next change, after holt has restored the config. */
+static bool sweeper_is_done(const Sweeper *sweeper) {
+        return sweeper->dead && sweeper->done && sweeper->keeper->swept;
 }
 
 /* Runs on the thread, or on the loop if no thread can be made. */
@@ -46,6 +56,9 @@ static void sweeper_look(void *data) {
         if (guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved, &error) < 0)
                 (void)snprintf(sweeper->failure, sizeof(sweeper->failure), "%s",
                                error_sentence(&error, sentence));
+        if (sweeper->dead)
+                guard_restore(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved,
+                              &sweeper->restored);
 }
 
 static void sweeper_tell(const Sweeper *sweeper, Process *process) {
@@ -53,6 +66,7 @@ static void sweeper_tell(const Sweeper *sweeper, Process *process) {
                        sweeper->failure[0] ? sweeper->failure : sweeper->keeper->missed);
         for (size_t i = 0; i < sweeper->moved.count; i++)
                 (void)strlist_add(&process->set_aside, sweeper->moved.items[i]);
+        keeper_aside_tell(sweeper->keeper, process);
 }
 
 static void sweeper_note(const Sweeper *sweeper) {
@@ -60,9 +74,12 @@ static void sweeper_note(const Sweeper *sweeper) {
 
         for (size_t i = 0; i < sweeper->moved.count; i++) {
                 keeper_audit_guard(keeper, "set_aside", sweeper->moved.items[i]);
+                keeper_aside_add(keeper, sweeper->moved.items[i]);
                 if (keeper->stopping)
                         (void)strlist_add(&keeper->set_aside, sweeper->moved.items[i]);
         }
+        for (size_t i = 0; i < sweeper->restored.count; i++)
+                keeper_audit_guard(keeper, "restored", sweeper->restored.items[i]);
         if (sweeper->failure[0] && !streq(sweeper->failure, keeper->unguarded))
                 keeper_audit_guard(keeper, "failed", sweeper->failure);
         (void)snprintf(keeper->unguarded, sizeof(keeper->unguarded), "%s", sweeper->failure);
@@ -76,6 +93,7 @@ static Process *sweeper_first(const Sweeper *sweeper) {
 /* Marks the processes that this check is for. */
 static void sweeper_begin(Sweeper *sweeper) {
         strlist_clear(&sweeper->moved);
+        strlist_clear(&sweeper->restored);
         sweeper->keeper->swept = true;
         for (Process *p = sweeper_first(sweeper); p; p = p->next) {
                 p->sweep_runs |= p->sweep_due;
@@ -113,8 +131,12 @@ static void sweeper_finish(void *data) {
 }
 
 static void sweeper_look_here(Sweeper *sweeper) {
+        const bool done = sweeper_is_done(sweeper);
+
         sweeper_begin(sweeper);
-        sweeper_look(sweeper);
+        if (!done)
+                sweeper_look(sweeper);
+        sweeper->done = sweeper->dead && !sweeper->failure[0];
         sweeper_finish(sweeper);
 }
 
@@ -140,6 +162,7 @@ void keeper_sweeper_free(Keeper *keeper) {
         keeper_sweep_wait(keeper);
         (void)threads_free(keeper->sweeper->threads);
         strlist_clear(&keeper->sweeper->moved);
+        strlist_clear(&keeper->sweeper->restored);
         free(keeper->sweeper);
         keeper->sweeper = NULL;
 }
@@ -155,8 +178,10 @@ bool keeper_sweep_goes_on(const Keeper *keeper) {
 
 void keeper_sweep(Keeper *keeper) {
         keeper_sweep_wait(keeper);
-        if (keeper->sweeper)
-                sweeper_look_here(keeper->sweeper);
+        if (!keeper->sweeper)
+                return;
+        keeper->sweeper->dead = true;
+        sweeper_look_here(keeper->sweeper);
 }
 
 /* Without a sandbox the keeper ends: it serves nobody else, and may have nothing left to do, so
@@ -168,7 +193,10 @@ void keeper_sweep_start(void *data) {
         if (sweeper->runs)
                 return;
         if (keeper->sandbox.pidfd < 0)
-                return sweeper_look_here(sweeper);
+                return keeper_sweep(keeper);
+        /* The sandbox is being killed. The check at its end can also restore files. */
+        if (keeper->replaced)
+                return;
         sweeper_begin(sweeper);
         sweeper->runs = thread_start(sweeper->threads, &sweeper->thread) == 0;
         if (sweeper->runs) {

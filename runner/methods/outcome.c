@@ -70,6 +70,8 @@ static const RpcField outcome_fields[] = {
           .shape = &limit_hit_shape },
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,
           "files moved away from protected paths: relative to the workspace, or absolute" },
+        { "still_aside", RPC_STRINGS, RPC_SOMETIMES,
+          "files of the host that were set aside earlier and still have their new names" },
         { "unguarded", RPC_STRING, RPC_SOMETIMES,
           "why a file at a protected path could not be moved away" },
         { "replaced", RPC_STRING, RPC_OR_NULL,

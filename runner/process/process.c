@@ -60,6 +60,7 @@ void process_drop(Process *process) {
         capture_clear(&process->output);
         strlist_clear(&process->argv);
         strlist_clear(&process->set_aside);
+        strlist_clear(&process->still_aside);
         process->outcome.refusals = refused_free(process->outcome.refusals);
         free(process->command);
         free(process->cwd);

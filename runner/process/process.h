@@ -90,6 +90,7 @@ typedef struct Process {
          * dropped. */
         bool sweep_due, sweep_runs;
         StrList set_aside;                     /* paths set aside, relative to the workspace */
+        StrList still_aside;                   /* files of the host, set aside before that */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be set aside, or "" */
         const char *replaced; /* borrowed: the path for which the sandbox was stopped, or NULL */
 

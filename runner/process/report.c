@@ -10,6 +10,12 @@ void process_write_set_aside(const Process *process, JsonWriter *w) {
         for (size_t i = 0; i < process->set_aside.count; i++)
                 json_write_string(w, NULL, process->set_aside.items[i]);
         json_write_end(w);
+        if (process->still_aside.count > 0) {
+                json_write_array(w, "still_aside");
+                for (size_t i = 0; i < process->still_aside.count; i++)
+                        json_write_string(w, NULL, process->still_aside.items[i]);
+                json_write_end(w);
+        }
         if (process->unguarded[0])
                 json_write_string(w, "unguarded", process->unguarded);
         json_write_string(w, "replaced", process->replaced);

@@ -6,6 +6,7 @@
 
 /* Writes these members:
  * - "set_aside": the paths that were set aside after it
+ * - "still_aside": files of the host that were set aside before that, if there are any
  * - "unguarded", if some could not be set aside
  * - "replaced": the protected path that the host changed, or null */
 void process_write_set_aside(const Process *process, JsonWriter *w);

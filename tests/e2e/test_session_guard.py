@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lib.identity import Identity
 from lib.sandbox import Holt
 from lib.sessions import Session, Sessions, until
 
@@ -151,3 +152,67 @@ def test_stop_fails_after_a_keeper_that_was_killed_before_its_last_look(guarded:
     guarded("stop").ok()
     guarded("stop").ok()
     assert not (guarded.directory / "sweep.due").exists()
+
+
+@pytest.fixture
+def replaced(guarded: Session, workspace: Path, identity: Identity) -> Path:
+    """Like git, the host has renamed a new file over the config of a busy session. Nobody waits for the command."""
+    aside = workspace / ".git/config.holt-untrusted"
+    guarded.detach("exec sleep 1000")
+    identity.run(["bash", "-c", "echo '[user]' > new; mv new .git/config"], cwd=workspace).check_returncode()
+    until(aside.exists, "it is set aside")
+    return aside
+
+
+def test_a_file_of_the_host_is_told_until_it_is_moved_back(
+    guarded: Session, replaced: Path, workspace: Path, identity: Identity
+) -> None:
+    config = workspace / ".git/config"
+    until(config.exists, "the earlier config is back")
+    assert (config.read_text(), replaced.read_text()) == ("[core]\n", "[user]\n")
+    back = f"  mv -T {replaced} {config}\n"
+
+    assert back in guarded.exec("true").ok().err
+    assert json.loads(guarded.exec("true", flags=("--json",)).err)["still_aside"] == [".git/config.holt-untrusted"]
+    assert back in guarded("python", "-c", "1").ok().err
+    guarded.stop()
+    told = guarded.exec("true").ok().err
+    assert "the host replaced a protected file" in told and back in told and "the command" not in told
+    guarded.stop()
+    identity.run(["bash", "-c", back], cwd="/").check_returncode()
+    assert guarded.exec("true").ok().err == ""
+    assert "still_aside" not in json.loads(guarded.exec("true", flags=("--json",)).err)
+    assert config.read_text() == "[user]\n"
+
+
+def test_a_removed_file_of_the_host_is_told_no_more(guarded: Session, replaced: Path) -> None:
+    assert replaced.name in guarded.exec("true").ok().err
+    replaced.unlink()
+    assert guarded.exec("true").ok().err == ""
+
+
+def test_the_next_change_of_the_host_has_the_earlier_config(
+    guarded: Session, replaced: Path, workspace: Path, identity: Identity
+) -> None:
+    """Without it, git would make a config with its change alone."""
+    until((workspace / ".git/config").exists, "the earlier config is back")
+    until(lambda: guarded.show()["state"] == "at rest", "the session is at rest")
+    identity.run(["git", "config", "--file", ".git/config", "a.b", "c"], cwd=workspace).check_returncode()
+    assert replaced.name in guarded.exec("true").ok().err
+    assert (workspace / ".git/config").read_text() == "[core]\n[a]\n\tb = c\n"
+
+
+def test_a_file_that_the_command_has_made_is_told_once(guarded: Session) -> None:
+    assert "set aside a new entry" in guarded.sh(MAKES).ok().err
+    assert guarded.exec("true").ok().err == ""
+
+
+def test_a_run_restores_the_earlier_file(holt: Holt, put: Make, workspace: Path, identity: Identity) -> None:
+    config = put(".git/config", "[core]\n")
+    put(".git/HEAD", "ref: refs/heads/main\n")
+    with holt.start(["run", "--", "bash", "-c", "touch ready; exec sleep 1000"]) as running:
+        until((workspace / "ready").exists, "it runs")
+        identity.run(["bash", "-c", "echo '[user]' > new; mv new .git/config"], cwd=workspace).check_returncode()
+        result = running.wait()
+    assert (result.code, config.read_text()) == (137, "[core]\n"), str(result)
+    assert f"  diff {config} {config}.holt-untrusted\n  mv -T {config}.holt-untrusted {config}\n" in result.err

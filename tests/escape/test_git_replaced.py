@@ -60,7 +60,7 @@ def test_a_recycled_inode_is_not_the_protected_file(holt: Holt, prepared: Reposi
     assert not prepared.use(), str(result)
     assert result.set_aside == [".git/config.holt-untrusted"], str(result)
     assert result.report and result.report["replaced"].endswith("/.git/config"), str(result)
-    assert "the command could have written it" in result.err, str(result)
+    assert "a command could have changed it" in result.err, str(result)
 
 
 def test_a_recycled_inode_in_a_session(sessions: Sessions, prepared: Repository, workspace: Path) -> None:
@@ -133,3 +133,34 @@ def test_the_control_runs_the_payload(prepared: Repository) -> None:
     prepared.identity.run(["bash", "-c", script], cwd=prepared.path)
 
     assert prepared.use()
+
+
+# Writes to the protected name and to whatever gets its old or new name, as soon as it can.
+WRITES = (
+    "touch ready; while :; do for f in .git/config .git/config.holt-*; do"
+    " cat evil > $f && touch written; done; done 2>/dev/null"
+)
+
+
+@pytest.mark.parametrize("lasting", (False, True))
+def test_the_restored_file_is_the_one_that_no_command_could_write(
+    lasting: bool, holt: Holt, sessions: Sessions, prepared: Repository
+) -> None:
+    """holt is stopped meanwhile, so that the command gets its chance."""
+    config, before = prepared.path / ".git/config", (prepared.path / ".git/config").read_text()
+    session = sessions.create("w", "--workspace", prepared.path)
+    argv = ("bash", "-c", WRITES)
+    with session.start(*argv) if lasting else holt.start(["run", "--", *argv]) as running:
+        until(lambda: (prepared.path / "ready").exists(), "the command runs")
+        os.kill(pid := session.keeper() if lasting else running.pid, signal.SIGSTOP)
+        try:
+            prepared.git("config", "user.nickname", "x")
+            until(lambda: (prepared.path / "written").exists(), "the command has written the new file")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        result = running.wait()
+
+    assert config.read_text() == before, str(result)
+    assert (prepared.path / ".git/config.holt-untrusted").exists()
+    assert not list(config.parent.glob("*.holt-earlier"))
+    assert not prepared.use()

@@ -95,6 +95,7 @@ class Outcome:
     unrecorded  why the session's history does not have it yet, for example a full disk; "" if it does
     set_aside   entries at protected paths that were set aside at the end; each is relative to the workspace, or an
                 absolute host path in another mount
+    still_aside the same for files of the host that were set aside earlier and still have their new names
     unguarded   why an entry could not be set aside; "" if none was left
     replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
     """
@@ -111,6 +112,7 @@ class Outcome:
     limits_hit: Tuple[LimitHit, ...] = ()
     unrecorded: str = ""
     set_aside: Tuple[str, ...] = ()
+    still_aside: Tuple[str, ...] = ()
     unguarded: str = ""
     replaced: str = ""
 
@@ -229,7 +231,8 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
             LimitHit(**{name: each.get(name) for name in _LIMIT_HIT}) for each in answer.get("limits_hit") or ()
         ),
         "unrecorded": answer.get("unrecorded") or "",
-        "set_aside": tuple(answer.get("set_aside") or ()), "unguarded": answer.get("unguarded") or "",
+        "set_aside": tuple(answer.get("set_aside") or ()), "still_aside": tuple(answer.get("still_aside") or ()),
+        "unguarded": answer.get("unguarded") or "",
         "replaced": answer.get("replaced") or "",
     }
 
