@@ -95,6 +95,7 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->etc);
         strlist_clear(&plan->etc_origins);
         strlist_clear(&plan->etc_notes);
+        free(plan->gitconfig);
         strlist_clear(&plan->env);
         *plan = (LaunchPlan){ 0 };
 }
@@ -150,6 +151,45 @@ static const EnvPair env_offline[] = {
         { "npm_config_fetch_retries", "0" },
 };
 
+/* Appends NAME = "VALUE" to user's section of the config, quoted as in git-config(1). */
+static int gitconfig_add(LaunchPlan *plan, const char *key, const char *value, Error *reterr) {
+        _cleanup_free_ char *quoted = malloc(strlen(value) * 2 + 1), *before = plan->gitconfig;
+        char *end = quoted;
+
+        plan->gitconfig = NULL;
+        for (; end && *value; value++) {
+                if (*value == '"' || *value == '\\' || *value == '\n')
+                        *end++ = '\\';
+                *end++ = *value == '\n' ? 'n' : *value;
+        }
+        if (!end)
+                return error_oom(reterr);
+        *end = '\0';
+        plan->gitconfig = str_format("%s[user]\n\t%s = \"%s\"\n", before ? before : "", key,
+                                     quoted);
+        if (!plan->gitconfig)
+                return error_oom(reterr);
+        if (strlen(plan->gitconfig) >= PLAN_GITCONFIG_MAX)
+                return error_set(reterr, ERROR_POLICY, 0, "--git-identity: user.%s is too long",
+                                 key);
+        return 0;
+}
+
+/* Takes an item of env.set that is meant for git's config. Returns 1 if it is one. */
+static int gitconfig_take(LaunchPlan *plan, const char *item, Error *reterr) {
+        static const EnvPair keys[] = { { PLAN_GIT_NAME "=", "name" },
+                                        { PLAN_GIT_EMAIL "=", "email" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (str_starts(item, keys[i].name)) {
+                        int r = gitconfig_add(plan, keys[i].value, item + strlen(keys[i].name),
+                                              reterr);
+
+                        return r < 0 ? r : 1;
+                }
+        return 0;
+}
+
 /* Passes LANG and TERM, which describe the caller's terminal. Without them programs fall back to
  * ASCII and dumb output. C.UTF-8 needs no locale data and is in glibc since 2.35. */
 static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
@@ -181,8 +221,12 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
         for (size_t i = 0; i < policy->env_set.count; i++) {
                 const char *item = policy->env_set.items[i];
                 const char *equals = strchr(item, '=');
+                int r = gitconfig_take(plan, item, reterr);
 
-                if (equals && env_set(&plan->env, item, (size_t)(equals - item), equals + 1) < 0)
+                if (r < 0)
+                        return r;
+                if (r == 0 && equals &&
+                    env_set(&plan->env, item, (size_t)(equals - item), equals + 1) < 0)
                         return error_oom(reterr);
         }
         return 0;

@@ -63,6 +63,12 @@ typedef struct TreeFile {
 extern const TreeFile tree_etc_files[];
 extern const size_t tree_etc_files_count;
 
+/* Variables of env.set that become user.name and user.email in /etc/gitconfig. The command does not
+ * get them. A repository's own config wins over that file, as on the host. */
+#define PLAN_GIT_NAME "HOLT_GIT_NAME"
+#define PLAN_GIT_EMAIL "HOLT_GIT_EMAIL"
+enum { PLAN_GITCONFIG_MAX = 1024 }; /* In bytes, with the NUL. */
+
 /* Directories and links of the root, parents first. */
 typedef struct TreeNode {
         const char *path;
@@ -219,6 +225,7 @@ typedef struct LaunchPlan {
         StrList etc;         /* more names of /etc; "all" is every public one */
         StrList etc_origins; /* for errors, of each: "--etc nginx" */
         StrList etc_notes;   /* prepared: warnings about names that are not shown */
+        char *gitconfig;     /* more lines of /etc/gitconfig, or NULL */
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */

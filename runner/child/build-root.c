@@ -72,7 +72,7 @@ static int make_nodes(int root_fd, Error *error) {
 static int make_etc(const Launch *launch, int root_fd, Error *error) {
         for (size_t i = 0; i < tree_etc_files_count; i++) {
                 const TreeFile *file = &tree_etc_files[i];
-                char path[64] = "etc/", text[1024] = "";
+                char path[64] = "etc/", text[1024 + PLAN_GITCONFIG_MAX] = "";
                 int r;
 
                 (void)strncat(path, file->name, sizeof(path) - 5);
@@ -80,6 +80,9 @@ static int make_etc(const Launch *launch, int root_fd, Error *error) {
                 if (file->program && !launch->plan->rootfs.source &&
                     access(file->program, X_OK) == 0)
                         (void)strncat(text, file->more, sizeof(text) - 1 - strlen(text));
+                if (launch->plan->gitconfig && streq(file->name, "gitconfig"))
+                        (void)strncat(text, launch->plan->gitconfig,
+                                      sizeof(text) - 1 - strlen(text));
                 r = build_write_text(root_fd, path, text, strlen(text), error);
                 if (r < 0)
                         return r;

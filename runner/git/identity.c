@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/home.h"
 #include "base/paths.h"
 #include "git/config.h"
 #include "git/repository.h"
+#include "policy/plan.h"
 
 enum { INCLUDES_DEPTH_MAX = 10, INCLUDES_FILES_MAX = 100 };
 
@@ -79,7 +82,44 @@ static void identity_find(Identity *identity) {
                 identity_read(identity, own, 0);
 }
 
+/* Reads the config of the workspace's own repository. Returns false if it can't be told which file
+ * that is: the .git of a linked worktree or a submodule is a file. */
+static bool identity_find_local(const Policy *policy, Identity *identity) {
+        const char *workspace = policy->workspace_source ? policy->workspace_source : ".";
+        _cleanup_free_ char *git = path_join(workspace, ".git");
+        _cleanup_free_ char *config = git ? path_join(git, "config") : NULL;
+        struct stat st;
+
+        if (policy->workspace_mode == WORKSPACE_NONE)
+                return true;
+        if (config)
+                identity_read(identity, config, 0);
+        return git && (stat(git, &st) < 0 || S_ISDIR(st.st_mode));
+}
+
 /* --- the variables --- */
+
+/* A value of git's identity, and everything that can set it. */
+typedef struct IdentityKey {
+        const char *key, *config;
+        const char *variables[2];
+        size_t value; /* offset in Identity */
+} IdentityKey;
+
+static const IdentityKey identity_keys[] = {
+        { "name",
+          PLAN_GIT_NAME,
+          { "GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME" },
+          offsetof(Identity, name) },
+        { "email",
+          PLAN_GIT_EMAIL,
+          { "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL" },
+          offsetof(Identity, email) },
+};
+
+static const char *identity_value(const Identity *identity, const IdentityKey *key) {
+        return *(char *const *)(const void *)((const char *)identity + key->value);
+}
 
 static bool identity_has(const Policy *policy, const char *name) {
         const size_t length = strlen(name);
@@ -102,36 +142,47 @@ static int identity_missing(const char *key, Error *reterr) {
                           key);
 }
 
-static int identity_set_one(Policy *policy, const char *variable, const char *key,
-                            const char *value, Error *reterr) {
-        const char *own = getenv(variable);
+static int identity_set_one(Policy *policy, const char *variable, const char *value,
+                            Error *reterr) {
         _cleanup_free_ char *item = NULL;
 
-        if (identity_has(policy, variable))
+        if (!value || !value[0] || identity_has(policy, variable))
                 return 0;
-        if (own && own[0])
-                value = own;
-        if (!value || !value[0])
-                return identity_missing(key, reterr);
         item = str_format("%s=%s", variable, value);
         return item ? policy_set(policy, "env.set", item, ORIGIN_CALLER, "--git-identity", reterr)
                     : error_oom(reterr);
 }
 
+/* The caller's own variables win over every config, as on the host. */
+static int identity_set(Policy *policy, const IdentityKey *key, const char *value, Error *reterr) {
+        int r = identity_set_one(policy, key->config, value, reterr);
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(key->variables); i++)
+                r = identity_set_one(policy, key->variables[i], getenv(key->variables[i]), reterr);
+        return r;
+}
+
+/* Whether git inside knows the value. */
+static bool identity_is_complete(const Policy *policy, const IdentityKey *key) {
+        return identity_has(policy, key->config) ||
+               (identity_has(policy, key->variables[0]) && identity_has(policy, key->variables[1]));
+}
+
 int git_identity_set(Policy *policy, Error *reterr) {
-        _cleanup_(identity_clear) Identity identity = { 0 };
-        int r;
+        _cleanup_(identity_clear) Identity identity = { 0 }, local = { 0 };
+        int r = 0;
 
         if (!policy->git_identity)
                 return 0;
         identity_find(&identity);
-        r = identity_set_one(policy, "GIT_AUTHOR_NAME", "name", identity.name, reterr);
-        if (r == 0)
-                r = identity_set_one(policy, "GIT_COMMITTER_NAME", "name", identity.name, reterr);
-        if (r == 0)
-                r = identity_set_one(policy, "GIT_AUTHOR_EMAIL", "email", identity.email, reterr);
-        if (r == 0)
-                r = identity_set_one(policy, "GIT_COMMITTER_EMAIL", "email", identity.email,
-                                     reterr);
-        return r;
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(identity_keys); i++)
+                r = identity_set(policy, &identity_keys[i],
+                                 identity_value(&identity, &identity_keys[i]), reterr);
+        if (r < 0 || !identity_find_local(policy, &local))
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(identity_keys); i++)
+                if (!identity_is_complete(policy, &identity_keys[i]) &&
+                    !identity_value(&local, &identity_keys[i]))
+                        return identity_missing(identity_keys[i].key, reterr);
+        return 0;
 }

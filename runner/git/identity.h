@@ -4,13 +4,14 @@
 
 #include "policy/policy.h"
 
-/* If the policy asks for it, adds GIT_AUTHOR_NAME, GIT_COMMITTER_NAME and the two for the e-mail
- * address to env.set. A variable that env.set has already stays. Values are those of the caller's
- * own variables, or user.name and user.email in the caller's git config. Includes under a condition
- * (includeIf) do not count, because no repository is looked at.
+/* If the policy asks for it, passes user.name and user.email of the caller's git config, by
+ * PLAN_GIT_NAME and PLAN_GIT_EMAIL in env.set, and those of the caller's variables GIT_AUTHOR_NAME,
+ * GIT_COMMITTER_NAME and the two for the e-mail address that are set. A variable that env.set has
+ * already stays. Includes under a condition (includeIf) do not count, because no repository is
+ * looked at. The workspace's own config is not passed, because git inside reads it.
  *
  * The configs are parsed, and git is not run: it might lie in the workspace, and no command may
  * choose what holt runs.
  *
- * Returns 0, -ENOENT with an ERROR_POLICY if a value is missing, or -ENOMEM. */
+ * Returns 0, -ENOENT with an ERROR_POLICY if a value is missing in all of these, or -ENOMEM. */
 int git_identity_set(Policy *policy, Error *reterr);

@@ -19,7 +19,9 @@ def git(holt: Holt, *args: str) -> str:
     return holt.identity.run(["git", *args], cwd=holt.cwd).stdout
 
 
-SHOW = ["--", "sh", "-c", 'echo "$GIT_AUTHOR_NAME|$GIT_AUTHOR_EMAIL|$GIT_COMMITTER_NAME|$GIT_COMMITTER_EMAIL"']
+# Prints name and address of the author and of the committer, as git finds them.
+SCRIPT = """for who in AUTHOR COMMITTER; do git var GIT_${who}_IDENT; done | sed 's/ <\\(.*\\)>.*/|\\1/' | paste -sd '|'"""
+SHOW = ["--", "sh", "-c", SCRIPT]
 
 
 def shown(holt: Holt, env: Mapping[str, str], *flags: str) -> str:
@@ -95,3 +97,34 @@ def test_git_is_not_run(holt: Holt, home: "Callable[..., dict[str, str]]", put: 
 
     assert shown(holt, {**env, "PATH": f"{holt.cwd}/bin:{os.environ['PATH']}"}).startswith("Ann")
     assert not (holt.cwd / "ran").exists()
+
+
+def test_the_repository_s_own_identity_wins(holt: Holt, home: "Callable[..., dict[str, str]]") -> None:
+    env = home(_gitconfig=CONFIG)
+    git(holt, "init", "--quiet")
+    git(holt, "config", "user.email", "local@example.org")
+
+    assert shown(holt, env) == "|".join(["Ann Ö Other", "local@example.org"] * 2)
+    git(holt, "config", "user.name", "Loc")
+    assert shown(holt, home()) == "|".join(["Loc", "local@example.org"] * 2)
+
+
+def test_a_session_learns_of_the_repository_s_identity(
+    sessions: Sessions, holt: Holt, home: "Callable[..., dict[str, str]]"
+) -> None:
+    """Also of one that is set after the session was created, and of repositories in subdirectories."""
+    sessions.create("w", "--workspace", holt.cwd, "--git-identity", env={**sessions.env, **home(_gitconfig=CONFIG)})
+    git(holt, "init", "--quiet", "sub")
+    git(holt, "-C", "sub", "config", "user.name", "Sub")
+
+    assert sessions(["exec", "w", *SHOW]).ok().out.strip() == "|".join(["Ann Ö Other", "ann@example.org"] * 2)
+    inside = sessions(["exec", "w", "--cwd", "/workspace/sub", *SHOW]).ok().out.strip()
+    assert inside == "|".join(["Sub", "ann@example.org"] * 2)
+
+
+def test_odd_names_are_quoted(holt: Holt, home: "Callable[..., dict[str, str]]") -> None:
+    env = home(_gitconfig='[user]\n name = "A \\"B\\" #; \\\\ C"\n email = a@b\n')
+    assert holt(["run", "--git-identity", "--", "git", "config", "user.name"], env=env).ok().out == 'A "B" #; \\ C\n'
+
+    long = home(_gitconfig=f"[user]\n name = {'x' * 2000}\n email = a@b\n")
+    assert "user.name is too long" in holt(["run", "--git-identity", *SHOW], env=long).refusal()
