@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/ask.h"
+#include "cli/git-hint.h"
 #include "cli/report.h"
 #include "outcome/result.h"
 
@@ -87,10 +88,11 @@ bool exec_result_set_aside(const JsonValue *result) {
         return names && json_first(names);
 }
 
-bool exec_result_names_aside(const JsonValue *result) {
+bool exec_result_needs_show(const JsonValue *result) {
         const JsonValue *still = json_member(result, "still_aside");
 
-        return exec_result_set_aside(result) || (still && json_first(still));
+        return exec_result_set_aside(result) || (still && json_first(still)) ||
+               json_member_uint(result, "exit_code") == GIT_FATAL;
 }
 
 static void read_names(const JsonValue *names, StrList *ret) {
@@ -118,6 +120,22 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) 
 static uint64_t exec_result_dropped(const JsonValue *result) {
         return json_member_uint(result, "stdout_dropped") +
                json_member_uint(result, "stderr_dropped");
+}
+
+/* Prints hints for git, if the command is known. */
+static void exec_result_tell_git(const ExecResult *result) {
+        const char *workspace = result->show ? json_member_text(result->show, "workspace") : "";
+        const GitHint hint = { .exit_code = exec_result_code(result),
+                               .workspace = workspace[0] ? workspace : NULL,
+                               .argv = result->command,
+                               .text = result->printed && result->printed->length > 0
+                                               ? result->printed->data
+                                               : NULL,
+                               .length = result->printed ? result->printed->length : 0,
+                               .before = "holt create " };
+
+        if (result->command && streq(json_member_text(result->result, "cause"), "exited"))
+                git_hint_print(&hint, stderr);
 }
 
 void exec_result_tell(const ExecResult *result) {
@@ -148,6 +166,7 @@ void exec_result_tell(const ExecResult *result) {
                 exec_result_tell_limits(result->refused);
                 exec_result_tell_denials(result->result);
                 exec_result_tell_denials(result->refused);
+                exec_result_tell_git(result);
         }
         exec_result_tell_set_aside(result->result, result->show);
 }

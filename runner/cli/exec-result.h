@@ -5,6 +5,7 @@
 
 #include "base/json-write.h"
 #include "base/json.h"
+#include "streams/tail.h"
 
 typedef struct ExecResult {
         const char *session, *id;   /* id is "" before the command has one */
@@ -13,10 +14,11 @@ typedef struct ExecResult {
         const JsonValue *result;    /* result of process.wait; NULL if it is missing or lost */
         /* Result of session.show, for layers, limits and the workspace's directory; or NULL. */
         const JsonValue *show;
-        const Error *error; /* NULL if holt itself did not fail */
-        bool lost;          /* the session ended while the command ran, and sent no result */
-        uint64_t timeout;   /* usec: the --timeout of this call; 0 if it has none */
-        bool captured;      /* the keeper read the command's output */
+        const Tail *printed; /* the end of its messages; NULL or empty if it is not known */
+        const Error *error;  /* NULL if holt itself did not fail */
+        bool lost;           /* the session ended while the command ran, and sent no result */
+        uint64_t timeout;    /* usec: the --timeout of this call; 0 if it has none */
+        bool captured;       /* the keeper read the command's output */
 } ExecResult;
 
 /* Returns holt's exit code. */
@@ -25,8 +27,9 @@ int exec_result_code(const ExecResult *result);
 /* Returns whether something was set aside, so that exec_result_tell() needs show. result may be
  * NULL. */
 bool exec_result_set_aside(const JsonValue *result);
-/* The same, also for files that were set aside earlier and have not been moved back. */
-bool exec_result_names_aside(const JsonValue *result);
+/* Whether exec_result_tell() needs show: something is or was set aside, or the command ended with
+ * the exit code of a fatal error of git. */
+bool exec_result_needs_show(const JsonValue *result);
 
 /* These four print parts of the result of exec, process.wait or python.run to stderr. show may be
  * NULL. */

@@ -184,6 +184,7 @@ int exec_tell(const Exec *exec, Error *error) {
                               .result = exec->settled.result,
                               .refused = exec->refused.result,
                               .show = exec->show.result,
+                              .printed = &exec->printed,
                               .error = exec->lost ? NULL : error,
                               .lost = exec->lost,
                               .timeout = exec->line.timeout,
@@ -258,9 +259,10 @@ static int exec_run(Exec *exec, Error *reterr) {
                 r = print_captured(exec, reterr);
         if (r == 0 && !exec->line.options.detach)
                 find_refused(exec);
-        /* The commands that undo a move need the workspace's host directory. If the sandbox was
-         * stopped, its keeper may be gone; the result is complete without that directory. */
-        if (r == 0 && !exec->show.result && exec_result_names_aside(exec->settled.result))
+        /* The commands that undo a move need the workspace's host directory, and so do hints for
+         * git. If the sandbox was stopped, its keeper may be gone; the result is complete without
+         * that directory. */
+        if (r == 0 && !exec->show.result && exec_result_needs_show(exec->settled.result))
                 (void)ask_client(exec->client, "session.show", NULL, &exec->show, &ignored);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);

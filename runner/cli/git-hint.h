@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Hints for a failed command of git. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
-#include "outcome/outcome.h"
-#include "policy/plan.h"
+enum { GIT_FATAL = 128 }; /* git's exit code after a fatal error */
 
-/* Prints a hint if git inside may have failed because the workspace is a subdirectory of a
- * repository: git exits with 128, and the repository lies above the workspace. */
-void git_hint_print(const LaunchPlan *plan, const Outcome *outcome, FILE *out);
+typedef struct GitHint {
+        int exit_code;           /* of a command that ended by itself */
+        const char *workspace;   /* its path on the host, as the kernel names it; or NULL */
+        const char *const *argv; /* the command, up to NULL */
+        const char *text;        /* the end of its messages, or NULL if they are not known */
+        size_t length;
+        bool here;          /* the command started in the caller's working directory */
+        bool identity;      /* the policy passes the caller's identity */
+        const char *before; /* printed before an option: "" or "holt create " */
+} GitHint;
+
+/* Prints a hint if git may have failed because the workspace is a subdirectory of a repository, or
+ * because its repository lies outside, as that of a linked worktree or of a submodule does. Also if
+ * git does not know who commits. */
+void git_hint_print(const GitHint *hint, FILE *out);

@@ -91,7 +91,7 @@ static int do_wait(const OptionResult *words, const void *options, Error *reterr
         json_write_object(&w, NULL);
         if (r == 0)
                 r = ask_process(client, "process.wait", id, &w, &answer, reterr);
-        if (r == 0 && exec_result_names_aside(answer.result))
+        if (r == 0 && exec_result_needs_show(answer.result))
                 (void)ask_client(client, "session.show", NULL, &show, &ignored);
         rpc_client_free(client);
         if (r < 0)

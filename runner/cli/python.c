@@ -302,7 +302,7 @@ static void tell_refused(const Run *run) {
                 exec_result_tell_denials(result);
         }
         /* If the sandbox was stopped, its keeper may be gone. */
-        if (exec_result_names_aside(result))
+        if (exec_result_needs_show(result))
                 (void)ask_client(run->client, "session.show", NULL, &show, &ignored);
         exec_result_tell_set_aside(result, show.result);
 }

@@ -532,6 +532,21 @@ static void print_replaced(const RunResult *result, FILE *out) {
                                 outcome->replaced, result->moved && result->moved->count > 0, out);
 }
 
+static void print_git_hint(const RunResult *result, FILE *out) {
+        const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
+        const GitHint hint = { .exit_code = result->outcome.exit_code,
+                               .workspace = workspace ? workspace->real : NULL,
+                               .argv = result->command,
+                               .text = result->outcome.said,
+                               .length = result->outcome.said_length,
+                               .here = result->plan && result->plan->cwd_here,
+                               .identity = result->policy && result->policy->git_identity,
+                               .before = "" };
+
+        if (result->outcome.cause == CAUSE_EXITED)
+                git_hint_print(&hint, out);
+}
+
 void report_print_text(const RunResult *result, FILE *out) {
         reset_colours(result, out);
         if (result->error)
@@ -539,7 +554,7 @@ void report_print_text(const RunResult *result, FILE *out) {
         else if (result->outcome.exit_code != 0) {
                 print_cause(result, out);
                 print_denials(result, out);
-                git_hint_print(result->plan, &result->outcome, out);
+                print_git_hint(result, out);
         }
         print_replaced(result, out);
         print_moved(result, out);

@@ -46,7 +46,9 @@ typedef struct Outcome {
         OomKills oom_kills;
         Denials denials;
         LimitsHit limits_hit;
-        Refusals *refusals;              /* Refused paths, if the command failed. Owned, or NULL. */
+        Refusals *refusals; /* Refused paths, if the command failed. Owned, or NULL. */
+        char *said; /* The end of its messages, if it failed and they are known. Owned, or NULL. */
+        size_t said_length;
         uint64_t output, output_dropped; /* Bytes, if limits.output is set. */
 } Outcome;
 

@@ -448,6 +448,8 @@ static void supervise_explain(const Supervisor *s, Outcome *out) {
         out->limits_hit = limits_hit_find(plan, text, length,
                                           plan->inside_fd ? *plan->inside_fd : FD_NONE,
                                           &out->oom_kills, out->signal);
+        out->said = text ? strndup(text, length) : NULL;
+        out->said_length = out->said ? strlen(out->said) : 0;
 }
 
 static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {

@@ -128,3 +128,20 @@ def test_odd_names_are_quoted(holt: Holt, home: "Callable[..., dict[str, str]]")
 
     long = home(_gitconfig=f"[user]\n name = {'x' * 2000}\n email = a@b\n")
     assert "user.name is too long" in holt(["run", "--git-identity", *SHOW], env=long).refusal()
+
+
+COMMIT = ("git", "commit", "--allow-empty", "-m", "x")
+
+
+def test_a_commit_without_an_identity_gets_a_hint(holt: Holt, sessions: Sessions, place: Path) -> None:
+    git(holt, "init", "--quiet")
+    session = sessions.create("w", "--workspace", holt.cwd)
+
+    for argv in (COMMIT, ("sh", "-c", " ".join(COMMIT))):
+        assert "who you are: --git-identity passes" in holt(["run", "--", *argv]).err
+        assert "who you are: holt create --git-identity passes" in session.exec(*argv).err
+    with (place / "messages").open("w+") as err:
+        holt(["run", "--", "sh", "-c", " ".join(COMMIT) + "; exit 3"], stderr=err)
+        err.seek(0)
+        assert "who you are: --git-identity passes" in err.read()
+    assert "who you are" not in holt(["run", "--", "git", "log"]).err
