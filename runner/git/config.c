@@ -177,11 +177,31 @@ static int git_config_take_identity(Scanner *scanner, GitConfig *ret) {
         return *value ? 0 : -ENOMEM;
 }
 
+/* Names past the bound are left out. */
+static int git_config_take_filter(const Scanner *scanner, GitConfig *ret) {
+        static const char filter[] = "filter.";
+        const char *key = scanner->name + scanner->section;
+        const size_t before = strlen(filter);
+        _cleanup_free_ char *name = NULL;
+
+        if (!str_starts(scanner->name, filter) || scanner->section <= before + 1 ||
+            !(streq(key, "clean") || streq(key, "smudge") || streq(key, "process")) ||
+            ret->filters.count >= GIT_CONFIG_PATHS_MAX)
+                return 0;
+        name = strndup(scanner->name + before, scanner->section - before - 1);
+        if (!name)
+                return -ENOMEM;
+        return strlist_has(&ret->filters, name) ? 0 : strlist_add(&ret->filters, name);
+}
+
 static int git_config_take(Scanner *scanner, GitConfig *ret) {
         StrList *list = git_config_list_of(scanner, ret);
 
-        if (!list)
-                return git_config_take_identity(scanner, ret);
+        if (!list) {
+                int r = git_config_take_filter(scanner, ret);
+
+                return r < 0 ? r : git_config_take_identity(scanner, ret);
+        }
         if (ret->hooks.count + ret->includes.count + ret->worktrees.count == GIT_CONFIG_PATHS_MAX ||
             scanner->value_length >= sizeof(scanner->value))
                 return -E2BIG;
@@ -246,4 +266,5 @@ void git_config_clear(GitConfig *config) {
         free(config->user_name);
         free(config->user_email);
         strlist_clear(&config->worktrees);
+        strlist_clear(&config->filters);
 }

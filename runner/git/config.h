@@ -20,6 +20,7 @@ typedef struct GitConfig {
         StrList includes; /* Values of include.path, and of includeIf.*.path under any condition. */
         StrList always;   /* Values of include.path alone. */
         StrList worktrees;            /* Values of core.worktree. */
+        StrList filters;              /* NAME of each filter.NAME with a program, once. */
         char *user_name, *user_email; /* The last user.name and user.email, or NULL. Owned. */
 } GitConfig;
 

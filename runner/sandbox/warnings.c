@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/util.h"
+#include "git/attributes.h"
 #include "policy/syscalls.h"
 #include "sandbox/prepare.h"
 
@@ -331,6 +333,42 @@ static int find_repository_below(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
+/* Whether a file of the caller is in the place of a config that git inside reads. It may have
+ * filters. */
+static bool warnings_has_git_config(const LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                if (plan->mounts[i].kind == PLAN_BIND &&
+                    path_below(plan->mounts[i].target, "/home/agent"))
+                        return true;
+        return false;
+}
+
+/* Finds the git filters that have no program inside. git would commit such files as they are. */
+static int find_filters(const LaunchPlan *plan, StrList *ret) {
+        const PlanMount *workspace = plan_workspace(plan);
+        _cleanup_(strlist_clear) StrList missing = { 0 };
+        const bool lfs = !plan->rootfs.source && access("/usr/bin/git-lfs", X_OK) == 0;
+        int r;
+
+        if (!workspace || workspace->flags & PLAN_READ_ONLY || warnings_has_git_config(plan))
+                return 0;
+        r = git_attributes_missing(workspace->fd, &missing);
+        for (size_t i = 0; r == 0 && i < missing.count; i++) {
+                char name[128];
+
+                if (lfs && streq(missing.items[i], "lfs"))
+                        continue;
+                r = strlist_take(
+                        ret,
+                        str_format(
+                                "git inside has no filter \"%s\", which .gitattributes names, so "
+                                "it commits these files as they are. If ~/.gitconfig has it: "
+                                "--ro ~/.gitconfig:/home/agent/.gitconfig",
+                                str_quote(missing.items[i], name, sizeof(name))));
+        }
+        return r;
+}
+
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret) {
         int r = find_unset(policy, plan, ret);
 
@@ -344,5 +382,7 @@ int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, S
                 r = find_unhidden(plan, ret);
         if (r == 0)
                 r = find_repository_below(plan, ret);
+        if (r == 0)
+                r = find_filters(plan, ret);
         return r < 0 ? r : find_vain(policy, landlock, ret);
 }

@@ -412,6 +412,29 @@ def test_git_lfs_keeps_large_files_out_of_commits(holt: Holt) -> None:
     assert committed.startswith("version https://git-lfs" if installed else "large\n"), committed
 
 
+
+@needs("git")
+def test_a_missing_filter_of_git_is_told(holt: Holt, sessions: Sessions, put: Make) -> None:
+    """git would commit the files as they are, without a word."""
+    holt.identity.run(["git", "init", "--quiet"], cwd=holt.cwd)
+    put(".gitattributes", "# filter=no\n*.a filter=lfs\n*.b -filter\n*.c text filter=strip eol=lf\n*.d filter=strip\n")
+    put(".git/info/attributes", "*.e filter=own")
+
+    def told(*flags: str) -> "list[str]":
+        lines = holt(["run", *flags, "--", "true"]).ok().err.splitlines()
+        return [line.split('"')[1] for line in lines if "no filter" in line]
+
+    lfs = [] if os.access("/usr/bin/git-lfs", os.X_OK) else ["lfs"]
+    assert told() == [*lfs, "strip", "own"]
+    assert 'no filter "strip"' in sessions(["create", "w", "--workspace", holt.cwd]).ok().err
+    config = put("mine", "[user]\n")
+    assert told("--ro", f"{config}:/home/agent/.gitconfig") == [] == told("--workspace", "none")
+    holt.identity.run(["git", "config", "filter.strip.clean", "cat"], cwd=holt.cwd)
+    assert told() == [*lfs, "own"]
+    holt.identity.run(["git", "config", "include.path", "other"], cwd=holt.cwd)
+    assert told() == []
+
+
 OTHER_ID = """
 import errno, os
 open("/tmp/x", "w").close()

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the reader of git's config, which an attacker may have written. Results must keep the
- * bounds that the header promises. */
+/* Fuzzes the readers of git's config and attributes, which an attacker may have written. Results
+ * must keep the bounds that the headers promise. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "git/attributes.h"
 #include "git/config.h"
 #include "tests/fuzz/harness.h"
+
+static void read_attributes(const uint8_t *data, size_t size) {
+        char *text = strndup((const char *)data, size);
+        StrList filters = { 0 };
+
+        if (text && git_attributes_filters(text, &filters) == 0 &&
+            filters.count > GIT_ATTRIBUTES_FILTERS_MAX)
+                __builtin_trap();
+        strlist_clear(&filters);
+        free(text);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         GitConfig config = { 0 };
@@ -18,5 +31,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 if (strlen(config.hooks.items[i]) >= PATH_MAX)
                         __builtin_trap();
         git_config_clear(&config);
+        read_attributes(data, size);
         return 0;
 }

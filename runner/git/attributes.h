@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The filters that a file of git's attributes names (gitattributes(5)). */
+#pragma once
+
+#include "base/strings.h"
+
+enum {
+        GIT_ATTRIBUTES_SIZE_MAX = 64 << 10, /* Bytes; a larger file is not read. */
+        GIT_ATTRIBUTES_FILTERS_MAX = 16,
+};
+
+/* Finds the filters that the attributes at the top of a work tree name, in .gitattributes and
+ * .git/info/attributes, and that the repository's own config lacks. Adds nothing if an included
+ * config may have them, or if .git is no directory. tree_fd may be O_PATH. Returns 0 or -ENOMEM. */
+int git_attributes_missing(int tree_fd, StrList *ret);
+
+/* Adds NAME of each filter=NAME, once. Further names are left out. Returns 0 or -ENOMEM. */
+int git_attributes_filters(const char *text, StrList *ret);
