@@ -205,6 +205,13 @@ int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *r
         return r < 0 ? r : parse_answer(&w, ret, reterr);
 }
 
+int ask_at_rest(const char *name, AskStoreFn fn, const void *data, Answer *ret, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r = session_open(name, &dir_fd, NULL, reterr);
+
+        return r < 0 ? r : ask_store(dir_fd, fn, data, ret, reterr);
+}
+
 int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreFn fn,
              const void *data, Answer *ret, Error *reterr) {
         _cleanup_close_ int dir_fd = FD_NONE;

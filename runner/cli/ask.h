@@ -82,6 +82,10 @@ typedef int (*AskStoreFn)(Store *store, const char *path, const void *data, Json
  * session stays at rest. */
 int ask_look(const char *name, const char *method, JsonWriter *params, AskStoreFn fn,
              const void *data, Answer *ret, Error *reterr);
+
+/* Reads the database of a session, after ask_live() has returned -ENOENT. Returns 0 or a negative
+ * errno. */
+int ask_at_rest(const char *name, AskStoreFn fn, const void *data, Answer *ret, Error *reterr);
 /* Lets fn write the reply for the session whose directory is dir_fd. */
 int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *reterr);
 

@@ -11,6 +11,7 @@
 #include "cli/ask.h"
 #include "cli/shown.h"
 #include "cli/verbs.h"
+#include "methods/past.h"
 #include "process/capture.h"
 
 enum { PAGE = 50 }; /* number of chunks in one reply, of at most 64 KiB each */
@@ -323,6 +324,7 @@ static int print_log(Log *log, const LogsOptions *options, uint64_t lines, Error
 static int do_logs(const OptionResult *words, const void *data, Error *reterr) {
         const LogsOptions *options = data;
         Log log = { .id = words->operands[1], .seq = 1, .json = options->json };
+        _cleanup_(answer_clear) Answer past = ANSWER_NONE; /* an error: the output is gone */
         uint64_t lines = 0;
         int r = ask_option("--from", options->from, 1, JSON_INTEGER_MAX, &log.seq, reterr);
 
@@ -337,7 +339,10 @@ static int do_logs(const OptionResult *words, const void *data, Error *reterr) {
                 r = ask_option("--tail", options->tail, 0, 1000000, &lines, reterr);
         if (r == 0)
                 r = ask_live(words->operands[0], &log.client, reterr);
-        if (r == 0)
+        if (r == -ENOENT)
+                r = ask_at_rest(words->operands[0], past_stored,
+                                &(const PastAsk){ PAST_LOGS, log.id }, &past, reterr);
+        else if (r == 0)
                 r = print_log(&log, options, lines, reterr);
         rpc_client_free(log.client);
         return r;

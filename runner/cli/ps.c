@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt ps, holt wait, holt kill: the processes of a session. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "cli/exec-result.h"
 #include "cli/verbs.h"
 #include "methods/methods.h"
+#include "methods/past.h"
 
 /* --- ps --- */
 
@@ -89,9 +91,12 @@ static int do_wait(const OptionResult *words, const void *options, Error *reterr
         int r = ask_live(name, &client, reterr);
 
         json_write_object(&w, NULL);
-        if (r == 0)
+        if (r == -ENOENT)
+                r = ask_at_rest(name, past_stored, &(const PastAsk){ PAST_WAIT, id }, &answer,
+                                reterr);
+        else if (r == 0)
                 r = ask_process(client, "process.wait", id, &w, &answer, reterr);
-        if (r == 0 && exec_result_needs_show(answer.result))
+        if (r == 0 && client && exec_result_needs_show(answer.result))
                 (void)ask_client(client, "session.show", NULL, &show, &ignored);
         rpc_client_free(client);
         if (r < 0)
@@ -143,16 +148,27 @@ static int do_kill(const OptionResult *words, const void *options, Error *reterr
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         const KillOptions *kill = options;
         RpcClient *client = NULL;
+        bool killed;
         int r = ask_live(words->operands[0], &client, reterr);
 
         json_write_object(&w, NULL);
         if (kill->signal)
                 json_write_string(&w, "signal", kill->signal);
-        if (r == 0)
+        if (r == -ENOENT)
+                r = ask_at_rest(words->operands[0], past_stored,
+                                &(const PastAsk){ kill->signal ? PAST_SIGNAL : PAST_KILL,
+                                                  words->operands[1] },
+                                &answer, reterr);
+        else if (r == 0)
                 r = ask_process(client, kill->signal ? "process.signal" : "process.kill",
                                 words->operands[1], &w, &answer, reterr);
         rpc_client_free(client);
-        return r == 0 && kill->json ? ask_print_json(answer.result, reterr) : r;
+        if (r < 0 || kill->json)
+                return r < 0 ? r : ask_print_json(answer.result, reterr);
+        if (!kill->signal && json_bool(json_member(answer.result, "killed"), &killed) == 0 &&
+            !killed)
+                (void)fprintf(stderr, "holt: %s had ended already\n", words->operands[1]);
+        return 0;
 }
 
 /* Lists the signals for people and for completions. The caller owns the text; NULL if memory is

@@ -422,8 +422,18 @@ int keeper_make_processes(Keeper *keeper, Error *reterr) {
                                        keeper_on_dropped,
                                        keeper };
 
-        return processes_new(keeper->loop, &keeper->launch, &keeper->sandbox, &events,
-                             &keeper->processes, reterr);
+        int fd, r = processes_new(keeper->loop, &keeper->launch, &keeper->sandbox, &events,
+                                  &keeper->processes, reterr);
+
+        if (r < 0)
+                return r;
+        fd = openat(keeper->plan.state.fd, PROCESS_NUMBER_FILE,
+                    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno,
+                                 "cannot open " PROCESS_NUMBER_FILE " in the session's directory");
+        processes_continue_numbers(keeper->processes, fd);
+        return 0;
 }
 
 int keeper_make_interpreters(Keeper *keeper, Error *reterr) {

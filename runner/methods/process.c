@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "methods/area.h"
+#include "methods/past.h"
 #include "outcome/result.h"
 
 /* --- reading --- */
@@ -47,9 +48,7 @@ static int method_process_list(RpcCall *call, void *data, Error *error) {
 }
 
 static int process_method_find(const RpcCall *call, void *data, Process **ret, Error *error) {
-        Keeper *keeper = data;
-
-        return process_find(keeper->processes, rpc_string(call, "id"), ret, error);
+        return past_process(data, rpc_string(call, "id"), false, ret, error);
 }
 
 static void write_streams(const Process *process, JsonWriter *w) {
@@ -69,7 +68,7 @@ static int method_process_read(RpcCall *call, void *data, Error *error) {
         Process *process;
         const CaptureChunk *c;
         JsonWriter *w;
-        int r = process_method_find(call, data, &process, error);
+        int r = past_process(data, rpc_string(call, "id"), true, &process, error);
 
         if (r < 0)
                 return r;
@@ -96,7 +95,7 @@ static int method_process_read(RpcCall *call, void *data, Error *error) {
 
 static int method_process_watch(RpcCall *call, void *data, Error *error) {
         Process *process;
-        int r = process_method_find(call, data, &process, error);
+        int r = past_process(data, rpc_string(call, "id"), true, &process, error);
 
         if (r == 0)
                 r = capture_watch(&process->output, rpc_call_connection(call),
@@ -221,14 +220,18 @@ static int method_process_resume(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+/* A process that has ended is no error, even if it ended before the session's last stop. */
 static int method_process_kill(RpcCall *call, void *data, Error *error) {
-        Process *process;
-        int r = process_method_find(call, data, &process, error);
+        Keeper *keeper = data;
+        const char *id = rpc_string(call, "id");
+        Process *process = NULL;
+        int r = process_find(keeper->processes, id, &process, error);
 
-        if (r < 0)
+        if (r < 0 && !past_has(keeper, id))
                 return r;
-        json_write_bool(rpc_result(call), "killed", !process_is_over(process));
-        process_kill(process);
+        json_write_bool(rpc_result(call), "killed", process && !process_is_over(process));
+        if (process)
+                process_kill(process);
         rpc_reply(call);
         return 0;
 }
@@ -240,9 +243,13 @@ WaitFor method_wait_for_end(const RpcCall *call, bool output) {
 }
 
 static int method_process_wait(RpcCall *call, void *data, Error *error) {
+        Keeper *keeper = data;
+        const char *id = rpc_string(call, "id");
         Process *process;
-        int r = process_method_find(call, data, &process, error);
+        int r = process_find(keeper->processes, id, &process, error);
 
+        if (r == -ENOENT)
+                return past_wait(keeper, call, id, error);
         return r < 0 ? r
                      : keeper_wait(data, call, process,
                                    method_wait_for_end(call, rpc_bool(call, "output", false)),

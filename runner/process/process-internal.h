@@ -17,6 +17,7 @@ struct Processes {
         ProcessEvents events;
         Process *first; /* the newest process */
         uint32_t last_number;
+        int numbers_fd;  /* the file of last_number, or FD_NONE */
         LoopWatch *room; /* watches for room in init's socket; NULL once nobody reads it */
         int room_fd;
         bool waits; /* a message waits for that room */
@@ -27,6 +28,9 @@ struct Processes {
         OomWatch oom;
         uint64_t oom_until; /* usec, monotonic: until then, an end by SIGKILL is the OOM killer's */
 };
+
+/* Returns the next number, and writes it to the file. */
+uint32_t process_next_number(Processes *all);
 
 /* --- messages to init --- */
 

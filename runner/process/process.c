@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -44,6 +45,7 @@ int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const Proc
                             .sandbox = sandbox,
                             .events = *events,
                             .room_fd = FD_NONE,
+                            .numbers_fd = FD_NONE,
                             .oom = OOM_WATCH_NONE };
         oom_watch_start("", &all->oom);
         r = outbox_init(all, reterr);
@@ -78,6 +80,7 @@ Processes *processes_free(Processes *all) {
         if (all) {
                 (void)oom_watch_end(&all->oom);
                 outbox_clear(all);
+                fd_close(all->numbers_fd);
         }
         free(all);
         return NULL;

@@ -140,6 +140,17 @@ int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const Proc
 /* Returns NULL. all may be NULL. */
 Processes *processes_free(Processes *all);
 
+/* The file in the session's directory that has the last number of a process. */
+#define PROCESS_NUMBER_FILE "process.last"
+/* Reads it. Returns 0 if fd is negative, or if no process has got a number. */
+uint32_t process_read_number(int fd);
+/* Continues the numbers of processes after those of earlier keepers. fd, which is taken, is the
+ * file that has the last one. No number is used twice, so that an id never means another process.
+ */
+void processes_continue_numbers(Processes *all, int fd);
+/* Returns the last number that a process of the session has got, or 0. */
+uint32_t processes_last_number(const Processes *all);
+
 /* Reads messages from init; call it when sandbox->control_fd is readable. Returns 0, or -EPIPE if
  * init is gone. */
 int processes_listen(Processes *all);

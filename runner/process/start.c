@@ -136,7 +136,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 return NULL;
         *process = (Process){
                 .all = all,
-                .number = ++all->last_number,
+                .number = process_next_number(all),
                 .streams = { FD_NONE, FD_NONE },
                 .input = FD_NONE,
                 .master = FD_NONE,

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -125,7 +129,7 @@ def test_a_detached_command_has_no_client(session: Session) -> None:
 
 
 def test_kill_of_what_is_not_there(session: Session) -> None:
-    assert "at rest" in session("kill", "p9").refusal()
+    assert "at rest" in session("kill", "p9").cure
     session.wake()
     assert '"p9"' in session("kill", "p9").refusal()
 
@@ -153,3 +157,65 @@ def test_logs_in_json(follow: tuple[str, ...], session: Session) -> None:
     for stream, expected in (("stdout", b"out\xff"), ("stderr", b"err")):
         assert b"".join(base64.b64decode(c["base64"]) for c in chunks if c["stream"] == stream) == expected
     assert "--tail" in json.loads(session("logs", process, "--json", "--tail", "1").err)["error"]["message"]
+
+
+@pytest.fixture
+def past(session: Session) -> str:
+    """A process with output that has ended with 3, in a session that was stopped meanwhile."""
+    process = session.detach("echo out; exit 3")
+    assert session("wait", process).code == 3
+    session.stop()
+    return process
+
+
+def test_numbers_of_processes_go_on_after_a_rest(session: Session, past: str) -> None:
+    later = session.detach("exit 4")
+
+    assert later != past
+    assert [session("wait", process).code for process in (past, later)] == [3, 4]
+
+
+@pytest.mark.parametrize("live", (False, True))
+def test_a_process_of_the_past_is_answered_from_the_history(live: bool, session: Session, past: str) -> None:
+    if live:
+        session.exec("true").ok()
+    waited = session("wait", past, "--json")
+    logs, killed, signaled = session("logs", past), session("kill", past), session("kill", past, "--signal", "HUP")
+
+    assert waited.code == 3 and json.loads(waited.out)["cause"] == "exited"
+    assert logs.refusal() == f'process "{past}" has ended: exited, exit code 3; its output is not kept any more'
+    assert killed.ok().err == f"holt: {past} had ended already\n"
+    assert signaled.refusal() == f'process "{past}" has ended: exited, exit code 3'
+    for verb in ("wait", "logs", "kill"):
+        assert session(verb, "p99").refusal() == 'process "p99" does not exist'
+        assert session(verb, "p0").refusal() == 'process "p0" does not exist'
+    assert (session.show()["state"] == "live") == live
+
+
+def test_a_client_learns_of_a_process_of_the_past(session: Session, past: str) -> None:
+    rpc = session.rpc()
+
+    assert rpc("process.wait", id=past)["exit_code"] == 3
+    assert "its output is not kept" in str(rpc.refused("process.wait", id=past, output=True))
+    assert "its output is not kept" in str(rpc.refused("process.read", id=past))
+    assert rpc("process.kill", id=past) == {"killed": False}
+
+
+def test_a_killed_keeper_uses_no_number_twice(session: Session) -> None:
+    process = session.detach("exec sleep 1000")
+    keeper = session.keeper()
+    os.kill(keeper, signal.SIGKILL)
+    until(lambda: session.show()["state"] == "at rest", "it is gone")
+
+    assert session.detach("exit 4") != process
+    assert "does not say how it ended" in session("wait", process).refusal()
+
+
+def test_a_tool_cannot_invent_the_end_of_a_process(session: Session, past: str, program: Callable[..., Path]) -> None:
+    """The value that a tool returns is in the history, too."""
+    end = {"id": past, "cause": "exited", "exit_code": 0}
+    tool = program("tool", f"#!/bin/sh\necho '{json.dumps(end)}'\n")
+    session.exec("holt-tool", "t", "{}", flags=("--tool", f"t={tool}")).ok()
+
+    assert json.loads(session("history", "--json").out)["rows"][0]["result"]
+    assert session("wait", past).code == 3
