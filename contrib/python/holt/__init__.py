@@ -11,7 +11,8 @@
 holt.localsandbox runs programs that were written for the package localsandbox.
 """
 
-from ._server import Server, find_holt
+from ._program import find_holt
+from ._server import Server
 from .errors import (
     BusyError,
     ClosedError,

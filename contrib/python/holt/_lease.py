@@ -20,7 +20,8 @@ from concurrent.futures import Future
 from typing import Any, Optional, Set
 
 from ._operations import Steps, drive
-from ._server import Server, find_holt
+from ._program import find_holt
+from ._server import Server
 from .errors import BusyError, HoltError, MissingError
 from .process import within
 

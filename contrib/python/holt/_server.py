@@ -22,10 +22,8 @@ from __future__ import annotations
 import collections
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 import weakref
@@ -35,10 +33,11 @@ from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
 from ._connection import Connection, Peer
 from ._message import LINE_MAX, bytes_of, line_of, text_of
 from ._liveness import watch_over
+from ._program import end_serve, last_words, start_serve
 from ._request import Request
 from ._slots import Slots
 from ._times import Time, seconds_of
-from .errors import ClosedError, HoltError, HoltNotFoundError, SetupError, UsageError
+from .errors import ClosedError, HoltError, SetupError, UsageError
 
 COMMANDS_MAX = 160
 """Maximum number of commands that are awaited at once; others start as these end. A session remembers the last 256 ended
@@ -71,19 +70,6 @@ TRIES_MAX, PAUSE = 200, 0.01
 """How often a request is sent again after such an error, and the seconds between the attempts."""
 
 Note = Callable[[Mapping[str, Any]], None]
-
-
-def find_holt(holt: Optional[str] = None) -> str:
-    """Returns the path of the program: the argument, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
-    named = holt or os.environ.get("HOLT")
-    found = shutil.which(named or "holt")
-    if found:
-        return os.path.abspath(found)
-    where = "given" if holt else "of $HOLT" if named else "in the PATH"
-    raise HoltNotFoundError(
-        f"the program {named or 'holt'} was not found ({where})",
-        hint="Build and install holt (see its README.md), or set HOLT to its path: HOLT=~/holt/build/runner/holt",
-    )
 
 
 class _Link:
@@ -136,20 +122,7 @@ class Server(Peer):
             if self._serve:
                 self._check_process()
                 return self._serve
-            program = find_holt(self.holt)
-            ours, theirs = socket.socketpair()
-            self._stderr = tempfile.TemporaryFile()
-            try:
-                self._process = subprocess.Popen(
-                    [program, "serve"], stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._stderr,
-                    env={**os.environ, **self.env}, start_new_session=True,
-                )
-            except OSError as error:
-                ours.close()
-                self._stderr.close()
-                raise HoltNotFoundError(f"{program} can't be started: {error.strerror}") from error
-            finally:
-                theirs.close()
+            self._process, ours, self._stderr = start_serve(self.holt, self.env)
             self._pid = os.getpid()
             self._serve = Connection(ours, self)
             self._linked.add(self._serve)
@@ -179,11 +152,7 @@ class Server(Peer):
         linked = [each for each in self._linked if each is not serve]
         for each in linked:
             each.hang_up()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_serve(process)
         for each in (serve, *linked):
             each.join(10)  # the thread closes the socket
 
@@ -536,17 +505,8 @@ class Server(Peer):
         """Waits for the process of a holt serve that ends. Returns its last output and its exit code."""
         if self._serve is not serve or not self._process:
             return "", None
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:  # it has closed the connection, and so is of no use
-            self._process.kill()
-            self._process.wait()
-        said = ""
-        with contextlib.suppress(OSError, ValueError):
-            self._stderr.seek(0)
-            said = self._stderr.read().decode(errors="replace").strip()
-        self._stderr.close()
-        return said, self._process.poll()
+        end_serve(self._process)  # it has closed the connection, and so is of no use
+        return last_words(self._stderr), self._process.poll()
 
     def give_up(self, connection: Connection) -> None:
         """Ends the connection to a server that hangs. A holt serve is killed, so that the next request starts another."""
