@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "base/path-text.h"
+#include "base/utf8.h"
 #include "methods/area.h"
 
 /* --- requests --- */
