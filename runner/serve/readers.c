@@ -25,7 +25,7 @@ static void reader_free(Reader *reader) {
         free(reader);
 }
 
-static void pool_on_reader_end(void *data, uint32_t events) {
+static void readers_on_exit(void *data, uint32_t events) {
         Reader *reader = data;
         Readers *readers = reader->readers;
 
@@ -39,11 +39,11 @@ bool readers_full(const Readers *readers) {
         return readers->count >= READERS_MAX;
 }
 
-static int pool_watch(Reader *reader, Error *reterr) {
+static int readers_watch(Reader *reader, Error *reterr) {
         reader->pidfd = sys_pidfd_open(reader->pid);
         if (reader->pidfd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot watch a reader");
-        return loop_watch(reader->readers->loop, reader->pidfd, EPOLLIN, pool_on_reader_end, reader,
+        return loop_watch(reader->readers->loop, reader->pidfd, EPOLLIN, readers_on_exit, reader,
                           &reader->watch, reterr);
 }
 
@@ -63,7 +63,7 @@ int readers_start(Readers *readers, const char *session, int *ret_fd, Error *ret
                 free(reader);
                 return r;
         }
-        r = pool_watch(reader, reterr);
+        r = readers_watch(reader, reterr);
         if (r < 0) {
                 fd = fd_close(fd); /* It ends now. */
                 reader_free(reader);
