@@ -517,7 +517,8 @@ static int add_etc(LaunchPlan *plan, const Policy *policy, const PlanContext *co
         return 0;
 }
 
-/* The mounts are complete before they are ordered, and guards lie in mounts. */
+/* The order matters: all mounts are added before they are sorted, and guards are placed in finished
+ * mounts. */
 static int (*const tree_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                                  Error *reterr) = {
         add_rootfs,   add_etc,       plan_add_session, add_workspace, add_files,

@@ -223,14 +223,14 @@ typedef struct LaunchPlan {
         struct LaunchPlan *others;
         size_t others_count;
         StrList etc;         /* more names of /etc; "all" is every public one */
-        StrList etc_origins; /* for errors, of each: "--etc nginx" */
+        StrList etc_origins; /* the words for each in errors: "--etc nginx" */
         StrList etc_notes;   /* prepared: warnings about names that are not shown */
         char *gitconfig;     /* more lines of /etc/gitconfig, or NULL */
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */
         bool cwd_asked;  /* --cwd was given */
-        bool cwd_here;   /* it is also the caller's working directory */
+        bool cwd_here;   /* cwd is also the caller's own directory */
         bool allow_wide;
 
         /* An O_PATH fd of the sandbox's root, in its mount namespace, while the sandbox lives and a
@@ -254,7 +254,7 @@ typedef struct LaunchPlan {
         unsigned long cpu_set[PLAN_CPUS_MAX /
                               (8 * sizeof(unsigned long))]; /* prepared: the chosen processors, if
                                                                cpus is not 0 */
-        char *pids_origin; /* policy_limit_text() for an error, if pids is 1, which is too few */
+        char *pids_origin; /* if pids is 1, which is too few: policy_limit_text() for an error */
 
         /* confinement */
         LandlockMode landlock;

@@ -67,7 +67,7 @@ typedef struct Policy {
         char *rootfs;            /* replaces the host's system tree, or NULL */
         StrList read_only;       /* PATH[:TARGET] each */
         StrList read_write;      /* PATH[:TARGET] each */
-        StrList etc;             /* entry of /etc each, or "all" */
+        StrList etc;             /* names of entries of /etc, or "all" */
         StrList tmpfs;           /* TARGET each */
         StrList hide;            /* path, relative to the workspace or absolute */
         StrList protect;         /* path, relative to the workspace */
@@ -185,7 +185,7 @@ typedef struct PolicyField {
         const char *option;         /* "--timeout", or NULL if no flag sets it */
         const char *option_arg;     /* "TIME", for the help; NULL for a flag without an argument */
         const char *help;           /* one line */
-        const char *session_help;   /* the same for holt create, or NULL if it is no different */
+        const char *session_help;   /* the help of holt create, or NULL if it is the same */
         const char *unset;          /* the default of an unset path, for people; NULL for none */
 
         /* An additional check of the text before the kind's own, or NULL. Returns -EINVAL with a

@@ -189,9 +189,9 @@ static const CheckRange core_limit[] = { VALUE(4, PRETEND) };
 static const CheckRange core_prlimit[] = { VALUE(4, CHECK_PRLIMIT_LOW) };
 static const CheckRange no_new_limit_low[] = { VALUE(0, CHECK_PRLIMIT_HIGH) };
 
-/* Allowed requests of ptrace(2), on both architectures. PTRACE_SET_THREAD_AREA (26) creates a
- * 16-bit or 32-bit segment, which set_thread_area(2) is refused for. The requests that read filters
- * (0x420c, 0x420d) need a capability. */
+/* Allowed requests of ptrace(2), on both architectures. PTRACE_SET_THREAD_AREA (26) is missing,
+ * because it creates 16-bit and 32-bit segments, as set_thread_area(2) does, which is refused. The
+ * requests that read filters (0x420c, 0x420d) need a capability. */
 static const CheckRange ptrace_requests[] = {
         SPAN(0, 9, ALLOW),                   /* PTRACE_TRACEME to PTRACE_SINGLESTEP */
         SPAN(12, 17, ALLOW),                 /* registers, PTRACE_ATTACH, PTRACE_DETACH */

@@ -59,7 +59,7 @@ const char *const tree_masked[] = {
 const size_t tree_masked_count = ELEMENTSOF(tree_masked);
 
 /* The settings of "git lfs install". Without them, git would commit large files as they are. The
- * sandbox has no network, so a file that is missing stays a pointer, and soon. */
+ * sandbox has no network, so git-lfs must give up soon and leave a missing file as a pointer. */
 static const char git_lfs[] = "[filter \"lfs\"]\n"
                               "\tclean = git-lfs clean -- %f\n"
                               "\tsmudge = git-lfs smudge -- %f\n"

@@ -20,5 +20,5 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
  * Returns 0, also if a part of the path does not exist, or -EPERM. */
 int private_check_above(const char *path, Error *reterr);
 
-/* The same for a file of the caller's settings, and also checks the file itself. */
+/* Checks a file of the caller's settings, and everything above it, by the same rules. */
 int private_check_file(const char *path, Error *reterr);

@@ -46,8 +46,8 @@ const char *str_visible(const char *s, char *buf, size_t size);
  * paste. It is also the case for a backslash, which shells read in different ways. */
 char *str_word(const char *s);
 
-/* The same, but quotes every s: if a word cannot be quoted safely, as bash's $'...' with \xNN for
- * what people could not see. NULL only if memory is out. */
+/* Quotes every s. If str_word() returns NULL for it, the result has bash's form $'...', with \xNN
+ * for bytes that people could not see. NULL only if memory is out. */
 char *str_shell_word(const char *s);
 
 /* Converts "250ms", "30s", "10m", "2h", "1d" or a bare number of seconds (such as "1.5") to

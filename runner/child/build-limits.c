@@ -23,7 +23,7 @@ static bool has_limits(const ShownLimits *limits) {
         return limits->memory || limits->cpu_quota;
 }
 
-/* Makes path, whose parents are made too: each "/" ends one. */
+/* Makes the directory path and its parents. */
 static int limits_make_directories(int dir_fd, const char *path, Error *error) {
         char part[64];
         int r = 0;

@@ -187,7 +187,8 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
         return 0;
 }
 
-/* Clones all sources. It runs before the scratch covers the host's /proc, which may be one. */
+/* Clones all sources. A source may lie in the host's /proc, so this runs before the scratch covers
+ * that. */
 int build_sources(Launch *launch, Error *error) {
         const PlanMount *root = &launch->plan->root;
 

@@ -75,8 +75,8 @@ static void route_multicast(int fd) {
         (void)sys6(SYS_sendto, fd, (long)&message, sizeof(message), MSG_NOSIGNAL, 0, 0);
 }
 
-/* Makes a socket of the namespace. Any one can set the loopback up. Only one of rtnetlink can also
- * set routes, but a container's filter may refuse it. */
+/* Makes a socket in the namespace. Any socket can bring the loopback up. Only an rtnetlink socket
+ * can also set routes, but a container's filter may refuse it. */
 static long make_socket(void) {
         long fd = sys3(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
@@ -130,7 +130,7 @@ int build_network_begin(Launch *launch, Error *error) {
         network.sys_fd = FD_NONE;
         if (launch->layers.missing & LAYER_BIT(LAYER_NET))
                 return 0;
-        /* Opened before the tree changes, in which the thread could find another one. */
+        /* Opened now: once the tree changes, the thread could find another /proc/sys. */
         network.sys_fd = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (raw_clone(SYS_clone3, (long)&args, sizeof(args), 0, 0, 0, thread_main, NULL) < 0) {
                 network.running = 0;

@@ -104,7 +104,7 @@ static int allow_path(int ruleset_fd, const char *path, uint64_t rights, Error *
         return r;
 }
 
-/* Whether it is /dev/null or one of the like, which hold nothing. */
+/* Whether it is a memory device such as /dev/null, which stores nothing. */
 static bool landlock_is_null(const struct stat *st) {
         return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1;
 }

@@ -32,13 +32,14 @@ int cp_put_directory(Cp *cp, const char *directory, const char *target, Error *r
  * yet. Returns 0 or a negative errno. */
 int cp_get_directory(Cp *cp, const char *path, const char *target, Error *reterr);
 
-/* Returns whether path is in the temporary directory made, whose name is random. The session's
- * workspace may be a host directory that is being copied. */
+/* Returns whether path lies in the temporary directory `made`, whose name is random. holt cp
+ * would otherwise copy its own new files, if the session's workspace lies in the copied host
+ * directory. */
 bool cp_is_own(const char *path, const char *made);
 
-/* Refuses a copy without the contents of the directory at path, because a copy with missing parts
- * is an error. errnum: EACCES, or any other number if a limit was reached. into: the copy goes into
- * the session. Returns a negative errno. */
+/* Fails because the directory at path cannot be read: a copy must not lack parts. errnum: EACCES,
+ * or any other number if a limit was reached. into: the copy goes into the session. Returns a
+ * negative errno. */
 int cp_refuse_missed(const char *path, int errnum, bool into, Error *reterr);
 
 /* Refuses a destination that exists. Returns -EEXIST. */

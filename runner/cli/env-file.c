@@ -33,7 +33,8 @@ static int env_file_fail(const EnvFile *file, int errnum) {
         return r;
 }
 
-/* A descriptor that the caller has passed, such as bash's <(...), is no path. */
+/* /dev/fd/N is a descriptor that the caller has passed, such as bash's <(...). It is not opened as
+ * a path. */
 static int env_file_open(const char *path) {
         const uint64_t flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
         uint64_t fd;

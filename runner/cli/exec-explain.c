@@ -5,7 +5,7 @@
 
 #include "base/base64.h"
 
-enum { WORDS_MAX = 64, WORD_MAX = 16 * 1024 }; /* Words and bytes of a word that are passed. */
+enum { WORDS_MAX = 64, WORD_MAX = 16 * 1024 }; /* Limits of what is passed on. */
 
 static void explain_write_words(const char *const *argv, JsonWriter *w) {
         json_write_array(w, "argv");

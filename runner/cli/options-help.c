@@ -27,7 +27,8 @@ static const struct {
         { "layers.", "Layers" },
 };
 
-/* Options of every verb with a policy that no field has, each with its group. */
+/* Options that belong to no policy field, and the part of the help in which each is printed. Every
+ * verb that takes a policy has them. */
 static const struct {
         const char *group, *name, *arg, *help;
 } help_policy[] = {

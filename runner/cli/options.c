@@ -51,7 +51,7 @@ static bool word_matches(const char *argument, const char *name, const char **re
         return true;
 }
 
-/* The same, also for another tool's word for the option. */
+/* Does the same, and also accepts another tool's word for the option, such as "-e". */
 static bool name_matches(const char *argument, const char *name, const char **ret_value) {
         if (word_matches(argument, name, ret_value))
                 return true;

@@ -9,7 +9,7 @@
 #include "keeper/stop.h"
 #include "session/directory.h"
 
-/* json comes first, because ask_json_option is for a struct that is one bool. */
+/* json is first, because the offset in ask_json_option is 0. */
 typedef struct StopOptions {
         bool json, force;
 } StopOptions;

@@ -5,8 +5,8 @@
  * own mount namespace. Every path is resolved below it by openat2(2) with RESOLVE_IN_ROOT |
  * RESOLVE_NO_MAGICLINKS. So the kernel follows the same mounts and symlinks as for a command, and
  * cannot leave that root; "/" and ".." at the top lead to it. Therefore a file that is read-only,
- * hidden or protected inside is so here too. No process inside
- * takes part. A mount point itself is never replaced, renamed or removed.
+ * hidden or protected inside is so here too. No process inside takes part. A mount point itself is
+ * never replaced, renamed or removed.
  *
  * The files are an attacker's all the same. Only regular files are read or written; a fifo, a
  * device, or a file of /proc or /sys is refused, and never opened. Sizes are read after the open,

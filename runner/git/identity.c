@@ -44,8 +44,8 @@ static char *identity_included(const char *path, const char *value) {
                                : str_format("%.*s/%s", (int)(slash - path), path, value);
 }
 
-/* A config that git could not read has no identity. Mostly the file with the includes names the
- * defaults, so the included files come last. */
+/* Reads one config. A config that git could not read is ignored. Included files are read last, so
+ * their values win: the file with the includes mostly has the defaults. */
 static void identity_read(Identity *identity, const char *path, unsigned depth) {
         _cleanup_(git_config_clear) GitConfig config = { 0 };
         _cleanup_free_ char *text = NULL;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. An index is a header, `count` entries, extensions (four letters, a length,
  * data) and a hash. The index does not tell the length of its hashes. If the repository's hash is
- * unknown, both lengths are tried, and exactly one must fit to the last byte. By two
- * extensions, git's threads may start to read in the middle. EOIE tells the end of the entries, and
- * IEOT the start of each block of entries. Both must agree with the result of reading from the
- * start.
+ * unknown, both lengths are tried, and exactly one must fit to the last byte. Two extensions let
+ * git's threads start to read in the middle. EOIE has the end of the entries, and IEOT the start of
+ * each block of entries. Both must agree with the result of reading from the start.
  *
  * Each run reads the index twice, and a large repository has 50,000 entries. So a file is read
  * through a small window that stays in the processor's cache. An entry's name is compared with the

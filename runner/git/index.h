@@ -46,7 +46,7 @@ typedef struct GitIndex {
 int git_index_read(const void *bytes, size_t size, GitHash hash, bool every, GitIndex *ret);
 
 /* The same for a file, of which fstat(2) has told the size. Also returns the negative errno of
- * pread(2). If the file changes meanwhile, the result is that of some mixture. */
+ * pread(2). If the file changes meanwhile, the result may mix old and new entries. */
 int git_index_read_file(int fd, size_t size, GitHash hash, bool every, GitIndex *ret);
 
 void git_index_clear(GitIndex *index);

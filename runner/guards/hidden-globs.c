@@ -106,8 +106,9 @@ static int search_add_entry(GlobSearch *search, int dir_fd, const char *name, mo
         return target ? search_add(search, target, reterr) : 0;
 }
 
-/* Steps all patterns to name. Returns whether one of them matches; *ret_more tells whether one may
- * match below. The literal text of a pattern matches, too: "[id].js" is a common name. */
+/* Advances all patterns by one name of the path. Returns whether one of them matches; *ret_more
+ * tells whether one may match below. The literal text of a pattern matches, too: "[id].js" is a
+ * common name. */
 static bool search_step(GlobSearch *search, const GlobStates *now, const char *name, bool directory,
                         GlobStates *ret, bool *ret_more) {
         bool found = false;
@@ -131,8 +132,8 @@ static bool search_step(GlobSearch *search, const GlobStates *now, const char *n
 static int search_directory(GlobSearch *search, int fd, const GlobStates *states, unsigned depth,
                             Error *reterr);
 
-/* Whether the directory is closed to the command, too: the caller may not enter it. Its owner could
- * change its mode, and an earlier run may have taken the owner's rights away. */
+/* Whether the command cannot enter the directory either. That holds if the caller may not enter it
+ * and does not own it. An owner could restore the rights, which an earlier run may have removed. */
 static bool search_is_closed(int dir_fd, const char *name) {
         struct stat st;
 
@@ -267,7 +268,8 @@ int hidden_globs_prepare(LaunchPlan *plan, Error *reterr) {
         if (plan->globs_count == 0 || !workspace)
                 return 0;
         r = search_workspace(&search, reterr);
-        /* plan_hide() may move the plan's mounts, so the target is taken from elsewhere. */
+        /* plan_hide() may reallocate the plan's mounts, so workspace->target must not be used
+         * here. */
         for (size_t i = 0; r == 0 && i < search.found.count; i++) {
                 _cleanup_free_ char *rest = str_format("/%s", search.found.items[i]);
 

@@ -7,7 +7,7 @@ enum {
         HIDDEN_GLOBS_MAX = 64,        /* Patterns of one plan. */
         HIDDEN_MATCHES_MAX = 128,     /* Files and directories that the patterns hide. */
         HIDDEN_ENTRIES_MAX = 1000000, /* Entries of the workspace that are looked at. */
-        HIDDEN_DEPTH_MAX = 128,       /* Directories in one another. */
+        HIDDEN_DEPTH_MAX = 128,       /* Nesting depth of directories. */
 };
 
 /* Hides what matches the plan's patterns in the workspace now (hidden-globs.c). The workspace must

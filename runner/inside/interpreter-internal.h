@@ -40,14 +40,15 @@ typedef struct Interpreter {
         bool stopped;      /* A client's request is killing it. */
         bool broken;       /* It violated the protocol. */
         bool has_run;      /* It ran or loaded something, so variables may exist. */
-        bool replaces; /* No run has told yet that it replaces an interpreter that had run code. */
-        bool had_run;  /* The session has run code, perhaps in an earlier interpreter. */
+        bool replaces;     /* Its predecessor had run code, and no result has said so yet.
+                            */
+        bool had_run;      /* The session has run code, perhaps in an earlier interpreter. */
         /* Cause by which the previous interpreter ended between runs, losing its variables; NULL
          * once a run has reported it. */
         const char *lost;
         uint64_t interrupts,
-                settled; /* Number of interrupts sent, and the number that it was last told. */
-        unsigned stale;  /* Answers to earlier requests in a row. */
+                settled; /* Interrupts that were sent, and how many of them it has been told of. */
+        unsigned stale;  /* Consecutive answers to earlier requests. */
         Usage spent;     /* CPU times up to its last answer, as the interpreter reports them. */
         Request *first;
         /* Answer to the first request, a run; held until protected paths have been checked. */

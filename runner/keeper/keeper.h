@@ -194,11 +194,10 @@ void keeper_note_answer(RpcCall *call, const Error *error, void *data);
 void keeper_audit_denials(Keeper *keeper, const Process *settled);
 /* Ends w, an open object that describes a denial of process, and audits it. */
 void keeper_audit_denial_of(const Keeper *keeper, const Process *process, JsonWriter *w);
-/* Finds the paths that the sandbox has refused to the process, or to a run of its code, which has
- * failed; audits them. more: text to look at, after stderr. words:
- * the command, up to NULL, whose words are looked at without any text; or NULL. *ret_hit gets the
- * limits that it reached. Returns NULL if no path was refused. The caller owns the result
- * (refused.c). */
+/* Finds the paths that the sandbox has refused to a failed process, or to a failed run of its code,
+ * and audits them. more: text to search after stderr. words: the command, which ends with NULL, or
+ * NULL; its words are searched if there is no text. *ret_hit gets the limits that were reached.
+ * Returns NULL if no path was refused. The caller owns the result (refused.c). */
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
                                char *const *words, LimitsHit *ret_hit);
 /* Audits the end of process id, or of a run of its code, if a limit or a client ended it. Other
@@ -218,8 +217,8 @@ int keeper_sweeper_new(Keeper *keeper, Error *reterr);
 /* Frees the sweeper, after a running check has ended. */
 void keeper_sweeper_free(Keeper *keeper);
 /* Sets aside files that commands made at protected paths, as at the end of `holt run`, and tells
- * the commands that await it. Restores files that the host replaced. Call it when the sandbox has
- * ended; it returns only when all is done. */
+ * the commands that await it. Restores files that the host replaced. Blocks until all is done, so
+ * call it only when the sandbox has ended. */
 void keeper_sweep(Keeper *keeper);
 /* Handler of the sweep timer. */
 void keeper_sweep_start(void *data);

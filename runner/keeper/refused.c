@@ -47,8 +47,9 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
         program = strndup(process->command, strcspn(process->command, " "));
         started[0] = program;
         started[1] = program ? process->command + strlen(program) : NULL;
-        /* The interpreter stays, so a failed cell says nothing about its settings. If the caller
-         * asks once more, with its own text, the settings were looked at before. */
+        /* Missing settings are searched for only at the first question about a command. The next
+         * one brings the client's own text or words. A failed run of code (its message is in more)
+         * says nothing about the interpreter's settings. */
         if (!words && !more[0])
                 programs = started;
         found = refused_find(&keeper->launch, cwd, false, words && length <= 1 ? NULL : text,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the files of methods: their tables, and the shapes and functions that several of them use. */
+/* Declarations for the files of methods: their tables, and the shapes and functions that several of
+ * them share. */
 #pragma once
 
 #include "keeper/keeper.h"

@@ -15,6 +15,6 @@ bool stored_has(const char *method);
 bool stored_reads_files(const RpcMethod *method);
 /* The function of session.show in a reader. */
 int stored_show_plan(RpcCall *call, void *data, Error *error);
-/* Replies to such a call. dir_fd is the directory of the session `name`, and stored_has() must be
- * true. Returns 0 or a negative errno. */
+/* Answers the method from the database. dir_fd is the directory of the session `name`, and
+ * stored_has() must be true. Returns 0 or a negative errno. */
 int stored_reply_at_rest(RpcCall *call, const char *name, int dir_fd, Error *error);

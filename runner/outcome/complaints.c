@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 
-enum { LINES_BACK = 3 }; /* Earlier lines in which a message without a path may name it. */
+enum { LINES_BACK = 3 }; /* Lines before a message without a path that are searched. */
 
 /* Phrases, in lower case; the text may have any case. Programs write the texts of strerror(3),
  * names of errnos, or names of exceptions. */
@@ -191,7 +191,7 @@ static void add_part_before(Complaints *c, const Line *line) {
                         break;
         if (start == line->start || start == end)
                 return;
-        /* With a quote, it is a sentence. */
+        /* A part with quotes is a sentence, not a name. */
         if (start + strcspn(start, "'\"`") >= end && !memmem(start, (size_t)(end - start), "‘", 3))
                 complaints_add(c, line, start, (size_t)(end - start));
         for (const char *word = end; word > start; word--)

@@ -44,8 +44,8 @@ typedef struct LimitText {
         bool certain;
 } LimitText;
 
-/* Fills in the i-th limit that was hit. Returns false past the last. policy may be NULL: then no
- * limit of the caller's own can be told from the policy's. */
+/* Fills in the i-th limit that was hit. Returns false past the last. If policy is NULL, a lower
+ * limit of the caller's own (ulimit) is reported as the policy's. */
 bool limits_hit_text(const LimitsHit *hit, unsigned i, const LaunchPlan *plan, const Policy *policy,
                      LimitText *ret);
 

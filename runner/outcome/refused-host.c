@@ -39,8 +39,8 @@ static const char *const secret_parts[] = {
         "/ssh/",  "/gnupg/", "/tokens/",   "/holt/sessions/",
 };
 
-/* Directories of programs and settings: a command that writes there acts as the user later. Those
- * that start with a dot belong to tools, which run what lies there on the host. */
+/* Directories of programs and settings: a command that can write there can later act as the user.
+ * Those that start with a dot belong to tools, which run what lies there on the host. */
 static const char *const program_parts[] = {
         "/bin/",  "/sbin/",   "/.local/", "/.git/",    "/etc/",     "/usr/",     "/.asdf/",
         "/.bun/", "/.cargo/", "/.conda/", "/.deno/",   "/.dotnet/", "/.gradle/", "/.m2/",

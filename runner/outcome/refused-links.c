@@ -17,7 +17,7 @@
 /* A failing command must not take noticeably longer: about 1 ms for all of this. */
 enum {
         ENTRIES_MAX = 1000, /* Directory entries that one search reads. */
-        DEPTH_MAX = 3,      /* Directories below each other. */
+        DEPTH_MAX = 3,      /* Nesting depth of directories. */
         PROGRAMS_MAX = 8,   /* Programs of a shell's command line. */
         SCRIPT_MAX = 16384, /* Bytes of a script that are read. */
 };

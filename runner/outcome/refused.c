@@ -162,8 +162,8 @@ static bool is_directory(int fd) {
         return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Whether a mount at path would hide or widen what is there: a directory of every sandbox, or one
- * with a mount below it. */
+/* Whether the sandbox needs its own directory at path: every sandbox has it, or a mount of the plan
+ * lies in it. A mount at path would hide these. */
 static bool search_is_shared(const Search *search, const char *path) {
         for (size_t i = 0; i < tree_nodes_count; i++)
                 if (streq(path + 1, tree_nodes[i].path))
@@ -187,7 +187,8 @@ static bool search_shows(const Search *search, const char *path) {
         return false;
 }
 
-/* Suggests to show a host file: its directory, unless that is too much. */
+/* Suggests a grant that shows a host file: that of its directory, or of the file alone if the
+ * directory is too wide. */
 static bool search_note_missing(const Search *search, const Suspect *s, const char *path, int fd) {
         _cleanup_free_ char *directory = is_directory(fd) ? NULL : directory_of(path);
         _cleanup_close_ int directory_fd = FD_NONE;

@@ -10,11 +10,11 @@
  * - EBUSY, EROFS: holt protects it.
  * - EACCES: the policy hides it, or /proc masks it.
  *
- * The command may print any path, so that people grant it. So no grant is suggested for a wide
- * directory, such as a home, or for a place that may hold secrets. Nothing is told about files in
- * such a place either. For other paths, the result tells the caller whether the host has them. The
- * host is looked at by O_PATH descriptors, and no symlink that the sandbox could have made is
- * followed (beneath.h). */
+ * A hostile command may print any path, in the hope that somebody grants it. So no grant is
+ * suggested for a wide directory, such as a home, or for a place that may hold secrets. Nothing is
+ * told about files in such a place either. For other paths, the result tells the caller whether the
+ * host has them. The host is looked at by O_PATH descriptors, and no symlink that the sandbox could
+ * have made is followed (beneath.h). */
 #pragma once
 
 #include "base/json-write.h"

@@ -143,7 +143,8 @@ const char *result_why_not(const Policy *policy, const LayerState *layers, const
                 return "the policy denies it (syscalls.deny)";
         if (argument)
                 return argument;
-        /* A program that makes a sandbox of its own mounts next, which Landlock refuses. */
+        /* A grant would not help: after the namespace, such a program mounts file systems, which
+         * Landlock refuses. */
         if (makes_namespace(syscall_name(denial->nr)) && layers->landlock_abi > 0)
                 return "namespaces are not available in a sandbox; switch the program's own "
                        "sandbox off inside (--no-sandbox or similar)";

@@ -87,7 +87,7 @@ void capture_unwatch(Capture *output, RpcConnection *connection);
  * output. */
 void capture_hold(Capture *output, const RpcConnection *connection, bool holds);
 /* Watches from the first chunk on, in base64, and holds the output for the watcher. Ends
- * output->awaits. Results as capture_watch(). */
+ * output->awaits. Returns the same errors as capture_watch(). */
 int capture_watch_all(Capture *output, RpcConnection *connection);
 /* Returns true if the caller must not add bytes for now. capture_pump() may end that, and so does
  * the removal of a watcher. */

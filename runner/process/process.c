@@ -428,10 +428,10 @@ static void settle_unknown(Process *process) {
 static void answer_late(Process *process) {
         (void)error_set(&process->error, ERROR_SETUP, ETIMEDOUT,
                         "the command did not start within %d s", START_TIME / 1000000);
-        (void)error_cure(
-                &process->error, 0,
-                "A process of the session may be stopping it. List the processes with holt ps NAME "
-                "and end that one with holt kill NAME ID, or use holt stop NAME");
+        (void)error_cure(&process->error, 0,
+                         "A process of the session may have stopped it by SIGSTOP. Kill that "
+                         "process (holt ps NAME lists them, holt kill NAME ID kills one), or stop "
+                         "the session: holt stop NAME");
         answer_error(process);
 }
 

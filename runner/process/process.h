@@ -85,9 +85,9 @@ typedef struct Process {
         char unrecorded[160]; /* why the history did not get its end at once, or "" */
         uint64_t unrecorded_row; /* number of that row in store/unwritten.h */
         Denials denied_before;
-        /* It, or a run of its code, has settled. The keeper must still check protected paths (due),
-         * or is checking them (runs). Its end is reported only after that, and until then it is not
-         * dropped. */
+        /* The process, or a run of its code, has ended. The keeper must still check protected paths
+         * (due), or is checking them (runs). The end is reported, and the process may be dropped,
+         * only after the check. */
         bool sweep_due, sweep_runs;
         StrList set_aside;                     /* paths set aside, relative to the workspace */
         StrList still_aside;                   /* files of the host, set aside before that */

@@ -43,7 +43,7 @@ enum {
 
 typedef struct StoreSearch {
         LaunchPlan *plan;
-        const char *what; /* store_words or settings_words: what is searched now, for errors */
+        const char *what; /* store_words or settings_words: the subject of errors */
         Reach *reach;     /* NULL unless the mount table is needed. */
         StrList hide;     /* Paths inside. */
         StrList sockets;  /* Paths inside of servers' sockets. */

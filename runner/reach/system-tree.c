@@ -63,8 +63,9 @@ static bool system_is_public(mode_t mode) {
         return S_ISLNK(mode) || ((S_ISDIR(mode) || S_ISREG(mode)) && (mode & bits) == bits);
 }
 
-/* Whether a mount of the policy takes the place of the entry, or has its target below it where the
- * host's entry has nothing. Such a target cannot be made there, so the entry is left out. */
+/* Whether a mount of the policy conflicts with the entry. It may have the entry's own place. Or its
+ * target lies below the entry, and the host has nothing there; the target cannot be made in a
+ * read-only entry. */
 static bool is_in_the_way(const SystemSearch *search, const char *path) {
         for (size_t i = 0; i < search->plan->mounts_count; i++) {
                 const PlanMount *mount = &search->plan->mounts[i];
@@ -171,7 +172,7 @@ static bool system_needs_mask(const SystemSearch *search, const char *path) {
         return false;
 }
 
-/* Adds the masks. They come after the entries that they cover parts of. */
+/* Adds the masks, after the entries of which they cover a part. */
 static int system_mask(SystemSearch *search, Error *reterr) {
         for (size_t i = 0; i < tree_masked_count; i++) {
                 SystemEntry *entry;

@@ -18,13 +18,13 @@
 int policy_files_read(const char *name, bool project, char **ret, size_t *ret_length,
                       Error *reterr);
 
-/* Applies a policy file, or stdin if name is "-", to policy, and first the file that it extends.
- * Returns the errors of policy_files_read() and policy_load();. */
+/* Applies the policy file `name` to policy, after the file that it extends. "-" is stdin. Returns
+ * the errors of policy_files_read() and policy_load(). */
 int policy_files_load(Policy *policy, const char *name, Error *reterr);
 
 /* Makes the next policy that names no preset start from the file at path, the caller's settings,
- * instead of POLICY_PRESET_DEFAULT. The file must pass private_check_file(). path is borrowed; NULL
- * means the preset again. */
+ * instead of POLICY_PRESET_DEFAULT. The file must pass private_check_file(). path is borrowed. If
+ * it is NULL, policies start from that preset again. */
 void policy_files_start_from(const char *path);
 /* The settings from which the last policy has started, or NULL. */
 const char *policy_files_config(void);

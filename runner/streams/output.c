@@ -121,7 +121,8 @@ static int add_stream(Output *o, int fd, Error *reterr) {
         return 0;
 }
 
-/* Without a limit: whether stderr gets a pipe, or *ret_began is set, because it is a file. */
+/* Whether holt needs stderr's last bytes although there is no limit. If stderr is a file,
+ * *ret_began is the place at which they begin. Otherwise stderr gets a pipe. */
 static bool wants_errors(unsigned terminal_fds, off_t *ret_began) {
         struct stat st, in;
 
@@ -135,7 +136,7 @@ static bool wants_errors(unsigned terminal_fds, off_t *ret_began) {
         return !is_one(1, 2) && !(fstat(0, &in) == 0 && same_inode(&in, &st));
 }
 
-/* Prepares the pipe for stderr alone, or nothing but the look at the file at the end. */
+/* Without a limit: prepares a pipe for stderr, or the reading of its file after the end. */
 static int output_prepare_errors(unsigned terminal_fds, Output **ret, Error *reterr) {
         off_t began = -1;
         Output *o;
