@@ -265,9 +265,9 @@ class Connection:
         return True
 
     def _take_own(self, request: Request) -> bool:
-        """Processes _arrived the fast way, if it holds exactly the reply to this request. Otherwise returns False.
+        """Processes _arrived if it holds the whole reply to this request and nothing else. Otherwise returns False.
 
-        A reply with files goes the other way: an interrupt here would leave each of its descriptors with two owners."""
+        It also returns False for a reply with files: an interrupt here would leave each descriptor with two owners."""
         arrived = self._arrived
         data, ancillary, _, _ = arrived[-1]
         if self._lines.begun or ancillary or data.find(b"\n") != len(data) - 1 or not data:
@@ -511,7 +511,7 @@ class Connection:
     # --- the end ---
 
     def _end(self, reset: bool) -> None:
-        """Handles the end of the connection. The owner settles the requests that still wait."""
+        """Marks the connection as ended, and passes the unanswered requests to its owner, which settles them."""
         with self._lock:
             self.ended = True
             waiting, self._waiting = list(self._waiting.values()), {}
@@ -519,7 +519,7 @@ class Connection:
             self._delayed.clear()
             self._followers.clear()
             loops = list(self._loops)
-        # A reset means that the server has left bytes unread. If only one request waits, and was sent last, it is unread.
+        # A reset means that the server did not read all bytes. If one request waits, and was the last sent, it is unread.
         reset = reset and len(waiting) == 1 and waiting[0].number == self._last
         unread = [request for request in waiting if reset or not request.sent]
         for _, fds in delayed:
