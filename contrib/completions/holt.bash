@@ -233,8 +233,8 @@ _holt_skip() {
         done
 }
 
-# Drops words with "$" or a backquote. Bash quotes only the other special characters of a completed word, and a command may
-# have chosen the name of a file: the user's shell would run a part of it.
+# Drops words with "$" or a backquote, because bash does not quote these in a completed word. A command may have chosen
+# the name of a file, and the user's shell would run a part of it.
 _holt_drop() {
         local i
 

@@ -45,7 +45,7 @@ def files_of(ancillary: Any) -> List[io.FileIO]:
     for fd in (fd for _, _, part in ancillary for fd in array.array("i", part[: len(part) & ~3])):
         try:
             files.append(io.FileIO(fd, "r"))
-        except OSError:  # a directory; an error here would end the reader
+        except OSError:  # FileIO refuses a directory; this error must not end the reader
             os.close(fd)
     return files
 
@@ -53,7 +53,7 @@ def files_of(ancillary: Any) -> List[io.FileIO]:
 class Lines:
     """Splits received bytes into lines.
 
-    begun  the parts of a line whose end has not come yet
+    begun  the received parts of a line that is not complete yet
     """
 
     def __init__(self) -> None:

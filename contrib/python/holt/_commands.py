@@ -34,14 +34,14 @@ class CommandsApi(Part):
     ) -> "Steps[Any]":
         """Starts a command. If the caller gives up meanwhile, the command is killed as soon as its id is known.
 
-        started  is called with the request when its reply has come, before messages behind the reply are processed
+        started  is called with the request when its reply has come, and before later messages are processed
         """
         deadline = time.monotonic() + _START_WITHIN
         while True:
             try:
                 return (yield from self._spawned_once(method, params, started))
             except HoltError as error:
-                # Very many commands start at once, and init has not read all earlier requests.
+                # Very many commands start at the same time, so init has not yet read all earlier requests.
                 if error.errno != "EAGAIN" or time.monotonic() > deadline:
                     raise
             yield from pause()

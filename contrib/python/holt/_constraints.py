@@ -38,7 +38,7 @@ _KEYWORDS: Dict[str, Dict[str, str]] = {
 
 
 def whole(marks: Iterable[Any]) -> Iterator[Any]:
-    """Yields the objects in the metadata of Annotated. A Field of pydantic 2 has more of them."""
+    """Yields the objects in the metadata of Annotated, also those that a Field of pydantic 2 contains."""
     for mark in marks:
         metadata = getattr(mark, "metadata", None)
         if isinstance(metadata, (list, tuple)):
@@ -118,7 +118,7 @@ _CHECKS: Dict[str, Tuple[Callable[[Any, Any], Any], Callable[[Any, Any], str]]] 
 
 
 def check(value: Any, constraints: Mapping[str, Any]) -> None:
-    """Raises ValueError if a value does not meet a constraint. None meets all, because it is from an Optional."""
+    """Raises ValueError if a value does not meet a constraint. None meets every constraint: only Optional allows it."""
     if value is None:
         return
     for name, constraint in constraints.items():

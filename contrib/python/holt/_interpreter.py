@@ -30,7 +30,7 @@ class InterpreterApi(CommandsApi):
         fresh      runs the code in a new interpreter, which ends with it
         on_output  is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
                    the code is interrupted. Only one run with on_output, fresh or not, executes at a time.
-        timeout    runs from the start of the code, without the time that it waits for another run
+        timeout    limits the time from the start of the code; waiting for another run does not count
 
         Other parameters are as for bash().
         """

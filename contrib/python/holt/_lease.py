@@ -65,8 +65,9 @@ class Lease:
         finalizer.atexit = False
 
     def hold(self, directory: Optional[str]) -> None:
-        """Keeps the throwaway session while this process lives, even if its holt serve dies: holds the FIFO "owner" in
-        the session's directory, as holt serve does (runner/session/owner.h)."""
+        """Keeps the throwaway session while this process lives, even if its holt serve dies.
+
+        Like holt serve, it holds the FIFO "owner" in the session's directory (runner/session/owner.h)."""
         if directory:
             with contextlib.suppress(OSError):
                 how = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

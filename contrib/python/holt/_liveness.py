@@ -25,7 +25,7 @@ LOOKS = 4  # per reply_timeout
 
 
 class _Probe:
-    """The state of one connection: the newest request, and the request of our own that is unanswered."""
+    """The thread's view of one connection: the state at its last look, and its own unanswered request."""
 
     def __init__(self) -> None:
         self.seen: Tuple[int, int] = (0, 0)

@@ -50,7 +50,7 @@ def base_of(hint: Any) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def version_2() -> Any:
-    """Returns the module if version 2 is installed, or None. Version 1 is not imported for that."""
+    """Returns the module pydantic, or None if version 2 is not installed. It does not import version 1."""
     module = sys.modules.get("pydantic")
     try:
         version = getattr(module, "VERSION", "") if module else metadata.version("pydantic")

@@ -87,8 +87,8 @@ class Server(Peer):
 
     holt           path of the program; default: $HOLT, or holt in the PATH
     env            environment variables in addition to this process's; {"XDG_DATA_HOME": ...} stores sessions elsewhere
-    reply_timeout  time after which a server that answers nothing at all counts as hanging, so that calls raise
-                   TimeoutError; default 60 s; None: never. It does not limit commands, however long they take.
+    reply_timeout  time after which calls raise TimeoutError if the server answers nothing; default 60 s; None: never.
+                   Commands may take longer, because the server then answers other requests.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Server(Peer):
     def _ask_serve(self, request: Request) -> Request:
         if request.method == "session.stop":
             self._forget_link(request.params.get("session"))
-        for _ in range(2):  # the first one may have died while nothing was asked
+        for _ in range(2):  # the running holt serve may have died since the last request
             serve = self._start()
             if serve.start(request):
                 return request
@@ -482,8 +482,10 @@ class Server(Peer):
         self._lose(session)
 
     def _end(self, serve: Connection) -> ClosedError:
-        """Handles the end of a holt serve. The next request starts another one, unless close() was called. Connections to
-        keepers remain. Returns an error with the last output of holt serve."""
+        """Forgets a `holt serve` that has ended, and the sessions that were reached through it.
+
+        Connections to keepers remain. Unless close() was called, the next request starts another holt serve. Returns the
+        error for unanswered requests, with the last output of holt serve."""
         with self._life_lock:
             if self._ended:
                 self._ended_process(serve)
@@ -505,7 +507,7 @@ class Server(Peer):
         """Waits for the process of a holt serve that ends. Returns its last output and its exit code."""
         if self._serve is not serve or not self._process:
             return "", None
-        end_serve(self._process)  # it has closed the connection, and so is of no use
+        end_serve(self._process)  # it is useless, because it has closed the connection
         return last_words(self._stderr), self._process.poll()
 
     def give_up(self, connection: Connection) -> None:

@@ -53,7 +53,7 @@ class Settings:
             raise UsageError(f"workspace must be the path of a directory, not {self.workspace!r}")
         for time in (self.timeout, self.idle):
             if isinstance(time, str):
-                seconds_of(time)  # raises an error that names the units
+                seconds_of(time)  # for its error, which names the units
         if not isinstance(self.env, (Mapping, type(None))):
             raise UsageError(f"env must be a dict, not {self.env!r}", hint='Write env={"NAME": "value"}.')
         for name, value in (self.env or {}).items():

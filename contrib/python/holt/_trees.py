@@ -56,7 +56,7 @@ class Entry:
     """An entry of a tree.
 
     path    relative to the top
-    mode    as in stat(2)
+    mode    the value of stat(2)
     fd      the open regular file; the caller closes it. Otherwise -1.
     target  the target of a symlink
     """

@@ -19,7 +19,7 @@ from .errors import UsageError
 
 Venv = Union[bool, str, "os.PathLike[str]", None]
 
-_PATH = "/usr/local/bin:/usr/bin:/bin"  # where python3 inside comes from
+_PATH = "/usr/local/bin:/usr/bin:/bin"  # the directories that python3 inside comes from
 
 _TARGET = "/opt/venv"
 

@@ -169,7 +169,7 @@ class MountApi(Part):
         Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
 
         remote_path  path below /mnt/files; by default the source's own name
-        mimetype     if the default name has no suffix, adds the one of this type; otherwise it has no effect
+        mimetype     adds the suffix of this type to the default name, if that has none
         """
         _check_mount(mount_id)
         if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) and not hasattr(source, "read"):

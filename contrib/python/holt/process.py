@@ -143,14 +143,14 @@ class Watched(Part):
         self.output = Output()
 
     def started(self, request: Any) -> None:
-        """The reply has come, and the output follows it."""
+        """Listens to the output. It is called when the reply has come, which precedes the output."""
         if not self._over and not request.exception() and "ended" not in request.result():
             self._id = request.result()["id"]
             for method in _NOTES:
                 self._server.listen(method, self._session, self._id, self.output.note)
 
     def end(self) -> None:
-        """Drops all further output. Background processes of the command can print on, because it is no longer held."""
+        """Drops all further output. After the end of the command, its background processes can then go on printing."""
         self._over = True
         for method in _NOTES if self._id else ():
             self._server.unlisten(method, self._session, self._id, self.output.note)

@@ -54,7 +54,7 @@ class LimitHit:
 
     limit    "memory", "processes", "open_files", "disk" or "file_size"
     certain  False if only the command's messages say so
-    reason   what happened
+    reason   the event, in words
     value    the limit, in the unit of the field
     option   the option of holt create that raises it; None if none does
     field    the field of a policy that raises it, such as "limits.pids"
@@ -182,8 +182,8 @@ class PythonResult(Outcome):
     error            the exception that ended the code, or None
     state_kept       False if the interpreter has ended, so that the next run starts without variables
     lost             why the interpreter ended by itself before this run ("signaled", "oom", …); usually ""
-    new_interpreter  True if the code started without the variables of earlier runs, because their interpreter has
-                     ended: by itself, at a timeout, by restart_python(), or with the session's stop
+    new_interpreter  True if the code started without the variables of earlier runs. Their interpreter has ended: by
+                     itself, at a timeout, by restart_python(), or with the session's stop.
     """
 
     result: Optional[str] = None

@@ -152,7 +152,7 @@ def _host_only(function: Any) -> Sequence[str]:
 
 
 class Parameter(NamedTuple):
-    """A parameter of a tool. A Field that is its default value belongs to the hint."""
+    """A parameter of a tool: its name, its type hint, and its default value in the function, which may be a Field."""
 
     name: str
     hint: Any
@@ -206,7 +206,7 @@ def _handler_of(function: Callable[..., Any], parameters: Sequence[Parameter]) -
 
 
 def with_defaults(given: Dict[str, Any], parameters: Sequence[Parameter]) -> Dict[str, Any]:
-    """Adds defaults that are in a Field, which Python does not know."""
+    """Adds the default values that are in a Field. Python adds the others itself."""
     for each in parameters:
         if each.name not in given and (each.said is inspect.Parameter.empty or _pydantic.is_field(each.said)):
             given.update({each.name: value for value in each.default()})

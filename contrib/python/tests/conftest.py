@@ -132,8 +132,9 @@ openrpc = load_openrpc()
 
 
 def foreign_words(hint: str, document: Any) -> "list[str]":
-    """Returns the words of a hint, as the SDK shows it, that its users do not know: methods of holt serve, fields
-    of a policy without policy=, and verbs and options of the command line."""
+    """Returns the words of a hint of the SDK that its users do not know.
+
+    These are methods of holt serve, fields of a policy without policy=, and verbs and options of the command line."""
     methods = "|".join(re.escape(each["name"]) for each in document["methods"] if "." in each["name"])
     calls = re.findall(r"\b(?:Server\(\)\.call\(\"[a-z_.]+\"|(?:files|kv|mount)\.[a-z_]+\()", hint)
     for each in calls:

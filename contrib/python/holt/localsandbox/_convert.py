@@ -174,7 +174,8 @@ def _union(value: Any, members: Tuple[Any, ...], strict: int) -> Any:
     """Returns the value as the member that it is already, or else as the first member that it can become."""
     errors: "List[Tuple[Tuple[Any, ...], str]]" = []
     others = [each for each in members if each is not _NONE]
-    # A union in a union tries nothing that the outer one has tried, or deep values would take forever.
+    # A union inside another union tries only the strictness that the outer one has reached. Otherwise deep values would
+    # take far too long.
     for each_strict in (EXACT, STRICT, LAX) if strict == LAX else (strict,):
         errors.clear()
         for each in members:

@@ -59,7 +59,7 @@ done </proc/self/mountinfo
 """
 
 # tar cannot read entries without permissions (chmod 000). They get permissions while tar runs, and keep them in the
-# snapshot. tar finds all names itself, because one that it gets as an argument must not be removed meanwhile.
+# snapshot. tar finds all files itself, because it fails if a file that its arguments name is removed meanwhile.
 PACK = _FOREIGN + r"""
 cd /; target=$1; ulimit -f "$2"; shift 2
 for each in $__LOCALSANDBOX_SYSTEM; do [[ " $* " == *" $each "* ]] || foreign+=("./$each"); done
