@@ -43,8 +43,8 @@ typedef struct TreeShown {
 extern const TreeShown tree_shown[];
 extern const size_t tree_shown_count;
 
-/* Checks a name in /etc that a policy adds, or "all". Returns 0, or -EINVAL with the reason in
- * *ret_why, which is static: it is no name, holt writes that entry itself, or it is a secret. */
+/* Checks a name in /etc that a policy adds, or "all". Returns 0, or -EINVAL with a static reason in
+ * *ret_why: it is no name, holt writes that entry itself, or it is a secret. */
 int tree_etc_check(const char *name, const char **ret_why);
 
 /* Whether a file of this name contains a key or passwords, wherever it lies. */
@@ -199,7 +199,7 @@ void plan_inputs_clear(PlanInputs *inputs);
 /* A pattern of paths to hide, relative to the workspace (guards/hidden-globs.c). */
 typedef struct PlanGlob {
         char *pattern;
-        char *origin; /* as in PlanMount */
+        char *origin; /* the same as in PlanMount */
         bool found;   /* prepared: a file in the workspace matches */
 } PlanGlob;
 

@@ -19,7 +19,7 @@
  * -ELOOP means a link that may not be followed. */
 int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t mode);
 
-/* The same with O_PATH, for a path that an attacker may have chosen: no name is looked up in a
+/* Does the same with O_PATH, for a path that an attacker may have chosen. It looks up no name in a
  * network file system, in FUSE or by an automounter. Such a look-up can hang, and it can carry the
  * name to another host. The file system of the root directory is allowed. -EREMOTE means that the
  * path leads there. */

@@ -28,7 +28,7 @@ typedef struct Exec {
         Answer show;        /* reply to session.show, if a document is to be written */
         RpcMessage settled; /* the reply to process.wait */
         Tail printed;       /* the end of stderr, if it is a terminal or a file */
-        off_t began;        /* where the command's stderr began in its file, or -1 */
+        off_t began;        /* offset at which the command's stderr began in its file, or -1 */
         Answer refused;     /* reply to process.explain */
 } Exec;
 /* The versions of clang-format disagree about this macro. */

@@ -122,7 +122,7 @@ static void history_print_rows(const Listing *listing, const Answer *one, const 
         }
 }
 
-/* Writes a member of a row. What the store keeps as JSON text becomes JSON. */
+/* Writes a member of a row. A value that the store keeps as JSON text becomes JSON. */
 static void history_write_member(const Listing *listing, const JsonValue *member, JsonWriter *w) {
         const char *key = json_key(member), *text = json_string(member);
         _cleanup_(json_freep) JsonDocument *document = NULL;

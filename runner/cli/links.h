@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The symlinks of a tree that holt cp copies. Only those that cannot lead out of the tree are
- * copied: a command may have made a link, and chosen the file to which it would lead. */
+ * copied. A command may have made another one, and chosen the file to which its copy would lead. */
 #pragma once
 
 #include "base/error.h"

@@ -3,12 +3,12 @@
  *
  * Theory of operation. A client registers a tool over its connection; when the connection closes,
  * the tool goes. A call comes from inside (bridge.h) with a token. The token stands for a grant,
- * which says which tools one exec may call: by their names, or by their owner. The payload is
- * checked against the tool's schema, the client gets a request (tool.call), and its reply is
- * checked in the same way, unless the client checks both itself. A client has at most RPC_CALLS_MAX
- * requests at a time; further calls wait here, in order. A call ends once: by its reply, its
- * timeout, the end of its grant, or because the caller or the client has gone. Each call has a row
- * in the history and the audit.
+ * which says which tools one exec may call: by their names, or by their owner. holt checks the
+ * payload against the tool's schema, and sends the client a request (tool.call). It checks the
+ * reply in the same way. The client may ask to check both itself. A client has at most
+ * RPC_CALLS_MAX requests at a time; further calls wait here, in order. A call ends once: by its
+ * reply, its timeout, the end of its grant, or because the caller or the client has gone. Each call
+ * has a row in the history and the audit.
  *
  * Names, payloads and tokens are an attacker's. A client's reply is not trusted either, because the
  * attacker's payload may have shaped it. */

@@ -3,11 +3,11 @@
  *
  * Theory of operation. The kernel tells nobody that a process has met an rlimit, and the processes
  * are gone when the command has ended. So holt looks for the usual messages in the command's last
- * output, and checks them by the facts that remain: whether the policy has such a limit, whether
- * the memory for /tmp is full, and whether the host's own disks are full instead.
+ * output. It checks them by the facts that remain: whether the policy has such a limit, and whether
+ * the memory for /tmp or a disk of the host is full.
  *
- * Some limits are known for certain: a full tmpfs that holt can still see, SIGXFSZ, and processes
- * that the OOM killer has killed in holt's cgroup. The rest is likely, and the result says so. */
+ * Some facts are certain: a full tmpfs that holt can still see, SIGXFSZ, and a kill by the OOM
+ * killer in holt's cgroup. The rest is likely, and the result says so. */
 #pragma once
 
 #include "base/json-write.h"

@@ -24,7 +24,7 @@ typedef struct SystemSearch {
         SystemTree *system;
         int tree_fd;    /* O_PATH of the system tree. */
         bool from_root; /* The command gets a uid that owns no file. */
-        StrList left;   /* What --etc all leaves out: "ssh (ssh_host_rsa_key)". */
+        StrList left;   /* Directories that --etc all leaves out: "ssh (ssh_host_rsa_key)". */
 } SystemSearch;
 
 /* --- one entry --- */
@@ -187,7 +187,7 @@ static int system_mask(SystemSearch *search, Error *reterr) {
         return 0;
 }
 
-/* --- what the policy adds --- */
+/* --- entries that the policy adds --- */
 
 enum {
         WALK_MAX = 4096,    /* Files and directories of one entry that are checked. */

@@ -63,8 +63,10 @@ def test_a_file_of_the_caller_s_home_can_not_be_read(
 def test_directories_of_the_host_are_not_there(
     path: str, flags: tuple[str, ...], holt: Holt, secret: Path
 ) -> None:
-    """The directories contain only the sandbox's own entries: its home, the way to its workspace, the lists of its
-    processors, and the parts of /var that every user may read."""
+    """The directories contain only the sandbox's own entries.
+
+    These are its home, the way to its workspace, the lists of its processors, and the parts of /var that every user
+    may read."""
     script = f"find {path} -xdev -type f -size +0 2>/dev/null"
     own = {f"/sys/devices/system/cpu/{name}" for name in ("online", "possible", "present")}
 
