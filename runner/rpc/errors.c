@@ -2,8 +2,9 @@
 #include "rpc/table.h"
 
 static const RpcErrorRow errors[] = {
-        [ERROR_SETUP] = { -32000, "setup", "the host, or holt itself, could not do it" },
-        [ERROR_USAGE] = { -32001, "usage", "the request makes no sense" },
+        [ERROR_SETUP] = { -32000, "setup", "the operation failed on the host or in holt" },
+        [ERROR_USAGE] = { -32001, "usage",
+                          "the request asks for something that is invalid or not possible" },
         [ERROR_POLICY] = { -32002, "policy", "a field or file of a policy is wrong" },
         [ERROR_LAYER] = { -32003, "layer", "the host refuses a layer; data.layer names it" },
         [ERROR_NOT_EXECUTABLE] = { -32004, "not-executable", "the command cannot be executed" },
@@ -15,7 +16,7 @@ static const RpcErrorRow errors[] = {
         [ERROR_BUSY] = { -32008, "busy", "somebody else uses it, or it is still running" },
         [ERROR_LIMIT] = { -32009, "limit", "a limit of holt or of the disk is reached" },
         [ERROR_DATA] = { -32010, "data", "a file of holt is damaged, or was made by a newer holt" },
-        [ERROR_PROTOCOL] = { -32011, "protocol", "the message makes no sense at this point" },
+        [ERROR_PROTOCOL] = { -32011, "protocol", "the message is not allowed at this point" },
         [RPC_NO_JSON] = { -32700, "parse-error", "the line is not JSON" },
         [RPC_NO_REQUEST] = { -32600, "invalid-request", "the message is not a request" },
         [RPC_NO_METHOD] = { -32601, "unknown-method", "the method does not exist" },
