@@ -529,7 +529,7 @@ const PolicyField policy_fields[] = {
           .min = 1,
           .option = "--output",
           .option_arg = "SIZE",
-          .help = "maximum bytes of output, or none; holt run ends the command then" },
+          .help = "maximum bytes of output, or none; beyond it, holt run ends the command" },
         { .path = "syscalls.preset",
           .kind = FIELD_ENUM,
           .offset = AT(syscall_preset),
@@ -562,6 +562,6 @@ const PolicyField policy_fields[] = {
           .ranks = landlock_ranks,
           .option = "--landlock",
           .option_arg = "auto|require|off",
-          .help = "Landlock: if the kernel has it, or required, or off" },
+          .help = "use Landlock if the kernel has it, or always, or never" },
 };
 const size_t policy_fields_count = ELEMENTSOF(policy_fields);

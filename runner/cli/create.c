@@ -46,8 +46,8 @@ static const OptionSyntax create_syntax = {
         .policy = true,
         .session = true,
         .operands = true,
-        .help_epilog = "holt create settles the policy now, with the present values of the "
-                       "variables that it passes.\nThen run: holt exec NAME -- COMMAND",
+        .help_epilog = "holt create fixes the policy now, with the present values of the variables "
+                       "that it passes.\nThen run: holt exec NAME -- COMMAND",
 };
 
 static bool create_has_word(const OptionResult *words, const char *path) {

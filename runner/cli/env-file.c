@@ -95,9 +95,10 @@ static int env_file_take_line(const EnvFile *file, size_t number, const char *li
         if (line[0] == '\0' || line[0] == '#')
                 return 0;
         if (!strchr(line, '='))
-                return env_file_refuse(file, number, "a name without a value",
-                                       "Write NAME=VALUE. A file cannot pass your variables, "
-                                       "because a command may have written it; --env NAME does.");
+                return env_file_refuse(
+                        file, number, "a name without a value",
+                        "Write NAME=VALUE. A file cannot pass your variables, because a command "
+                        "may have written it. To pass one, use --env NAME.");
         if (policy_field("env.set")->check(line, &why) < 0)
                 return env_file_refuse(file, number, "not a valid variable name before \"=\"",
                                        "Write NAME=VALUE: letters, digits and _, not starting with "

@@ -19,7 +19,7 @@ static const Option exec_options[] = {
         { "--env-file", "FILE", "set the environment variables of this file (NAME=VALUE lines)",
           OPTION_LIST, offsetof(ExecOptions, env_files), NULL },
         { "--tool", "NAME[=COMMAND]",
-          "tool for code inside: a command of the host, or another client's", OPTION_LIST,
+          "tool for code inside: a command on the host, or another client's tool", OPTION_LIST,
           offsetof(ExecOptions, tools), NULL },
         { "--timeout", "TIME", "limit the wall time; at its end, send SIGTERM, then SIGKILL",
           OPTION_STRING, offsetof(ExecOptions, timeout), NULL },

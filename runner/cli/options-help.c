@@ -82,7 +82,7 @@ static const struct {
         { "SIZE", "number of bytes, or with a unit: 64KiB, 512MiB or 2GiB", NULL },
         { "@GROUP",
           "group of system calls; man 5 holt-policy says which are allowed:", syscalls_group_name },
-        { "LAYER", "layer that may be left out; holt doctor tries it:", degradable_layer },
+        { "LAYER", "layer that may be left out; holt doctor tries each:", degradable_layer },
 };
 
 static bool takes_value(const OptionSyntax *syntax, const char *arg) {

@@ -41,7 +41,7 @@ static const Option python_options[] = {
         { "--env-file", "FILE", "set the environment variables of this file (NAME=VALUE lines)",
           OPTION_LIST, offsetof(PythonOptions, env_files), NULL },
         { "--tool", "NAME[=COMMAND]",
-          "tool for the code: a command of the host, or another client's", OPTION_LIST,
+          "tool for the code: a command on the host, or another client's tool", OPTION_LIST,
           offsetof(PythonOptions, tools), NULL },
         { "--timeout", "TIME", "interrupt the code after this time, then kill the interpreter",
           OPTION_STRING, offsetof(PythonOptions, timeout), NULL },

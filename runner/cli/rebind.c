@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt rebind: makes a session at rest accept the files and directories that are now at the paths
- * of its sources. */
+/* holt rebind: makes a session at rest accept replaced sources, which are the files and directories
+ * that are now at their paths. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -53,10 +53,11 @@ int cmd_rebind(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rebind",
                             .usage = "NAME [--json]",
-                            .summary =
-                                    "Makes a session at rest accept the files and directories that "
-                                    "are now at the paths of its\nsources, after you have replaced "
-                                    "one. It does not follow a directory that was renamed.",
+                            .summary = "Makes a session at rest accept replaced sources: the files "
+                                       "and "
+                                       "directories that are now at\ntheir paths. It does not "
+                                       "follow a "
+                                       "directory that was renamed.",
                             .options = rebind_options,
                             .options_count = ELEMENTSOF(rebind_options),
                             .operands = true },

@@ -19,7 +19,7 @@ static const Option serve_options[] = {
           offsetof(ServeOptions, socket), NULL },
         { "--methods", NULL, "print the reference of the methods", OPTION_BOOL,
           offsetof(ServeOptions, methods), NULL },
-        { "--json", NULL, "the reference as JSON, with schemas", OPTION_BOOL,
+        { "--json", NULL, "with --methods: print JSON, with schemas", OPTION_BOOL,
           offsetof(ServeOptions, json), NULL },
         { "--openrpc", NULL, "print an OpenRPC document of the methods, for programs", OPTION_BOOL,
           offsetof(ServeOptions, openrpc), NULL },

@@ -15,7 +15,7 @@ typedef struct StopOptions {
 } StopOptions;
 
 static const Option rm_options[] = {
-        { "--force", NULL, "a session that does not exist is no error", OPTION_BOOL,
+        { "--force", NULL, "do not fail if a session does not exist", OPTION_BOOL,
           offsetof(StopOptions, force), NULL },
         { "-f", NULL, "short for --force", OPTION_BOOL, offsetof(StopOptions, force), NULL },
         { "--json", NULL, "print an error as JSON", OPTION_BOOL, offsetof(StopOptions, json),
@@ -105,7 +105,7 @@ int cmd_rm(int argc, char **argv) {
                             .usage = "NAME... [-f] [--json]",
                             .summary =
                                     "Stops sessions and removes them, with everything in their "
-                                    "directories. A workspace that\n--workspace has named stays.",
+                                    "directories. A workspace that\nyou gave by --workspace stays.",
                             .options = rm_options,
                             .options_count = ELEMENTSOF(rm_options),
                             .operands = true },

@@ -61,7 +61,7 @@ static int search_add(GlobSearch *search, const char *path, Error *reterr) {
                 return 0;
         if (search->found.count == HIDDEN_MATCHES_MAX)
                 return search_refuse(search, "the patterns match more than 128 files",
-                                     "Hide the directories in which they lie.", 0, reterr);
+                                     "Hide the directories that contain them.", 0, reterr);
         return strlist_add(&search->found, path) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -167,11 +167,9 @@ static int search_enter(GlobSearch *search, int dir_fd, const char *name, const 
         if (streq(name, ".git"))
                 return 0;
         if (depth == HIDDEN_DEPTH_MAX)
-                return search_refuse(search,
-                                     "the workspace has more than 128 directories in one "
-                                     "another",
-                                     "Use a pattern without \"**\" that contains a slash.", 0,
-                                     reterr);
+                return search_refuse(
+                        search, "the workspace has directories nested more than 128 deep",
+                        "Use a pattern without \"**\" that contains a slash.", 0, reterr);
         r = search_open(search, dir_fd, name, &fd, reterr);
         return r < 0 || fd < 0 ? r : search_directory(search, fd, states, depth + 1, reterr);
 }

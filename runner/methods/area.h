@@ -40,7 +40,10 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
 
 /* Fields of every notification. */
 #define METHOD_NOTE_FIELDS                                                                         \
-        { "session", RPC_STRING, RPC_ALWAYS, "its name; the socket of one session leaves it out" }
+        {                                                                                          \
+                "session", RPC_STRING, RPC_ALWAYS,                                                 \
+                        "name of the session; missing on the session's own socket"                 \
+        }
 
 /* Written by json_write_name(). */
 #define METHOD_NAME_FIELDS                                                                         \

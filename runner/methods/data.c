@@ -84,7 +84,7 @@ static int act_check_name(const char *name, Error *reterr) {
                 taken |= streq(name, methods[i].name);
         if (!taken)
                 return 0;
-        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a valid name for an act",
+        r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a valid name for a row of the history",
                       str_quote(name, quoted, sizeof(quoted)));
         return error_cure(reterr, r,
                           "Choose a name that is neither empty nor the name of a method.");
@@ -143,7 +143,7 @@ static const RpcParam set_params[] = {
 
 static const RpcParam keys_params[] = {
         { "prefix", RPC_STRING, false, STORE_KEY_MAX, "only keys that start with this" },
-        { "after", RPC_STRING, false, STORE_KEY_MAX, "only keys behind this one" },
+        { "after", RPC_STRING, false, STORE_KEY_MAX, "only keys after this one" },
         { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of keys at most; default 100" },
 };
 
@@ -155,7 +155,7 @@ static const RpcParam history_params[] = {
 
 static const RpcParam begin_params[] = {
         { "name", RPC_STRING, true, 64, "name of the row; not the name of a method" },
-        { "operands", RPC_STRINGS, false, 64, "what the act is about" },
+        { "operands", RPC_STRINGS, false, 64, "the subject of the row, such as paths" },
 };
 
 static const RpcParam end_params[] = {
@@ -184,10 +184,11 @@ static const RpcShape mount_shape = { .name = "Mount",
 /* data_prepare() fills them in. */
 enum { LIMITS_MAX = 16 };
 static RpcField limit_fields[LIMITS_MAX];
-static RpcShape limits_shape = { .name = "Limits",
-                                 .help = "the limits of the policy, by the fields that set them; "
-                                         "null for none",
-                                 .fields = limit_fields };
+static RpcShape limits_shape = {
+        .name = "Limits",
+        .help = "the limits of the policy, each with the field that sets it; null is no limit",
+        .fields = limit_fields
+};
 
 static const RpcField show_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, NULL },
@@ -198,8 +199,8 @@ static const RpcField show_fields[] = {
           "milliseconds since the epoch, of a live session" },
         { "processes", RPC_UINT, RPC_SOMETIMES, "number of commands that run in a live session" },
         { "created_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
-        { "idle_us", RPC_UINT, RPC_ALWAYS, "it stops after so long without use; 0: never" },
-        { "preset", RPC_STRING, RPC_OR_NULL, "the policy that its own one extends" },
+        { "idle_us", RPC_UINT, RPC_ALWAYS, "time without use after which it stops; 0: never" },
+        { "preset", RPC_STRING, RPC_OR_NULL, "the preset that its policy extends" },
         { "tier", RPC_STRING, RPC_OR_NULL, "its size", .values = tier_names },
         { "cpus", RPC_UINT, RPC_OR_NULL, "number of processors; null for all" },
         { "owned", RPC_BOOL, RPC_ALWAYS, "whether it is removed with the client that created it" },
@@ -306,8 +307,7 @@ static RpcMethod methods[] = {
         },
         {
                 .name = "session.stop",
-                .help = "ends all that runs in the session; files stay; answered when it is at "
-                        "rest",
+                .help = "ends every process of the session; its files stay; the reply comes when it is at rest",
                 .result = &stopped_shape,
                 .example = { "{}", "{\"set_aside\": [], \"set_aside_omitted\": 0}" },
                 .at_rest = true,
@@ -380,7 +380,7 @@ static RpcMethod methods[] = {
         },
         {
                 .name = "history.end",
-                .help = "ends history.begin, and says how it went",
+                .help = "completes the row of history.begin with the outcome",
                 RPC_PARAMS(end_params),
                 .result = &noted_shape,
                 .errors = RPC_ERROR(MISSING) | RPC_ERROR(DATA),

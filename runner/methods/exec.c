@@ -242,7 +242,7 @@ const char *const method_keeps[] = { "head", "tail", NULL };
                 { "cwd", RPC_STRING, false, 4096,                                                  \
                   "directory to start in, relative to the workspace" },                            \
                 { "env", RPC_MAP, false, 1024,                                                     \
-                  "environment variables, beside the session's own" },                             \
+                  "environment variables, in addition to the session's own" },                     \
                 { "timeout_ms", RPC_UINT, false, 86400000000,                                      \
                   "limit of wall time; at most the policy's, which is the default" },              \
                 { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,                                 \
@@ -275,8 +275,8 @@ static const RpcParam spawn_params[] = {
           "its end" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
         { "background", RPC_BOOL, false, 0,
-          "start in the background: process.stopped says when it reads, process.resume gives it "
-          "the terminal" },
+          "start in the background of the terminal: process.stopped says when it wants to read, "
+          "process.resume gives it the terminal" },
         { "rows", RPC_UINT, false, 65535, "height of the terminal" },
         { "columns", RPC_UINT, false, 65535, "width of the terminal" },
         { "mode", RPC_STRING, false, 200,
@@ -291,7 +291,7 @@ static const RpcField spawn_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
         { "pid", RPC_UINT, RPC_ALWAYS, "inside the sandbox" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "its time limit, in microseconds" },
-        { "ended", RPC_SHAPE, RPC_SOMETIMES, "of a command that has ended already",
+        { "ended", RPC_SHAPE, RPC_SOMETIMES, "if the command has ended already",
           .shape = &method_ended },
 };
 static const RpcShape spawned_shape = { .name = "Spawned", RPC_FIELDS(spawn_fields) };

@@ -199,7 +199,8 @@ static const RpcParam path_params[] = {
 static const RpcParam list_params[] = {
         { "path", RPC_PATH, false, 4096, "a directory; default: the workspace" },
         { "recursive", RPC_BOOL, false, 0, "list all below it, too; no link is followed" },
-        { "after", RPC_PATH, false, 4096, "only names behind this one: \"next\" of a page" },
+        { "after", RPC_PATH, false, 4096,
+          "only names after this one: \"next\" of the page before" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
 };
 

@@ -21,7 +21,8 @@ static const RpcField denial_fields[] = {
         { "layer", RPC_STRING, RPC_ALWAYS,
           "the layer that refused it: \"seccomp\", \"filesystem\"" },
         { "what", RPC_STRING, RPC_ALWAYS, "the system call or the path that was refused" },
-        { "count", RPC_UINT, RPC_ALWAYS, "how often, or how many such paths" },
+        { "count", RPC_UINT, RPC_ALWAYS,
+          "how often, or how many paths the same grant would allow" },
         { "answer", RPC_STRING, RPC_ALWAYS, "the errno that the program got, or \"SIGSYS\"" },
         { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
         { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },
@@ -39,7 +40,7 @@ static_assert(ELEMENTSOF(limit_names) == LIMIT_KIND_MAX + 1, "every limit is lis
 
 static const RpcField limit_hit_fields[] = {
         { "limit", RPC_STRING, RPC_ALWAYS, "its name", .values = limit_names },
-        { "certain", RPC_BOOL, RPC_ALWAYS, "false: only the command's messages say so" },
+        { "certain", RPC_BOOL, RPC_ALWAYS, "false if only the command's messages say so" },
         { "reason", RPC_STRING, RPC_ALWAYS, "what happened" },
         { "value", RPC_UINT, RPC_OR_NULL, "the limit, in the unit of the field" },
         { "option", RPC_STRING, RPC_OR_NULL, "the option of holt create that raises it" },

@@ -456,7 +456,7 @@ static const RpcField exited_note_fields[] = {
 static const RpcShape exited_note_shape = { .name = "ExitedNote", RPC_FIELDS(exited_note_fields) };
 const RpcOutgoing method_process_exited = {
         .name = "process.exited",
-        .help = "a watched process has ended; its output was sent before",
+        .help = "a watched process has ended, and all of its output was sent before",
         .params = &exited_note_shape,
         .example = { "{\"session\": \"work\", \"id\": \"p1\", \"cause\": \"exited\","
                      " \"exit_code\": 0}" },

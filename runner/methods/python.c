@@ -80,7 +80,8 @@ static int method_python_restart(RpcCall *call, void *data, Error *error) {
 /* --- the table --- */
 
 static const RpcParam run_params[] = {
-        { "code", RPC_STRING, true, 0, "the code; the value of a last expression is the result" },
+        { "code", RPC_STRING, true, 0,
+          "the code; if its last statement is an expression, the result has its value" },
         { "file", RPC_STRING, false, 4096, "name of the code in tracebacks, and its __file__" },
         { "cwd", RPC_STRING, false, 4096,
           "directory for this run, relative to the workspace; default: that of the run before" },
@@ -98,12 +99,13 @@ static const RpcParam run_params[] = {
         { "watch", RPC_BOOL, false, 0, "send output as it comes (process.output)" },
         { "base64", RPC_BOOL, false, 0, "output in base64" },
         { "run", RPC_STRING, false, 64,
-          "a name of the client's own, for python.interrupt and python.restart" },
+          "a name that the client chooses for the run, for python.interrupt and python.restart" },
 };
 
 static const RpcParam end_params[] = {
         { "run", RPC_STRING, false, 64,
-          "name of a run of this connection; one that waits is dropped; default: the code that "
+          "name of a run of this connection, which is dropped if it still waits; default: the code "
+          "that "
           "the lasting interpreter runs" },
 };
 

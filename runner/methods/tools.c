@@ -51,15 +51,15 @@ int method_take_grant(const Keeper *keeper, const RpcCall *call, Grant **ret, Er
 /* --- the table --- */
 
 static const RpcParam register_params[] = {
-        { "name", RPC_STRING, true, TOOL_NAME_MAX, "of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"" },
+        { "name", RPC_STRING, true, TOOL_NAME_MAX,
+          "made of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"" },
         { "description", RPC_STRING, true, TOOL_DESCRIPTION_MAX, "what it does, for a model" },
         { "input_schema", RPC_OBJECT, true, 0, "JSON Schema of its payload, an object" },
         { "output_schema", RPC_OBJECT, false, 0, "JSON Schema of the value that it returns" },
         { "timeout_ms", RPC_UINT, false, TOOL_TIMEOUT_MAX,
-          "limit of a call, which includes waiting for its turn; default 30000" },
+          "time limit of a call, including the wait for its turn; default 30000" },
         { "checked_by_client", RPC_BOOL, false, 0,
-          "true: the client checks payloads and values itself, and the schemas only describe "
-          "them" },
+          "the client checks payloads and values itself; the schemas only describe them" },
 };
 
 static const RpcParam unregister_params[] = {

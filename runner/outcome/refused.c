@@ -19,8 +19,8 @@ static const struct {
 } kinds[] = {
         [REFUSAL_READ_ONLY] = { "it is read-only in the sandbox", "--rw", NULL },
         [REFUSAL_MISSING] = { "the host has it, but the sandbox does not show it", "--ro", NULL },
-        [REFUSAL_LINK] = { "this symlink leads to a part of the system that the host has and the "
-                           "sandbox does not show, which may be why the command failed",
+        [REFUSAL_LINK] = { "the sandbox does not show the target of this symlink, and the command "
+                           "may have failed for that reason",
                            "--ro", NULL },
         [REFUSAL_BOUND] = { "the policy mounts it read-only (--ro)", "--rw", NULL },
         [REFUSAL_WORKSPACE] = { "the workspace is read-only", "--workspace-mode rw", NULL },

@@ -53,11 +53,10 @@ static int recorded_refuse_path(const LaunchPlan *plan, const PlanMount *mount, 
                           str_quote(mount->source, quoted, sizeof(quoted)), mount->origin);
 
         if (errnum == ELOOP)
-                return error_cure(
-                        reterr, r,
-                        "A symlink is on this path, and was not when the session was made. A "
-                        "command in a sandbox may have put it there. Restore the old directory; "
-                        "holt follows no symlink here.");
+                return error_cure(reterr, r,
+                                  "This path now goes through a symlink, which did not exist when "
+                                  "the session was made. A command in a sandbox may have made it. "
+                                  "Restore the old directory; holt follows no symlink here.");
         if (errnum == ENOENT || errnum == ENOTDIR)
                 return error_cure(reterr, r,
                                   "Put it back, or make a new session: a session does not follow a "

@@ -267,11 +267,12 @@ static const RpcParam create_params[] = {
         { "allow_degraded", RPC_STRINGS, false, 64,
           "layers of the sandbox that may be missing if this host refuses them" },
         { "cwd", RPC_PATH, false, 4095,
-          "absolute directory for relative paths; by default, the server's working directory" },
+          "absolute directory that relative paths start from; by default, the server's working "
+          "directory" },
         { "owned", RPC_BOOL, false, 0, "stop and remove the session when this connection ends" },
         { "find", RPC_BOOL, false, 0,
-          "use an existing session if it matches the given parameters; the others may have any "
-          "value" },
+          "use an existing session of this name if it has the given settings; settings that are "
+          "not given may have any value" },
 };
 
 static const RpcParam connect_params[] = {
@@ -362,8 +363,8 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.connect",
-                .help = "passes a connection to the session's keeper with the reply (SCM_RIGHTS); "
-                        "messages there have no parameter session",
+                .help = "opens a socket of the session, which comes with the reply (SCM_RIGHTS); "
+                        "messages on it have no parameter session",
                 RPC_PARAMS(connect_params),
                 .result = &connected_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(POLICY) |
@@ -382,8 +383,8 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.rebind",
-                .help = "makes a session at rest accept the files and directories that are now at "
-                        "the paths of its sources",
+                .help = "makes a session at rest accept replaced sources: the files and "
+                        "directories that are now at their paths",
                 RPC_PARAMS(rebind_params),
                 .result = &rebound_shape,
                 .errors = REST_ERRORS,

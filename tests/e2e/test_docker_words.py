@@ -76,7 +76,7 @@ def test_an_env_file_is_for_sessions_too(sessions: Sessions, put: Put) -> None:
 
 
 @pytest.mark.parametrize("text, words", (
-    ("SECRET\n", ("line 1: a name without a value", "--env NAME does")),
+    ("SECRET\n", ("line 1: a name without a value", "use --env NAME")),
     ("A=1\nexport B=2\n", ("line 2: not a valid variable name",)),
     ("A =1\n", ("line 1: not a valid variable name", "without blanks")),
     ("=1\n", ("line 1: not a valid variable name",)),

@@ -103,4 +103,4 @@ def test_a_session_s_tree_is_recorded(sessions: Sessions, place: Path, identity:
     session.stop()
     tree.rename(place / "older")
     tree.symlink_to(place / "older")
-    assert "A symlink is on this path" in session.exec("sh", "-c", "true").cure
+    assert "This path now goes through a symlink" in session.exec("sh", "-c", "true").cure

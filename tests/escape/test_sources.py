@@ -81,28 +81,28 @@ def before(sources: Sources, state: str) -> None:
 
 # The attacker's script, and the error.
 ATTACKS = {
-    "symlink": ("mv app/deep gone; ln -s {secret} app/deep", "A symlink is on this path"),
-    "relative symlink": ("mv app/deep gone; ln -s ../../secret app/deep", "A symlink is on this path"),
-    "symlink to the same": ("mv app/deep app/real; ln -s real app/deep", "A symlink is on this path"),
-    "symlink above": ("mv app gone; ln -s {secret} app", "A symlink is on this path"),
-    "symlink above, to the same": ("mv app real; ln -s real app", "A symlink is on this path"),
+    "symlink": ("mv app/deep gone; ln -s {secret} app/deep", "This path now goes through a symlink"),
+    "relative symlink": ("mv app/deep gone; ln -s ../../secret app/deep", "This path now goes through a symlink"),
+    "symlink to the same": ("mv app/deep app/real; ln -s real app/deep", "This path now goes through a symlink"),
+    "symlink above": ("mv app gone; ln -s {secret} app", "This path now goes through a symlink"),
+    "symlink above, to the same": ("mv app real; ln -s real app", "This path now goes through a symlink"),
     "made again": ("rm -r app/deep; mkdir app/deep; echo SECRET >app/deep/own", "it is another directory"),
     "made again with what is above": ("rm -r app; mkdir -p app/deep; echo SECRET >app/deep/own", "it is another directory"),
     "another renamed to it": ("mv app/deep gone; mv notes app/deep; mkdir notes", "it is another directory"),
     "exchanged": ("mv app/deep x; mv notes app/deep; mv x notes", "it is another directory"),
     "moved away": ("mv app/deep gone", "does not follow a source that was renamed"),
     "a file": ("mv app/deep gone; echo SECRET >app/deep", "it was a directory, but is not any more"),
-    "file: symlink": ("rm config; ln -s {secret}/own config", "A symlink is on this path"),
+    "file: symlink": ("rm config; ln -s {secret}/own config", "This path now goes through a symlink"),
     "file: hard link": ("echo SECRET >x; ln x y; mv x config", "several names"),
     "file: directory": ("rm config; mkdir config", "it was not a directory, but is one now"),
     "file: fifo": ("rm config; mkfifo config", "its type is different"),
-    "second source": ("mv notes gone; ln -s {secret} notes", "A symlink is on this path"),
+    "second source": ("mv notes gone; ln -s {secret} notes", "This path now goes through a symlink"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("state", LIVE)
-def test_what_is_put_in_the_place_of_a_source(attack: str, state: str, sources: Sources) -> None:
+def test_a_replaced_source_is_refused(attack: str, state: str, sources: Sources) -> None:
     script, error = ATTACKS[attack]
     before(sources, state)
     sources.attack(script.format(secret=sources.secret))
@@ -263,7 +263,7 @@ def test_a_tmpfs_after_a_boot(sessions: Sessions, place: Path, holt: Holt) -> No
         assert "it is on another file system" in session.exec("true").refusal()
         (run / "app").rename(run / "real")
         (run / "app").symlink_to("real")
-        assert "A symlink is on this path" in session.exec("true").cure
+        assert "This path now goes through a symlink" in session.exec("true").cure
     finally:
         subprocess.run(["umount", run], check=True)
 
@@ -323,7 +323,7 @@ def test_a_session_of_an_older_holt(sources: Sources) -> None:
         sources.victim.sessions.holt.identity.own(path)
     before(sources, "live before")
     sources.attack(f"mv app/deep gone; ln -s {sources.secret} app/deep")
-    assert "A symlink is on this path" in use(sources, "holt")
+    assert "This path now goes through a symlink" in use(sources, "holt")
 
 
 def test_the_store_s_own_directories(session: Session, place: Path, holt: Holt) -> None:
@@ -334,7 +334,7 @@ def test_the_store_s_own_directories(session: Session, place: Path, holt: Holt) 
         secret.mkdir(exist_ok=True)
         path.symlink_to(holt.identity.own(secret))
         refused = session.sh("touch /workspace/x /mnt/files/x /opt/x")
-        assert "A symlink is on this path" in refused.cure, str(refused)
+        assert "This path now goes through a symlink" in refused.cure, str(refused)
         assert not list(secret.iterdir())
         path.unlink()
         path.with_name("gone").rename(path)
