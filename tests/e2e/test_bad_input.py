@@ -374,7 +374,7 @@ def test_a_command_that_needs_a_shell_has_a_cure(argv: list[str], words: str, ho
     ("a `b`", "'a `b`'"), ("ls ~", "'ls ~'"), ("a\nb c", "'...'"),
     pytest.param("ls x " * 60, "'...'", id="long"),
 ))
-def test_what_a_shell_would_do_outside_is_not_to_be_pasted(line: str, word: str, holt: Holt) -> None:
+def test_hints_quote_words_that_a_shell_would_expand(line: str, word: str, holt: Holt) -> None:
     """A model may have written the line, so a hint quotes it, or leaves it out."""
     hint = cure(holt(["run", "--", line]), 127 if len(line) < 256 else 126)
 
@@ -566,5 +566,5 @@ def test_a_target_that_is_not_absolute(option: str, value: str, holt: Holt, work
 
 
 @pytest.mark.parametrize("path", ("/proc", "/proc/self", "//dev/./null"))
-def test_what_the_sandbox_makes_is_not_hidden(path: str, holt: Holt) -> None:
+def test_proc_and_dev_cannot_be_hidden(path: str, holt: Holt) -> None:
     assert "/proc or /dev" in holt(["run", "--hide", path, "--", "true"]).refusal()

@@ -333,7 +333,7 @@ def test_private_files_have_one_size_together(holt: Holt) -> None:
 # --- --hide ---
 
 
-def test_what_is_hidden_is_empty(holt: Holt, put: Make, no_stubs: Callable[..., None]) -> None:
+def test_hidden_files_and_directories_are_empty(holt: Holt, put: Make, no_stubs: Callable[..., None]) -> None:
     put(".env", "SECRET\n")
     put("keys/key", "SECRET\n")
     no_stubs()
@@ -359,7 +359,7 @@ def test_hiding_what_is_not_there_makes_no_stub(holt: Holt, no_stubs: Callable[.
 # --- --protect ---
 
 
-def test_what_is_protected_can_be_read_alone(holt: Holt, put: Make, no_stubs: Callable[..., None]) -> None:
+def test_protected_paths_are_read_only(holt: Holt, put: Make, no_stubs: Callable[..., None]) -> None:
     put("Makefile", "all:\n")
     put("ci/run", "true\n")
     no_stubs()
@@ -570,7 +570,7 @@ def test_no_workspace_is_not_made_one_by_its_mode(holt: Holt, put: Make) -> None
     assert holt(["run", *flags[:2], "--workspace", ".", *flags[2:], "--", "cat", "secret"]).ok().out == "text\n"
 
 
-def test_what_may_only_be_written_is_given_to_be_written(holt: Holt, place: Path, identity: Identity) -> None:
+def test_write_only_files_can_be_passed_read_write(holt: Holt, place: Path, identity: Identity) -> None:
     log = place / "log"
     log.touch()
     identity.own(log)

@@ -81,7 +81,7 @@ def test_git_commits_branches_and_merges(holt: Holt, identity: Identity, reposit
     "chmod 777 .git/config",
     "sed -i s/bare/evil/ .git/config",
 ))
-def test_what_is_there_can_not_be_changed(attack: str, holt: Holt, identity: Identity, repository: Path) -> None:
+def test_existing_protected_paths_cannot_be_changed(attack: str, holt: Holt, identity: Identity, repository: Path) -> None:
     git_directory = repository / ".git"
     config, hooks = (git_directory / "config").read_text(), files(git_directory / "hooks")
     mode = (git_directory / "config").stat().st_mode
@@ -104,7 +104,7 @@ def test_what_is_there_can_not_be_changed(attack: str, holt: Holt, identity: Ide
     (".git/remotes", "mkdir .git/remotes; echo 'URL: ../evil' > .git/remotes/origin"),
     (".holt.json", "echo '{}' > .holt.json"),
 ), ids=("hooks", "a link as hooks", "config.worktree", "commondir", "modules", "remotes", ".holt.json"))
-def test_what_was_not_there_is_set_aside(name: str, making: str, holt: Holt, repository: Path) -> None:
+def test_new_files_at_protected_paths_are_set_aside(name: str, making: str, holt: Holt, repository: Path) -> None:
     if name == ".git/hooks":
         subprocess.run(["rm", "-r", repository / ".git" / "hooks"], check=True)
 
@@ -172,7 +172,7 @@ def test_an_unsafe_name_gets_no_mv_command(holt: Holt, workspace: Path) -> None:
     assert "\u202e" not in result.err and "\\xe2\\x80\\xae" in result.err
 
 
-def test_what_is_set_aside_need_not_be_git_s(holt: Holt, workspace: Path) -> None:
+def test_the_message_names_git_only_for_files_of_git(holt: Holt, workspace: Path) -> None:
     result = holt.sh("touch Makefile", "--protect", "Makefile").ok()
 
     assert result.set_aside == ["Makefile.holt-untrusted"]

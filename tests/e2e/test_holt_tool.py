@@ -174,7 +174,7 @@ def test_numbers_are_printed_as_by_python(played: Played) -> None:
     assert seen.out[1:-2].split(", ") == [json.dumps(json.loads(text)) for text in texts]
 
 
-def test_what_python_and_the_bridge_can_not_take(played: Played) -> None:
+def test_payloads_that_python_or_the_bridge_refuses(played: Played) -> None:
     def message(text: bytes) -> str:
         return failed(played.one("t", text))
 

@@ -106,7 +106,7 @@ def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
     shell.expect(PROMPT)
 
 
-def test_what_holt_runs_is_stopped_with_it(shell: Terminal) -> None:
+def test_stopping_holt_stops_all_its_processes(shell: Terminal) -> None:
     """This includes processes in other groups and sessions."""
     shell.send("$JOB sh -c 'setsid sleep 1000 & exec python3 -c \"import time; print(10 * 10, flush=True); time.sleep(1000)\"'\n")
     shell.expect(r"\n100\r\n")

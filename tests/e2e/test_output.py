@@ -85,7 +85,7 @@ def test_it_holds_for_stdout_and_stderr_together(holt: Holt) -> None:
     assert output(result) == (10, 1)
 
 
-def test_what_ends_by_itself_past_the_limit_has_not_ended_well(holt: Holt) -> None:
+def test_exceeding_the_limit_is_the_cause_even_after_a_normal_end(holt: Holt) -> None:
     """Output is never cut silently, whether the limit or the command's end comes first."""
     result = holt(["run", "--output", "1MiB", "--", "head", "-c", str(2 * MEBIBYTE), "/dev/zero"])
 
@@ -347,7 +347,7 @@ unread_kinds = pytest.mark.parametrize("kind", ("pipe", "socket"))
 @pytest.mark.slow
 @unread_kinds
 @pytest.mark.parametrize("script", ("yes", "trap '' TERM; yes"), ids=("ends", "ignores TERM"))
-def test_who_does_not_read_does_not_stop_the_time(kind: str, script: str, holt: Holt) -> None:
+def test_a_timeout_ends_a_command_whose_output_nobody_reads(kind: str, script: str, holt: Holt) -> None:
     held, fd = unread(kind)
     flags = ("--output", "1GiB", "--timeout", "300ms", "--kill-after", "200ms")
     with holt.start(["run", *flags, "--", "bash", "-c", script], stdout=fd) as running:
@@ -361,7 +361,7 @@ def test_who_does_not_read_does_not_stop_the_time(kind: str, script: str, holt: 
 
 
 @unread_kinds
-def test_who_does_not_read_does_not_outlast_the_time(kind: str, holt: Holt) -> None:
+def test_a_timeout_ends_the_wait_for_a_reader(kind: str, holt: Holt) -> None:
     """The command has ended in time, but its output has not all arrived."""
     held, fd = unread(kind)
     argv = ["run", "--output", "1GiB", "--timeout", "1s", "--", "head", "-c", "270000", "/dev/zero"]
@@ -488,7 +488,7 @@ def test_a_full_disk_is_an_error(holt: Holt) -> None:
 # --- the terminal ---
 
 
-def test_what_a_terminal_shows_counts(terminal: Start) -> None:
+def test_output_on_a_terminal_counts(terminal: Start) -> None:
     caller = terminal(["run", "--output", "1000", "--json", "--", "seq", "100000"])
 
     assert caller.wait() == 143

@@ -17,7 +17,7 @@ def test_a_grandchild_that_holds_stdout_does_not_outlive_the_run(holder: str, ho
     assert holt.sh(f"{holder} echo done", "--output", "1KiB").ok().out == "done\n"
 
 
-def test_what_a_grandchild_printed_arrives(holt: Holt) -> None:
+def test_output_of_a_grandchild_arrives(holt: Holt) -> None:
     script = "(echo from below; echo > there; exec sleep 1000) & until test -e there; do :; done"
 
     assert holt.sh(script, "--output", "1KiB").ok().out == "from below\n"

@@ -23,7 +23,7 @@ def owners(path: Path) -> set[tuple[int, int]]:
     return {(st.st_uid, st.st_gid) for st in (os.lstat(p) for p in path.rglob("*"))}
 
 
-def test_what_the_command_makes_is_the_caller_s(holt: Holt, identity: Identity) -> None:
+def test_new_files_belong_to_the_caller(holt: Holt, identity: Identity) -> None:
     result = holt.sh(f"{MAKE}; stat -c '%U %G %u %g' . file dir link | sort -u").ok()
 
     assert result.out == "agent agent 1000 1000\n"
@@ -157,7 +157,7 @@ def test_the_owner_can_not_be_changed(holt: Holt, identity: Identity, put: Make)
 
 
 @pytest.mark.identities("root")
-def test_what_root_alone_can_read_is_no_obstacle_to_the_workspace(holt: Holt, place: Path) -> None:
+def test_a_workspace_below_private_directories_of_root(holt: Holt, place: Path) -> None:
     """A workspace of root's, below directories that nobody else may enter, such as /root."""
     place.chmod(0o700)
     try:

@@ -170,7 +170,7 @@ FLAGS: list[list[str]] = [
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=lambda flags: " ".join(flags[:2]) or "none")
-def test_what_show_prints_is_a_policy_that_means_the_same(flags: list[str], holt: Holt, place: Path, put: Make) -> None:
+def test_the_shown_policy_means_the_same(flags: list[str], holt: Holt, place: Path, put: Make) -> None:
     document = shown(holt, *flags)
     path = put(place / "shown.json", json.dumps(document))
 
@@ -355,7 +355,7 @@ def test_set_id_bits_have_no_grant(holt: Holt) -> None:
     assert "--allow-syscall" not in result.err
 
 
-def test_what_the_policy_denies_has_no_grant(holt: Holt) -> None:
+def test_calls_that_the_policy_denies_have_no_grant(holt: Holt) -> None:
     """A denial has the last word, so that allowing would not help."""
     for flags in (("--deny-syscall", "unshare"), ("--deny-syscall", "@namespace", "--allow-syscall", "unshare")):
         result = holt(["run", *flags, "--", "python3", "-c", f"{UNSHARE}; exit(1)"])
@@ -364,7 +364,7 @@ def test_what_the_policy_denies_has_no_grant(holt: Holt) -> None:
         assert "syscalls.deny" in result.err
 
 
-def test_what_takes_a_capability_has_no_grant(holt: Holt) -> None:
+def test_calls_that_need_a_capability_have_no_grant(holt: Holt) -> None:
     """The kernel refuses it too, so that no option of holt would be of use."""
     result = holt(["run", "--", "python3", "-c", MOUNT])
 
@@ -374,7 +374,7 @@ def test_what_takes_a_capability_has_no_grant(holt: Holt) -> None:
 
 
 @needs("python3")
-def test_what_takes_a_capability_has_a_grant_where_namespaces_can_be_made(holt: Holt) -> None:
+def test_calls_that_need_a_capability_have_a_grant_if_namespaces_are_allowed(holt: Holt) -> None:
     flags = ("--allow-syscall", "unshare", "--landlock", "off")
     result = holt(["run", *flags, "--", "python3", "-c", MOUNT])
 
@@ -394,7 +394,7 @@ def test_a_call_can_be_denied(holt: Holt) -> None:
     assert result.denials["uname"]["count"] == 1
 
 
-def test_what_holt_itself_needs_can_not_be_denied(holt: Holt) -> None:
+def test_calls_that_holt_needs_cannot_be_denied(holt: Holt) -> None:
     for name in ("execve", "close_range", "@basic"):
         assert name in holt(["run", "--deny-syscall", name, "--", "true"]).refusal()
 

@@ -198,7 +198,7 @@ def test_an_error_is_data(code: str, name: str, words: str, rpc: Bound) -> None:
     ("%pip install x", "leave %pip out"), ("%matplotlib inline\nx", "leave %matplotlib out"), ("%%time\nx = 1", "leave %%time out"),
     ("t = %timeit -o f()", "leave %timeit out"), ("import os\nos.path?", "use help(os.path)"), ("?print", "use help(print)"),
 ))
-def test_what_only_ipython_knows_has_a_hint(code: str, hint: str, rpc: Bound) -> None:
+def test_syntax_of_ipython_gets_a_hint(code: str, hint: str, rpc: Bound) -> None:
     error = run(rpc, code)["error"]
 
     assert error["name"] == "SyntaxError" and hint in error["message"] and hint in error["traceback"]
@@ -338,7 +338,7 @@ def test_code_that_ignores_the_interrupt_is_killed(sessions: Sessions) -> None:
     assert value(rpc, "2") == "2"
 
 
-def test_what_a_killed_one_has_started_is_gone(sessions: Sessions) -> None:
+def test_children_of_a_killed_interpreter_are_killed(sessions: Sessions) -> None:
     session = sessions.create("w", "--kill-after", "100ms")
     rpc = Bound(session.rpc(), {})
     run(rpc, "import signal, subprocess\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -507,7 +507,7 @@ PLANT = "open('.git/commondir', 'w').write('../x')"
 
 
 @pytest.mark.parametrize("end", ("", "; 1/0", "; import os; os._exit(3)"))
-def test_what_was_set_aside_is_the_run_s(end: str, sessions: Sessions, workspace: Path, identity: Identity) -> None:
+def test_a_run_lists_the_files_that_were_set_aside(end: str, sessions: Sessions, workspace: Path, identity: Identity) -> None:
     git = workspace / ".git"
     git.mkdir()
     (git / "HEAD").write_text("ref: refs/heads/main\n")

@@ -12,7 +12,7 @@ from lib.sandbox import HANGS
 from lib.sessions import Bound
 
 
-def test_what_has_a_rich_form_is_displayed(rpc: Bound) -> None:
+def test_values_with_a_rich_form_are_displayed(rpc: Bound) -> None:
     result = run(rpc, "class H:\n  def _repr_html_(self): return '<b>é</b>'\n  def _repr_png_(self): return b'\\x89PNG'\n"
                       "  def _repr_svg_(self): raise ValueError\n  def _repr_latex_(self): return object()\n  def __repr__(self): return 'H'\ndisplay(H())\nH()")
 

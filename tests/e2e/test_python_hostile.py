@@ -79,7 +79,7 @@ def test_forged_answers_have_the_documented_form(rpc: Bound) -> None:
     assert result["error"] == {"name": "", "message": "", "traceback": ""} and result["displays"] == []
 
 
-def test_what_is_forged_does_nothing_to_a_terminal(session: Session) -> None:
+def test_forged_replies_send_no_control_sequences(session: Session) -> None:
     """Returns holt's own messages. The output of code, with its values and errors, is printed unchanged."""
     with session.rpc() as rpc:
         rpc.call("python.run", code=TAKE_OVER)
@@ -94,7 +94,7 @@ def test_what_is_forged_does_nothing_to_a_terminal(session: Session) -> None:
     "import os; os.dup2(os.open('/proc/self/fd/1', os.O_RDONLY), 1)",
     "import sys; sys.displayhook = 1; sys.excepthook = 1; del sys.modules['__main__']",
 ), ids=lambda code: code[:40])
-def test_what_the_code_breaks_of_its_own_does_not_last(code: str, sessions: Sessions) -> None:
+def test_broken_streams_of_a_run_are_repaired_or_replaced(code: str, sessions: Sessions) -> None:
     session = sessions.create("w", "--kill-after", "100ms")
     rpc = Bound(session.rpc(), {})
     run(rpc, code, timeout_ms=20000)

@@ -74,7 +74,7 @@ def test_a_script_of_the_workspace_has_processes_of_its_own(sessions: Sessions, 
     assert python(session, "-c", code).ok().out == "started\n"
 
 
-def test_what_is_no_text_is_told(session: Session) -> None:
+def test_displays_that_are_not_printed_are_counted(session: Session) -> None:
     kinds = "class Plot:\n    def _repr_png_(self): return b'PNG'\nclass Table:\n    def _repr_html_(self): return '<table>'\n"
     python(session, "-c", kinds).ok()
     one, two = python(session, "-c", "Plot()").ok(), python(session, "-c", "display(Plot()); display(Table())").ok()

@@ -45,7 +45,7 @@ def test_a_missing_package_is_installed_from_the_wheels(sessions: Sessions, whee
 
 
 @needs_module("pip")
-def test_who_may_have_a_package_installed(sessions: Sessions, wheels: Path) -> None:
+def test_imports_of_code_install_packages_and_those_of_libraries_do_not(sessions: Sessions, wheels: Path) -> None:
     """All code of the session may. A library handles a missing optional module itself."""
     rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})
     mine = "/workspace/mine.py", "import tinypkg\nvalue = tinypkg.value"
@@ -60,7 +60,7 @@ def test_who_may_have_a_package_installed(sessions: Sessions, wheels: Path) -> N
 
 @needs_module("pip")
 @pytest.mark.parametrize("given", (True, False), ids=("wheels", "none"))
-def test_whether_a_module_is_there_can_be_asked(sessions: Sessions, wheels: Path, given: bool) -> None:
+def test_looking_for_a_module_installs_nothing(sessions: Sessions, wheels: Path, given: bool) -> None:
     """Much code does this before it imports an optional module."""
     rpc = Bound(sessions.create("w", *(("--wheels", wheels) if given else ())).rpc(), {})
     result = run_slowly(rpc, "import importlib.util, pkgutil\n"

@@ -82,7 +82,7 @@ def test_variables_outlive_a_stop(session: Session, keeper: Bound) -> None:
     assert value(rpc, "a, d.year, math.floor(1.5)") == "({'k': [1]}, 2026, 1)"
 
 
-def test_what_can_not_be_kept_says_why(rpc: Bound) -> None:
+def test_variables_that_cannot_be_saved_have_a_reason(rpc: Bound) -> None:
     """If the error has no text, its type is named."""
     run(rpc, "class Shy:\n  def __reduce__(self): raise ValueError\nshy = Shy()")
 

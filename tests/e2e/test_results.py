@@ -394,12 +394,12 @@ def test_the_report_follows_no_link_of_the_workspace(holt: Holt, place: Path) ->
 # --- 126 and 127 ---
 
 
-def test_what_is_not_there_is_127(holt: Holt) -> None:
+def test_a_missing_command_is_127(holt: Holt) -> None:
     for name in ("no-such-program", "./no-such-program", "/no/such/program"):
         assert name in holt(["run", "--", name]).refusal(127)
 
 
-def test_what_is_not_executable_is_126(holt: Holt, put: Put) -> None:
+def test_a_command_that_cannot_be_executed_is_126(holt: Holt, put: Put) -> None:
     put("plain", "echo no\n", 0o644)
 
     assert "Permission denied (EACCES)" in holt(["run", "--", "./plain"]).refusal(126)
@@ -445,7 +445,7 @@ def test_an_option_that_has_no_effect_is_told(holt: Holt, put: Put) -> None:
     assert holt(["run", "--json", *flags, "--", "true"], env={"THERE": "x"}, report=False).err.count("\n") == 1
 
 
-def test_of_what_a_policy_file_names_only_hidden_paths_must_be_there(holt: Holt, put: Put) -> None:
+def test_a_policy_file_warns_only_of_missing_hidden_paths(holt: Holt, put: Put) -> None:
     """A typo in a hidden path would reveal the file."""
     put("policy.json", json.dumps({"holt": 1, "env": {"pass": ["NO_SUCH"]}, "filesystem": {"hide": ["no-such"]}}))
     result = holt(["run", "--policy", "policy.json", "--", "true"]).ok()

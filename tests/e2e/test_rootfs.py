@@ -83,7 +83,7 @@ def test_the_host_itself_may_be_named(holt: Holt) -> None:
 
 
 @pytest.mark.parametrize("path", ("/no/such", "EMPTY", "/etc/os-release"))
-def test_what_is_no_system_tree_is_an_error(path: str, holt: Holt, mkdir: Make) -> None:
+def test_directories_without_a_system_tree_are_refused(path: str, holt: Holt, mkdir: Make) -> None:
     value = str(mkdir("empty")) if path == "EMPTY" else path
 
     assert value in holt(["run", "--rootfs", value, "--", "true"]).refusal()

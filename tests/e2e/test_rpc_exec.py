@@ -58,7 +58,7 @@ def test_exec_takes_much_stdin(rpc: Bound) -> None:
     ({"argv": ["touch", "ran", "ä\n" * 50_000]}, r'argument 2 ("ä\x0aä\x0a'),
     ({"argv": ["touch", "ran"], "env": {"LONG": "x" * 150_000}}, '("LONG=xxxx'),
 ), ids=("argument", "variable"))
-def test_what_execve_refuses_for_its_size_is_told_with_what_to_do(params: Json, said: str, rpc: Bound) -> None:
+def test_arguments_that_are_too_long_get_a_hint(params: Json, said: str, rpc: Bound) -> None:
     for method in ("exec", "process.spawn"):
         error = rpc.refused(method, **params)
 
@@ -80,7 +80,7 @@ def test_more_words_than_execve_takes_are_told_with_what_to_do(session: Session)
 
 @pytest.mark.parametrize("keep", ("head", "tail"))
 @pytest.mark.parametrize("most", (0, 1, 1000, 65536))
-def test_what_is_not_kept_is_counted(keep: str, most: int, rpc: Bound) -> None:
+def test_dropped_output_is_counted(keep: str, most: int, rpc: Bound) -> None:
     result = rpc.sh("seq 100000; seq 50000 >&2", output_max=most, keep=keep)
     for stream, last in (("stdout", 100000), ("stderr", 50000)):
         whole = "".join(f"{i}\n" for i in range(1, last + 1))

@@ -56,7 +56,7 @@ def until_exited(client: Bound, process: str) -> list[Json]:
     return [n for n in client.rpc.notes if n["method"] == "process.output"]
 
 
-def test_what_is_spawned_has_its_time_and_its_output(rpc: Bound) -> None:
+def test_process_spawn_takes_a_timeout_and_an_output_limit(rpc: Bound) -> None:
     late = rpc.spawn("sleep 1000 & sleep 1000", timeout_ms=100)
     ended = rpc.call("process.wait", id=late)
     assert (ended["cause"], ended["exit_code"], ended["timeout_us"]) == ("timeout", 124, 100_000)
@@ -114,7 +114,7 @@ def test_a_client_that_does_not_read_is_not_waited_for(connect: Connect, session
     slow.note("process.exited", id=process)
 
 
-def test_what_a_dead_client_owned_dies_and_the_rest_lives(connect: Connect) -> None:
+def test_only_owned_processes_end_with_their_client(connect: Connect) -> None:
     one, two = connect(), connect()
     owned = one.spawn("setsid sleep 1000 & exec sleep 1000", owned=True)
     own = one.spawn("exec sleep 1000")

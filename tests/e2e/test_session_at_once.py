@@ -29,7 +29,7 @@ def test_two_clients_share_files_and_processes(session: Session) -> None:
         assert one.wait().ok().out == "through\n"
 
 
-def test_of_two_creates_of_one_name_one_wins(sessions: Sessions) -> None:
+def test_one_of_several_creates_of_a_name_wins(sessions: Sessions) -> None:
     results = [each.wait() for each in [sessions.start(["create", "w"]) for _ in range(8)]]
 
     assert sorted(r.code for r in results) == [0] + [125] * 7

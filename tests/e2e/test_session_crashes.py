@@ -349,7 +349,7 @@ def test_a_keeper_that_is_killed_ends_the_clients(session: Session) -> None:
     assert result.code == 137 and "killed from outside" in result.err, result
 
 
-def test_what_ran_when_the_keeper_died_has_no_end_in_history(session: Session) -> None:
+def test_commands_of_a_killed_keeper_have_no_end_in_the_history(session: Session) -> None:
     with session.rpc() as rpc:
         rpc.send("exec", argv=["sleep", "1000"])
         until(lambda: len(session.history()) == 1, "a command that goes on is noted")
@@ -360,7 +360,7 @@ def test_what_ran_when_the_keeper_died_has_no_end_in_history(session: Session) -
 
 
 @pytest.mark.parametrize("method", ["detach", "process.spawn", "exec"])
-def test_what_was_answered_is_in_history_when_the_keeper_dies(method: str, session: Session) -> None:
+def test_answered_calls_are_in_the_history_after_a_crash(method: str, session: Session) -> None:
     """The row is there at once, for both a start and an end."""
     for i in range(5):
         keeper = session.keeper()

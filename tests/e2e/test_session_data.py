@@ -79,7 +79,7 @@ def test_a_denial_says_whose_it_may_be_and_what_would_allow_it(session: Session)
     assert foreign["grant"] is None and foreign["why_not"]
 
 
-def test_what_a_session_was_given_is_in_its_audit(sessions: Sessions) -> None:
+def test_the_audit_has_the_grants_of_a_session(sessions: Sessions) -> None:
     session = sessions.create("given", "--allow-syscall", "ptrace", "--allow-degraded", "landlock")
 
     assert details(session, "grant") == [

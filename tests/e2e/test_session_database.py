@@ -168,7 +168,7 @@ def test_a_session_whose_rows_wait_starts_on_a_full_disk(small_disk: Path, sessi
 
 
 @pytest.mark.root_host
-def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk: Path, sessions: Sessions) -> None:
+def test_commands_on_a_full_disk_run_and_are_recorded_later(small_disk: Path, sessions: Sessions) -> None:
     """A command still runs, for it may be the one that makes room."""
     full = Sessions(sessions.holt, small_disk)
     session = full.create("w")
@@ -201,7 +201,7 @@ def test_what_a_full_disk_can_t_record_says_so_and_is_recorded_later(small_disk:
 
 
 @pytest.mark.root_host
-def test_what_waits_for_room_is_written_when_there_is_some(small_disk: Path, sessions: Sessions) -> None:
+def test_waiting_rows_are_written_once_the_disk_has_room(small_disk: Path, sessions: Sessions) -> None:
     """No further call is needed."""
     full = Sessions(sessions.holt, small_disk)
     session = full.create("w")
@@ -215,7 +215,7 @@ def test_what_waits_for_room_is_written_when_there_is_some(small_disk: Path, ses
 
 
 @pytest.mark.root_host
-def test_what_is_audited_on_a_full_disk_waits_as_well(small_disk: Path, sessions: Sessions) -> None:
+def test_audit_rows_wait_for_room_on_a_full_disk(small_disk: Path, sessions: Sessions) -> None:
     """This covers denials, kills and tool calls. Operations end when their client ends them or disconnects."""
     full = Sessions(sessions.holt, small_disk)
     session = full.create("w")

@@ -59,7 +59,7 @@ def test_a_client_that_is_told_to_end_ends_its_command(session: Session) -> None
     until(lambda: not session.processes("sleep"), "the command has ended")
 
 
-def test_where_a_command_starts(session: Session) -> None:
+def test_commands_start_in_the_workspace_or_cwd(session: Session) -> None:
     session.sh("mkdir -p /workspace/sub")
 
     assert session.exec("pwd").ok().out == "/workspace\n"

@@ -38,7 +38,7 @@ def sha256(data: bytes) -> str:
 # --- one view ---
 
 
-def test_what_bash_writes_is_read_and_the_other_way_round(session: Session, rpc: Rpc) -> None:
+def test_methods_and_bash_see_the_same_files(session: Session, rpc: Rpc) -> None:
     session.out("mkdir d; echo from bash > d/a; echo mount > /mnt/files/m; echo tmp > /tmp/t; echo home > ~/h")
 
     assert rpc("files.read", path="d/a") == {"content": "from bash\n", "next": 10, "eof": True, "size": 10}
@@ -63,7 +63,7 @@ def test_files_last_across_stop_and_start(session: Session) -> None:
     assert session.rpc()("mount.download", path="/kept")["content"] == "x"
 
 
-def test_what_is_read_only_inside_is_read_only_here(rpc: Rpc) -> None:
+def test_read_only_paths_are_read_only_for_methods(rpc: Rpc) -> None:
     for method, params in (
         ("files.write", {"path": "/usr/x", "content": "x"}),
         ("files.write", {"path": "/etc/passwd", "content": "x"}),
@@ -183,7 +183,7 @@ def test_an_upload_holds_nobody_and_leaves_nothing_when_its_client_goes(session:
 
 
 @pytest.mark.parametrize("whom", ("keeper", "client"))
-def test_what_a_kill_cuts_short_leaves_nothing(whom: str, session: Session, place: Path) -> None:
+def test_a_killed_transfer_leaves_nothing(whom: str, session: Session, place: Path) -> None:
     rpc = session.rpc()
     pid = rpc("session.show")["keeper_pid"]
     rpc("mount.upload", path="old", content="old")
@@ -272,7 +272,7 @@ def test_names_of_any_bytes_are_all_listed(session: Session, rpc: Rpc) -> None:
     assert found == ["\1", "a", "z", *["�"] * 4]
 
 
-def test_what_is_listed_is_found_again_by_its_raw_name(session: Session, rpc: Rpc) -> None:
+def test_listed_files_can_be_opened_by_their_raw_names(session: Session, rpc: Rpc) -> None:
     session.out(r"""mkdir d; cd d; for c in '\1' a '\351'; do printf "$c" > "$(printf "$c")"; done""")
     entries = rpc("files.list", path="d")["entries"]
     assert [e.get("raw") for e in entries] == ["\1AQ==", None, "\1" + base64.b64encode(b"\xe9").decode()]
@@ -309,7 +309,7 @@ def test_a_copy_says_what_it_leaves_out(session: Session) -> None:
     assert session("files", "mv", "d", "moved").ok().err == ""
 
 
-def test_what_a_list_says(session: Session, rpc: Rpc) -> None:
+def test_lists_have_the_facts_of_each_entry(session: Session, rpc: Rpc) -> None:
     session.out("mkdir -p d/sub; echo 12345 > d/file; chmod 640 d/file; ln -s file d/link; mkfifo d/pipe;"
                "echo > d/sub/x; touch -d '2001-02-03 04:05:06 UTC' d/file")
     entries = {e["name"]: e for e in rpc("files.list", path="d", recursive=True)["entries"]}
@@ -352,7 +352,7 @@ def test_the_tree_is_changed(session: Session, rpc: Rpc) -> None:
     assert session.out("find . /mnt/files -type f | sort") == "./copy/b/f\n/mnt/files/f\n"
 
 
-def test_what_is_there_is_replaced_where_that_was_asked_for(session: Session, rpc: Rpc) -> None:
+def test_copying_and_moving_replace_a_file_only_on_request(session: Session, rpc: Rpc) -> None:
     session.out("echo old > there; echo new > file; mkdir dir")
     for method in ("files.copy", "files.move"):
         assert rpc.refused(method, **{"from": "file", "to": "there"}).kind == "exists"

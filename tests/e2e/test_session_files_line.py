@@ -229,7 +229,7 @@ def test_a_tree_that_is_too_deep_is_refused_by_name(session: Session, place: Pat
 
 
 @pytest.mark.identities("user", "root")
-def test_what_is_closed_in_a_tree_is_refused_by_name(session: Session, place: Path) -> None:
+def test_copying_names_directories_that_cannot_be_read(session: Session, place: Path) -> None:
     session.out("mkdir -p t/none t/names; echo 1 >t/none/f; echo 1 >t/names/f; chmod 0 t/none; chmod 444 t/names")
     assert 'directory "names"' in session.cp("-r", f"{session.name}:t", place / "back").refusal() + ""
     session.out("chmod 755 t/names")
@@ -263,7 +263,7 @@ def test_names_of_any_bytes_are_copied_as_they_are(session: Session, place: Path
     assert session.out("ls -A") == "odd\n"
 
 
-def test_what_was_copied_as_json(session: Session, place: Path) -> None:
+def test_cp_prints_its_result_as_json(session: Session, place: Path) -> None:
     name = session.name
     (place / "t/d").mkdir(parents=True)
     (place / "t/one").write_bytes(b"1" * 1000)

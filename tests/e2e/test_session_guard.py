@@ -92,7 +92,7 @@ def test_a_workspace_of_its_own_is_not_guarded(session: Session) -> None:
     assert session.out("ls .git") == "commondir\n"
 
 
-def test_what_code_makes_is_set_aside_when_it_has_run(guarded: Session, workspace: Path) -> None:
+def test_files_made_by_python_are_set_aside(guarded: Session, workspace: Path) -> None:
     with guarded.rpc() as rpc:
         ran = rpc("python.run", code="open('.git/commondir', 'w').write('../x')")
         assert ran["error"] is None, ran
@@ -102,7 +102,7 @@ def test_what_code_makes_is_set_aside_when_it_has_run(guarded: Session, workspac
 
 
 @pytest.mark.root_host
-def test_what_can_t_be_set_aside_is_told_and_audited(guarded: Session, workspace: Path) -> None:
+def test_files_that_cannot_be_set_aside_are_reported_and_audited(guarded: Session, workspace: Path) -> None:
     stuck = workspace / ".git" / "commondir"
     with guarded.start("bash", "-c", "echo ../x >.git/commondir; while [ ! -e go ]; do sleep 0.01; done") as running:
         until(stuck.exists, "it is there")

@@ -68,7 +68,7 @@ def test_stop_and_continue_signals_keep_their_order(signals: list[str], stopped:
         assert rpc.call("process.wait", id=process)["cause"] == "killed"
 
 
-def test_as_many_commands_may_wait_for_init_as_may_run(session: Session) -> None:
+def test_up_to_256_commands_may_wait_for_init(session: Session) -> None:
     """Their descriptors wait, too, whatever limit the caller's shell has."""
     session.exec("true", prefix=("prlimit", "--nofile=256:")).ok()
     with session.rpc() as rpc:
@@ -86,7 +86,7 @@ def test_as_many_commands_may_wait_for_init_as_may_run(session: Session) -> None
         assert rpc.call("exec", argv=["echo", "next"])["stdout"] == "next\n"
 
 
-def test_what_waits_for_it_has_a_limit(session: Session) -> None:
+def test_the_size_of_commands_that_wait_for_init_is_limited(session: Session) -> None:
     """A connection may ask for 4 MiB before it is answered."""
     line = ["true", *["x" * 100_000] * 5]
     refusals = 0

@@ -58,7 +58,7 @@ def test_a_copy_that_its_keeper_did_not_live_to_end(to: str, where: str, session
     assert session.sh("ls -A tree | wc -l").ok().out == "4000\n"
 
 
-def test_what_is_done_leaves_no_note(session: Session) -> None:
+def test_finished_calls_leave_no_note(session: Session) -> None:
     with session.rpc() as rpc:
         rpc.call("files.write", path="file", content="old")
         rpc.call("files.write", path="file", content="new")
@@ -91,7 +91,7 @@ def test_only_what_was_noted_goes_and_nothing_beyond_the_sandbox(session: Sessio
     assert outside.is_dir()
 
 
-def test_what_the_sandbox_puts_in_its_place_stays(session: Session) -> None:
+def test_clearing_up_leaves_replacements_alone(session: Session) -> None:
     """The session has renamed and replaced the owned directory of a killed keeper."""
     with session.rpc() as rpc:
         rpc.call("files.mkdir", path=NAME, owned=True)
@@ -196,7 +196,7 @@ def test_a_directory_that_got_the_inode_number_of_a_killed_copy(session: Session
     assert (name / "file").exists() and notes(session, ".outside-") == []
 
 
-def test_what_is_not_the_copy_that_was_killed_stays(session: Session, workspace: Path) -> None:
+def test_clearing_up_removes_only_the_killed_copy(session: Session, workspace: Path) -> None:
     """Somebody has put another directory of its name there, or a link."""
     session.sh("mkdir tree; for i in {1..3000}; do echo $i > tree/$i; done").ok()
     for kind in ("directory", "link"):

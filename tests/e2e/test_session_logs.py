@@ -28,7 +28,7 @@ def dropped(result: Result, stream: str = "stdout") -> int:
     return sum(int(n) for n in re.findall(rf"^holt: dropped (?:the first )?(\d+) bytes of {stream}", result.err, re.M))
 
 
-def test_of_a_detached_command_the_last_is_kept(session: Session) -> None:
+def test_the_last_output_of_a_detached_command_is_kept(session: Session) -> None:
     process = flood(session)
     result = session("logs", process).ok()
 

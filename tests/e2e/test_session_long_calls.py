@@ -112,7 +112,7 @@ def threads(session: Session) -> int:
     return len(os.listdir(f"/proc/{session.keeper()}/task"))
 
 
-def test_what_is_received_is_not_the_loop_s_work(session: Session, rpc: Rpc) -> None:
+def test_a_thread_receives_files(session: Session, rpc: Rpc) -> None:
     """A thread waits for the disk, and exists as long as the transfer."""
     reader, writer = os.pipe()
     try:
@@ -174,7 +174,7 @@ def test_a_client_that_has_shut_down_writing_gets_its_replies(session: Session) 
     assert session.out("ls tree | wc -l") == "10\n"
 
 
-def test_what_is_begun_for_a_client_that_goes_is_finished(session: Session, rpc: Rpc) -> None:
+def test_calls_of_a_client_that_disconnects_are_finished(session: Session, rpc: Rpc) -> None:
     plant(session, "files.remove")
     with session.rpc() as gone:
         gone.send("files.remove", path="tree", recursive=True)

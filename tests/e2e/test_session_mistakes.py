@@ -215,7 +215,7 @@ def test_a_report_to_a_dash_is_no_file(session: Session) -> None:
     assert not (session.sessions.holt.cwd / "-").exists()
 
 
-def test_what_the_policy_hides_or_protects_is_told_as_that(sessions: Sessions, put: Put) -> None:
+def test_errors_name_hidden_and_protected_paths(sessions: Sessions, put: Put) -> None:
     """The message does not depend on the kernel's error. Paths below a hidden directory get it, too."""
     for path in ("work/.env", "work/Makefile", "work/conf/x", "work/keys/x", "work/mine"):
         put(path, "x")

@@ -41,7 +41,7 @@ def sleepers(session: Session) -> list[leaks.Process]:
 
 
 @pytest.mark.parametrize("way", LEAVES)
-def test_what_a_command_leaves_lives_on(way: str, session: Session) -> None:
+def test_background_processes_outlive_their_command(way: str, session: Session) -> None:
     session.sh(f"{LEAVES[way]}\n exit 0", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).ok()
     until(lambda: sleepers(session), "it runs")
 

@@ -98,7 +98,7 @@ def test_stdin_ends_where_it_ends(holt: Holt) -> None:
     assert holt.sh("wc -c", stdin=b"").ok().out == "0\n"
 
 
-def test_what_the_command_does_not_read_is_left_to_the_next(holt: Holt) -> None:
+def test_unread_input_is_left_to_the_next_program(holt: Holt) -> None:
     result = through_shell(holt, 'seq 3 | ("$0" "$@"; cat)', "run", "--", "sh", "-c", "read line; echo got $line").ok()
 
     assert result.out == "got 1\n2\n3\n"

@@ -217,7 +217,7 @@ def test_the_terminal_is_as_it_was_after_a_timeout(terminal: Start) -> None:
     assert caller.modes() == caller.initial
 
 
-def test_what_holt_prints_can_be_seen(terminal: Start) -> None:
+def test_messages_of_holt_are_visible_after_hidden_text(terminal: Start) -> None:
     """The command may have left a terminal that shows no text."""
     caller = terminal(["run", "--", "sh", "-c", "printf '\\033[8m'; touch HEAD"])
 
@@ -262,7 +262,7 @@ def test_all_output_arrives(options: dict[str, bool], terminal: Start) -> None:
 
 
 @pytest.mark.parametrize("options", (*REOPENED, INHERITED))
-def test_what_is_typed_arrives(options: dict[str, bool], terminal: Start) -> None:
+def test_typed_text_arrives(options: dict[str, bool], terminal: Start) -> None:
     """A terminal that does not control is what a harness makes by openpty(3) and setsid(2) alone."""
     caller = terminal(["run", "--", "sh", "-c", "echo ready; read line; echo got $line"], **options)
     caller.expect("ready")
@@ -345,7 +345,7 @@ def test_output_to_a_pipe_is_unchanged_while_stdin_is_the_terminal(holt: Holt) -
         assert host.output.split()[0] == got
 
 
-def test_what_another_program_prints_meanwhile_is_not_torn(holt: Holt) -> None:
+def test_other_programs_can_print_to_the_terminal(holt: Holt) -> None:
     """"holt run ... | less": less writes to the terminal that holt reads from."""
     script = '"$0" "$@" | while read line; do echo "other $line"; done'
     with by_shell(holt, script, "run", "--", "sh", "-c", "echo ready; read line; echo $line") as caller:

@@ -210,7 +210,7 @@ print(good)
 
 
 @pytest.mark.not_sanitized  # The sanitizer keeps freed memory.
-def test_who_does_not_read_is_cut_off(host: Host, session: Session) -> None:
+def test_code_that_does_not_read_answers_is_disconnected(host: Host, session: Session) -> None:
     """Answers of 1 MB on many connections that nobody reads."""
     host.tool("big", lambda p: "x" * 1_000_000)
     before = memory(session)
@@ -290,7 +290,7 @@ for n in range(1, 2001):
     assert len(rows) == 256 + 1  # One of them belongs to run().
 
 
-def test_who_stands_in_for_the_bridge_gets_no_further(host: Host) -> None:
+def test_a_replaced_bridge_gives_no_calls_to_the_host(host: Host) -> None:
     """The path of the bridge belongs to the command. A process that takes the path answers in the bridge's place
     inside, but the host gets no call."""
     code = """

@@ -71,7 +71,7 @@ def test_a_command_has_a_share(name: str, holt: Holt) -> None:
 
 
 @pytest.mark.parametrize("name", SHARES)
-def test_so_have_all_of_a_session(name: str, sessions: Sessions) -> None:
+def test_all_commands_of_a_session_have_a_share(name: str, sessions: Sessions) -> None:
     script, share = SHARES[name]
     session = sessions.create("w", *WITHOUT_LANDLOCK)
 

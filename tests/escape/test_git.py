@@ -306,7 +306,7 @@ def test_a_full_disk_is_no_reason_to_run_it(holt: Holt, small: Path, identity: I
     assert identity.uid == 0 or not repository.use()
 
 
-def test_what_is_guarded_stays_where_it_is_in_a_closed_directory(holt: Holt, repository: Repository) -> None:
+def test_protected_files_stay_in_a_closed_directory(holt: Holt, repository: Repository) -> None:
     assert holt.sh("chmod 0 .git").ok().set_aside == []
     # An ordinary user must open the directory before looking.
     repository.identity.run(["chmod", "755", repository.path / ".git"]).check_returncode()

@@ -138,7 +138,7 @@ def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, reposito
     assert not repository.use(), str(result)
 
 
-def test_what_the_host_replaces_is_not_the_commands_to_write(holt: Holt, repository: Repository) -> None:
+def test_files_that_the_host_replaces_do_not_run_code_of_the_command(holt: Holt, repository: Repository) -> None:
     """git replaces its config by a new file, and the mount on the old one goes with it."""
     script = f"echo ready; until {{ {config(repository, '.git/config')}; }} 2>/dev/null; do sleep 0.05; done"
     with holt.start(["run", "--", "bash", "-c", script]) as running:

@@ -79,7 +79,7 @@ def test_each_way_to_add_one_works_without_holt(plant: Plant, repository: Reposi
     assert repository.use()
 
 
-def test_what_is_added_in_one_run_and_made_in_the_next(holt: Holt, repository: Repository) -> None:
+def test_a_submodule_that_one_run_adds_and_the_next_makes(holt: Holt, repository: Repository) -> None:
     """After the first run, the caller's index has the gitlink, but its .git does not exist yet."""
     holt.sh(f"{make()}; git add sub; rm -rf sub/.git").ok()
     result = holt.sh(f"git init -q sub; {evil(repository)}")

@@ -91,7 +91,7 @@ def test_git_still_works_in_it(holt: Holt, beside: Repository) -> None:
 
 
 @pytest.mark.parametrize("option", ("--protect=none", "--ro"))
-def test_what_is_not_guarded(option: str, holt: Holt, beside: Repository) -> None:
+def test_directories_without_guards(option: str, holt: Holt, beside: Repository) -> None:
     """The caller chose that, or the mount is read-only."""
     mount = ["--ro", beside.path] if option == "--ro" else ["--protect", "none", "--rw", beside.path]
     result = holt(["run", *mount, "--", "bash", "-c", f"echo '# x' >>{beside.path}/.git/config"])

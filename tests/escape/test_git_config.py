@@ -260,7 +260,7 @@ def test_a_config_of_the_home_is_guarded_without_a_repository(
     ("touch .git/hooks/pre-commit; ln .git/hooks/pre-commit hook", "a second name"),
     ("mkdir s; mv .git/config .git/objects .git/refs s; echo ../s >.git/commondir", "commondir leads to"),
 ))
-def test_what_can_not_be_guarded_is_an_error_with_a_cure(
+def test_settings_that_cannot_be_protected_are_an_error(
     setting: str, said: str, holt: Holt, home: Path, repository: Repository
 ) -> None:
     act(repository, home, setting)
@@ -271,7 +271,7 @@ def test_what_can_not_be_guarded_is_an_error_with_a_cure(
 
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
-def test_what_is_no_config_is_not_opened(sandboxed: bool, holt: Holt, home: Path, repository: Repository) -> None:
+def test_included_fifos_are_not_opened(sandboxed: bool, holt: Holt, home: Path, repository: Repository) -> None:
     """Opening a FIFO or a device may have an effect: here, a writer goes on."""
     fifo, opened = repository.path.parent / "fifo", repository.path.parent / "opened"
     act(repository, home, f"mkfifo {fifo}; git config include.path {fifo}")

@@ -78,7 +78,7 @@ def branch_off(repository: Repository) -> None:
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 @pytest.mark.parametrize("begin, script, go_on, aside", IN_PROGRESS.values(), ids=IN_PROGRESS.keys())
-def test_what_the_caller_goes_on_with_runs_nothing(
+def test_continuing_an_operation_of_git_runs_nothing(
     begin: str, script: str, go_on: str, aside: str, sandboxed: bool, holt: Holt, place: Path, repository: Repository
 ) -> None:
     new = place / "new"

@@ -109,7 +109,7 @@ def test_a_call_of_a_client_is_not_the_host(sessions: Sessions, prepared: Reposi
     assert not prepared.use()
 
 
-def test_what_a_command_has_left_is_not_the_host(
+def test_background_processes_are_not_taken_for_the_host(
     sessions: Sessions, prepared: Repository, workspace: Path
 ) -> None:
     """The command has ended. A process that it left exchanges the file as soon as it can."""

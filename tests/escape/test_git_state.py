@@ -60,7 +60,7 @@ def test_git_writes_nowhere_else(
     ("mkdir .git/rr-cache; ln -s /tmp .git/rr-cache/x", ".git/rr-cache/x"),
     ("ln -s /tmp .git/objects/ff", ".git/objects/ff"),
 ), ids=lambda value: value if value.startswith(".git") else "")
-def test_what_git_makes_no_links_of_is_set_aside(
+def test_links_in_the_place_of_git_s_files_are_set_aside(
     script: str, aside: str, holt: Holt, repository: Repository
 ) -> None:
     name = aside if aside.endswith(".lock") else f"{aside}.holt-untrusted"
@@ -146,7 +146,7 @@ def test_git_is_not_led_astray(
     assert (bool(taken) or new.exists() or repository.marker.exists()) is not sandboxed
 
 
-def test_what_leads_git_where_it_should_go_stays(holt: Holt, repository: Repository) -> None:
+def test_symbolic_refs_of_git_itself_stay(holt: Holt, repository: Repository) -> None:
     script = (
         f"{COMMITTER}; git symbolic-ref refs/heads/alias refs/heads/main; git update-ref refs/remotes/o/main HEAD;"
         "git symbolic-ref refs/remotes/o/HEAD refs/remotes/o/main; mkdir .git/rr-cache; git checkout -qb o;"
@@ -176,7 +176,7 @@ def test_the_callers_own_autostash_stays(holt: Holt, repository: Repository) -> 
     ),
     ("ln -s ../../../.. .git/refs/heads/x", "echo ref: refs/heads/x.holt-untrusted/new >.git/ORIG_HEAD"),
 ))
-def test_what_is_aside_is_no_ref(first: str, second: str, holt: Holt, place: Path, repository: Repository) -> None:
+def test_files_that_were_set_aside_are_not_refs(first: str, second: str, holt: Holt, place: Path, repository: Repository) -> None:
     precious = place / "precious"
     precious.write_text("mine\n")
     repository.identity.own(precious)
@@ -188,7 +188,7 @@ def test_what_is_aside_is_no_ref(first: str, second: str, holt: Holt, place: Pat
     assert precious.read_text() == "mine\n" and not (place / "new").exists()
 
 
-def test_what_is_aside_stays_where_it_is(holt: Holt, repository: Repository) -> None:
+def test_files_that_were_set_aside_are_not_moved_again(holt: Holt, repository: Repository) -> None:
     names = (".git/FETCH_HEAD.holt-untrusted", ".git/refs/x.holt-untrusted.lock")
     assert holt.sh(f"ln -s /tmp/x {names[0]}; ln -s /tmp/x {names[1]}").ok().set_aside == []
     assert holt.sh("ln -s /tmp/x .git/refs/x.holt-untrusted").ok().set_aside == [

@@ -71,7 +71,7 @@ def test_two_sandboxes_of_root_are_two_users(holt: Holt, live: Running) -> None:
 
 
 @pytest.mark.identities("root")
-def test_nor_do_two_in_pid_namespaces_of_their_own_share_a_uid(holt: Holt) -> None:
+def test_sandboxes_in_two_pid_namespaces_do_not_share_a_uid(holt: Holt) -> None:
     """Root in two containers has the same PIDs and does not see the other container's processes."""
     command, container = ["run", "--", "sh", "-c", "echo ready; read line"], ["unshare", "--pid", "--fork", "--mount-proc"]
     with contextlib.ExitStack() as stack:
@@ -180,7 +180,7 @@ def test_a_private_file_of_another_user_stays_private(holt: Holt, workspace: Pat
 
 @pytest.mark.root_host
 @pytest.mark.identities("user", "nested")
-def test_what_root_alone_may_read_is_not_given_by_mounting_it(holt: Holt, place: Path) -> None:
+def test_mounted_files_of_root_stay_private(holt: Holt, place: Path) -> None:
     """--ro on a directory gives an ordinary user's sandbox no right to read root's own files in it."""
     given = place / "given"
     given.mkdir()
@@ -251,7 +251,7 @@ cat {log}
 @pytest.mark.root_host
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("host", ("rootless", "without an id map"))
-def test_who_has_the_owner_s_id_gets_nothing_of_holt_s(host: str, holt: Holt, place: Path, workspace: Path) -> None:
+def test_other_processes_of_the_owner_s_uid_get_nothing_of_holt(host: str, holt: Holt, place: Path, workspace: Path) -> None:
     """While it starts, holt has that id too, and the files that its caller has open."""
     first = hosts.ROOTLESS_FIRST if host == "rootless" else 0
     top, key, log = place / "overlay", place / "key", place / "log"

@@ -84,7 +84,7 @@ WRITABLE = ("/proc/self/coredump_filter", "/proc/self/oom_score_adj", "/proc/sys
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("number", (0, 1, 2))
 @pytest.mark.parametrize("path", WRITABLE)
-def test_what_can_be_opened_again_for_writing_is_refused(path: str, number: int, holt: Holt) -> None:
+def test_files_of_proc_that_could_be_written_are_refused(path: str, number: int, holt: Holt) -> None:
     """Landlock, if in force, would stop that."""
     shell = f'exec "$@" {number}<{path}'
     argv = holt.argv(["run", "--landlock", "off", "--", "true"])
@@ -95,7 +95,7 @@ def test_what_can_be_opened_again_for_writing_is_refused(path: str, number: int,
 
 
 @pytest.mark.identities("user", "root")
-def test_so_is_it_in_a_session(session: Session) -> None:
+def test_sessions_refuse_files_of_proc_that_could_be_written(session: Session) -> None:
     with session.rpc() as rpc, open("/proc/self/coredump_filter", "rb") as handed:
         error = rpc.refused("process.spawn", [handed.fileno()], argv=["true"], fds=1)
     assert "stdin" in str(error)
@@ -148,7 +148,7 @@ def test_the_master_of_a_terminal_is_none_of_them(number: int, holt: Holt) -> No
 
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("device", ("null", "zero", "full", "random", "urandom"))
-def test_what_only_gives_bytes_is_a_stdin(device: str, holt: Holt, session: Session) -> None:
+def test_harmless_devices_are_accepted_as_stdin(device: str, holt: Holt, session: Session) -> None:
     handed = opens(device)
     assert handed is not None
     try:
@@ -182,7 +182,7 @@ def test_a_message_queue_is_no_stdin(holt: Holt) -> None:
         os.close(handed)
 
 
-def test_what_everybody_may_read_of_proc_is_a_stdin(holt: Holt) -> None:
+def test_public_files_of_proc_are_accepted_as_stdin(holt: Holt) -> None:
     with open("/proc/version", "rb") as handed:
         assert holt(["run", "--", "cat"], stdin=handed).ok().out == Path("/proc/version").read_text()
 
@@ -229,7 +229,7 @@ print(*names)
 
 
 @pytest.mark.identities("user", "root")
-def test_in_strict_a_socket_that_is_stdin_does_not_tell_of_the_host_s_network(holt: Holt) -> None:
+def test_strict_refuses_ioctls_on_a_socket_as_stdin(holt: Holt) -> None:
     ours, handed = socket.socketpair()
     with ours, handed:
         command = ["python3", "-c", INTERFACES_OF.format(fd=0)]
@@ -239,7 +239,7 @@ def test_in_strict_a_socket_that_is_stdin_does_not_tell_of_the_host_s_network(ho
 
 
 @pytest.mark.identities("user", "root")
-def test_nor_does_a_pipe_put_before_it(holt: Holt) -> None:
+def test_a_pipe_in_front_hides_the_host_s_interfaces(holt: Holt) -> None:
     """The cure in SECURITY.md."""
     command = ["python3", "-c", INTERFACES_OF.format(fd="socket.socket()")]
     assert holt(["run", "--", *command], stdin=b"").ok().out == "lo\n"
@@ -279,7 +279,7 @@ def test_a_crash_starts_no_core_handler_of_the_host(holt: Holt) -> None:
 
 
 @pytest.mark.identities("root")
-def test_what_only_root_may_read_is_not_shown(holt: Holt, place: Path) -> None:
+def test_private_files_of_root_are_not_shown(holt: Holt, place: Path) -> None:
     """--ro shows a directory with the rights of a stranger."""
     shown = place / "shown"
     shown.mkdir(0o755)
@@ -293,7 +293,7 @@ def test_what_only_root_may_read_is_not_shown(holt: Holt, place: Path) -> None:
 
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("kind", ("file", "directory"))
-def test_what_is_private_itself_is_given_as_it_is_named(kind: str, holt: Holt, place: Path) -> None:
+def test_private_paths_that_are_named_are_shown(kind: str, holt: Holt, place: Path) -> None:
     """A ~/.gitconfig of mode 0600, or a toolchain in a directory of mode 0700, was passed in order to be used."""
     given = place / "given"
     given.mkdir(0o700)

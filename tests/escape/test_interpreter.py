@@ -107,7 +107,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("code", WRITES.values(), ids=WRITES)
-def test_whatever_goes_into_its_fds(code: str, host: Host, session: Session) -> None:
+def test_writing_to_the_interpreter_s_descriptors_affects_no_other_run(code: str, host: Host, session: Session) -> None:
     """It may only end the interpreter. The runs before and after it get their own answers."""
     with Steady(host, session):
         first, *behind = [host.send("python.run", code=c, timeout_ms=1000) for c in (FDS + code, "0", "1", "2")]
@@ -196,7 +196,7 @@ SELF = {
 
 
 @pytest.mark.parametrize("code", SELF.values(), ids=SELF)
-def test_what_it_does_to_itself_and_what_runs_it(code: str, sessions: Sessions, session: Session, host: Host) -> None:
+def test_attacks_on_the_interpreter_affect_only_itself(code: str, sessions: Sessions, session: Session, host: Host) -> None:
     """It may end its own interpreter, and nothing else. Afterwards, or after a restart, everything works as before."""
     pid = session.keeper()
     run(host, code, timeout_ms=2000)
@@ -247,7 +247,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("value, message", ANSWERS.values(), ids=ANSWERS)
-def test_what_a_tool_answers_is_bounded(value: str, message: str, way: Host, host: Host, session: Session) -> None:
+def test_results_of_tools_are_bounded(value: str, message: str, way: Host, host: Host, session: Session) -> None:
     """Its client may pass on the answer of a third party. The call fails at once, and nothing else fails."""
     way.tool("t", lambda p: LATER)
     with Steady(host, session, peak=8 * MEBI):
@@ -299,7 +299,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_what_a_command_of_the_caller_s_prints_is_bounded(
+def test_output_of_tool_programs_is_bounded(
     command: str, session: Session, host: Host, program: Callable[..., Path]
 ) -> None:
     script = program("tools/prints", f"#!/bin/sh\n{command}\n")

@@ -34,7 +34,7 @@ def test_a_file_keeps_its_flags_and_its_generation(where: str, holt: Holt) -> No
 
 
 @ALL
-def test_nor_does_the_system_call_change_flags(holt: Holt) -> None:
+def test_file_setattr_cannot_change_flags(holt: Holt) -> None:
     script = (
         "import ctypes, os; libc = ctypes.CDLL(None, use_errno=True); open('/tmp/f', 'w')\n"
         "r = libc.syscall(469, -100, b'/tmp/f', ctypes.create_string_buffer(24), 24, 0)\n"

@@ -125,7 +125,7 @@ def test_a_keeper_that_is_not_ready_in_time_is_killed(sessions: Sessions, hostil
     assert session.exec("echo", "next").ok().out == "next\n"
 
 
-def test_who_waits_for_a_stopped_keeper_kills_it(sessions: Sessions, hostile: Hostile) -> None:
+def test_a_client_kills_a_stopped_keeper(sessions: Sessions, hostile: Hostile) -> None:
     session = sessions.create("w")
     with starting(session, hostile) as running:
         keeper = hung_keeper(running)

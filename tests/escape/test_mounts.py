@@ -62,7 +62,7 @@ def test_no_file_of_the_system_can_be_written(path: str, holds: Run) -> None:
     holds(Attack("files", "write", (path,), control="root"))
 
 
-def test_what_is_given_read_only_can_not_be_written(
+def test_read_only_paths_cannot_be_written(
     holds: Run, hostile: Hostile, secret: Path
 ) -> None:
     secret.chmod(0o666)

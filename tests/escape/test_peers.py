@@ -182,7 +182,7 @@ def test_a_client_gives_its_proof_to_no_sandbox(how: str, session: Session, holt
 
 @pytest.mark.slow
 @pytest.mark.identities("user")
-def test_who_says_nothing_is_not_kept(session: Session, identity: Identity) -> None:
+def test_silent_clients_are_disconnected(session: Session, identity: Identity) -> None:
     session.exec("true").ok()
     with Rpc.of_socket(session.directory / "keeper.sock", identity.uid) as rpc, pytest.raises((Closed, RpcError)):
         rpc.read(30)

@@ -84,14 +84,14 @@ def test_the_caller_s_processes_keep_their_namespaces(
 
 
 @and_without_landlock
-def test_so_do_those_inside(flags: tuple[str, ...], holt: Holt, identity: Identity) -> None:
+def test_pidfds_of_processes_inside_open_no_namespaces(flags: tuple[str, ...], holt: Holt, identity: Identity) -> None:
     """The command's own namespaces are no secret, but no pidfd has these ioctls."""
     assert any(answer.startswith("user:") for answer in control(identity, "self"))
 
     assert answers(holt(["run", *flags, "--", "python3", "-c", ASK, "self"]).ok().out) == {"EPERM"}
 
 
-def test_so_they_do_in_a_session(sessions: Sessions, server: Path, workspace: Path, identity: Identity) -> None:
+def test_pidfds_from_sockets_open_no_namespaces_in_a_session(sessions: Sessions, server: Path, workspace: Path, identity: Identity) -> None:
     control(identity, server)
     session = sessions.create("w", "--landlock", "off", "--workspace", str(workspace))
 

@@ -74,7 +74,7 @@ OWN_LINKS = {
 
 @USER_AND_ROOT
 @pytest.mark.parametrize("name, target", OWN_LINKS.values(), ids=OWN_LINKS)
-def test_nor_behind_a_link_of_the_caller_s(
+def test_links_behind_the_caller_s_own_links_are_not_followed(
     name: str, target: str, work: Session, secret: Path, workspace: Path, place: Path, identity: Identity
 ) -> None:
     work.sh(f"mkdir real; ln -s {secret} real/train.py; ln -s real deep; ln -s {secret} train.py").ok()
@@ -129,7 +129,7 @@ def test_a_pipe_that_the_caller_gives_is_read(path: str, work: Session) -> None:
     assert work("python", path, stdin=b"print(6 * 7)").ok().out == "42\n"
 
 
-def test_so_is_the_output_of_a_process_that_the_shell_substitutes(work: Session, identity: Identity) -> None:
+def test_process_substitution_is_accepted_as_a_file(work: Session, identity: Identity) -> None:
     shell = ["bash", "-c", '"$@" <(echo "print(6 * 7)")', "bash", *work.sessions.holt.argv(["python", "w"])]
     result = identity.run(shell, env=identity.environment(work.sessions.env))
     assert result.stdout == "42\n", result.stderr

@@ -79,7 +79,7 @@ def path_inside(path: str) -> str:
 
 
 @pytest.mark.parametrize("lasting", (False, True))
-def test_what_is_set_aside_then_is_said_to_be_the_host_s_perhaps(
+def test_the_message_says_that_a_replaced_file_may_be_the_caller_s(
     lasting: bool, holt: Holt, sessions: Sessions, secret: Path, identity: Identity
 ) -> None:
     session = sessions.create("w", "--workspace", secret)
@@ -172,7 +172,7 @@ def test_a_command_that_renames_all_the_time_does_not_keep_holt_busy(holt: Holt,
     assert after - before < MANY // 10
 
 
-def test_nor_its_keeper(sessions: Sessions, secret: Path) -> None:
+def test_renames_do_not_keep_the_keeper_busy(sessions: Sessions, secret: Path) -> None:
     session = sessions.create("w", "--workspace", secret, *HIDES)
     session.out("true")
     keeper = session.keeper()
@@ -432,7 +432,7 @@ def test_the_same_file_is_set_aside_if_the_command_ends_first(
     assert "evil" not in (again / ".git/config").read_text()
 
 
-def test_what_a_hidden_directory_covers_needs_no_mount(holt: Holt, secret: Path, identity: Identity) -> None:
+def test_paths_in_a_hidden_directory_need_no_mount(holt: Holt, secret: Path, identity: Identity) -> None:
     """Nothing below it can be seen inside. It stays protected, and its names are watched."""
     identity.run(["bash", "-ec", "mkdir -p deep/d; ln -s deep k; echo s >deep/d/key"], cwd=secret).check_returncode()
     hides = [word for path in (".git", "keys", "keys/key", "k", "deep/d/key") for word in ("--hide", path)]

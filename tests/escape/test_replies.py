@@ -78,34 +78,34 @@ def test_an_answer_is_not_typed_into_the_shell(how: str, asked: str, holt: Holt)
 
 
 @pytest.mark.parametrize("how", ("terminal", "no stdin"))
-def test_nor_after_a_command_in_a_session(how: str, session: Session) -> None:
+def test_nothing_is_typed_after_a_command_of_a_session(how: str, session: Session) -> None:
     argv = holt_of(session).argv(["exec", session.name, "--", *printing(ASKED["title"])])
 
     assert_nothing_typed(start(holt_of(session), STARTS[how], argv, env=environment(session)))
 
 
 @pytest.mark.parametrize("how", ("terminal", "no stdin"))
-def test_nor_without_a_controlling_terminal(how: str, holt: Holt) -> None:
+def test_nothing_is_typed_without_a_controlling_terminal(how: str, holt: Holt) -> None:
     """For example under setsid(1). If root runs holt, only the terminal that it opened at the start is available."""
     argv = holt.argv(["run", "--", *printing(ASKED["title"])])
 
     assert_nothing_typed(start(holt, STARTS[how], argv, controlling=False))
 
 
-def test_nor_after_a_kill(holt: Holt) -> None:
+def test_nothing_is_typed_after_a_kill(holt: Holt) -> None:
     argv = holt.argv(["run", "--timeout", "300ms", "--", "sh", "-c", r"printf '\033[21t'; exec sleep 1000"])
 
     assert_nothing_typed(start(holt, '"$@" </dev/null', argv))
 
 
-def test_what_the_shell_prints_completes_no_question(holt: Holt) -> None:
+def test_the_shell_s_output_does_not_complete_a_query(holt: Holt) -> None:
     """The command leaves a sequence open, which the next byte from the shell would complete."""
     with start(holt, '"$@"; printf t', holt.argv(["run", "--", "printf", r"\033[21"])) as caller:
         caller.wait()
         assert caller.typed() == b"", caller.output
 
 
-def test_nor_when_it_stops(holt: Holt) -> None:
+def test_nothing_is_typed_when_the_command_stops(holt: Holt) -> None:
     """Ctrl-Z from inside: the shell has the terminal while holt is stopped."""
     script = "set -m\n" + '"$@"' + "\nprintf stopped; read -r line; echo \"line $line\"; kill -9 %1"
     argv = holt.argv(["run", "--", "sh", "-c", r"printf '\033[21t'; kill -TSTP $$; sleep 1000"])

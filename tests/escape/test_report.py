@@ -70,7 +70,7 @@ def test_a_link_of_the_caller_s_leads_to_no_planted_one(
 
 
 @pytest.mark.parametrize("way", ("rw", "files", "other name of the workspace"))
-def test_nor_in_another_place_that_the_command_can_write(
+def test_the_report_follows_no_link_in_other_writable_mounts(
     way: str, holt: Holt, place: Path, workspace: Path, victim: Path, identity: Identity
 ) -> None:
     given = workspace.parent / "workspace" if way.startswith("other") else place / "given"
@@ -93,7 +93,7 @@ def test_a_fifo_in_its_place_does_not_hang_holt(holt: Holt, workspace: Path, ide
     assert result.code in (0, 125)
 
 
-def test_what_is_in_its_place_is_gone_before_the_command_runs(holt: Holt, workspace: Path, identity: Identity) -> None:
+def test_an_old_report_is_replaced_before_the_run(holt: Holt, workspace: Path, identity: Identity) -> None:
     """An unfinished report must not be mistaken for that of the run before."""
     path = workspace / "report.json"
     path.write_text('{"holt": 1, "exit_code": 0, "padding": "' + "x" * 100000 + '"}')

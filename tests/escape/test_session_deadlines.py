@@ -75,7 +75,7 @@ def test_a_signal_ends_who_waits_for_a_start(number: signal.Signals, sessions: S
 
 
 @pytest.mark.slow
-def test_what_is_held_up_ends_with_who_asked_for_it(sessions: Sessions, hostile: Hostile) -> None:
+def test_a_command_that_init_delays_ends_with_its_client(sessions: Sessions, hostile: Hostile) -> None:
     """Even if it is detached: nobody has learnt its id."""
     with held_up(sessions, hostile) as session:
         running, held = start_held(session, "--detach")

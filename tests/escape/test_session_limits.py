@@ -236,7 +236,7 @@ CALLS = {"exec": {"argv": ["true"]}, "python.run": {"code": "1"}, "a dying inter
 @pytest.mark.slow
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("call", CALLS)
-def test_what_git_has_does_not_hold_up_others(call: str, guarded: Session) -> None:
+def test_checking_git_delays_no_other_request(call: str, guarded: Session) -> None:
     """The check of .git after a command takes longer, the more files commands have made there. Other requests to the
     keeper are answered meanwhile."""
     gaps: list[float] = []
@@ -258,7 +258,7 @@ def test_what_git_has_does_not_hold_up_others(call: str, guarded: Session) -> No
     assert gaps[-3] < mean / 2, (mean, gaps[-4:])
 
 
-def test_who_ends_while_it_is_looked_is_told_what_it_made(guarded: Session) -> None:
+def test_a_command_that_ends_during_a_check_waits_for_the_next(guarded: Session) -> None:
     """A check that is already running may have passed a file that a command makes now. So the command's end waits for
     the next check."""
     with guarded.rpc() as rpc, guarded.rpc() as other:

@@ -67,7 +67,7 @@ def test_nothing_is_reached_through_init_and_monitors(directory: str, whom: str,
     holds_in(Attack("files", "list", (inside,), control_args=(control,)))
 
 
-def test_what_a_command_sends_on_its_own_descriptors_nobody_believes(victim: Session, hostile: Hostile) -> None:
+def test_forged_messages_on_a_command_s_descriptors_have_no_effect(victim: Session, hostile: Hostile) -> None:
     """These descriptors lead to the keeper, which treats every byte from them as output. Sending succeeds here and
     there; only the effect counts."""
     attack = Attack("monitors", "forge-own", control="none", why_none="it has no keeper there that could believe it")

@@ -28,7 +28,7 @@ THINGS = {
 
 
 @pytest.mark.parametrize("what", THINGS)
-def test_what_is_no_file_is_neither_opened_nor_waited_for(what: str, session: Session, place: Path) -> None:
+def test_special_files_are_neither_opened_nor_waited_for(what: str, session: Session, place: Path) -> None:
     session.detach(f"{THINGS[what]}\n echo >made; exec sleep 1000")
     with session.rpc() as rpc:
         until(lambda: rpc.call("files.exists", path="made")["exists"], "it is there")
@@ -101,7 +101,7 @@ def test_mounts_stay_where_they_are(where: str, how: str, session: Session) -> N
         assert (session.directory / name / "f").read_text() == "x"
 
 
-def test_what_lies_above_a_mount_can_be_moved_and_calls_follow_what_is_inside(session: Session) -> None:
+def test_methods_follow_a_moved_parent_of_a_mount(session: Session) -> None:
     """/mnt is the session's own; the mount in it moves along."""
     session.sh("cd /; mv mnt old; mkdir -p mnt/files; echo inside >mnt/files/f")
     with session.rpc() as rpc:
@@ -172,7 +172,7 @@ def test_names_are_text_on_a_terminal(sessions: Sessions, session: Session, plac
         assert "\na" not in text and "\nb" not in text, (args, text)
 
 
-def test_what_cp_can_not_make_is_named_as_text(sessions: Sessions, session: Session, place: Path, identity: Identity) -> None:
+def test_cp_names_failed_files_as_text(sessions: Sessions, session: Session, place: Path, identity: Identity) -> None:
     """A name without UTF-8 cannot be asked for. One with 255 bytes cannot be made under a path that is too long."""
     session.out("mkdir d; cd d; touch \"$(printf 'x\\377\\033[2Jx')\"")
     text = shown(sessions, "cp", "-r", "w:d", str(place / "d"))

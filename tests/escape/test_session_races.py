@@ -88,7 +88,7 @@ def careless_write(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ("absolute", "relative"))
-def test_who_looks_first_and_acts_then_is_led_out(
+def test_a_careless_reader_is_led_out_on_the_host(
     way: str, hostile: Hostile, place: Path, identity: Identity, canary: Canary
 ) -> None:
     """The control: on the host, the exchange fools the careless reader."""

@@ -63,7 +63,7 @@ def test_kill_ends_those_who_fork_without_end(script: str, sessions: Sessions) -
     assert session.exec("echo", "next").ok().out == "next\n"
 
 
-def test_who_kills_the_monitor_dies_with_it(session: Session) -> None:
+def test_killing_the_monitor_kills_the_command(session: Session) -> None:
     other = session.detach("exec sleep 2000")
     assert session.exec("python3", "-c", KILLS_MONITOR).code == 137
     until(lambda: workers(session) == [], "the daemon is dead")

@@ -59,7 +59,7 @@ def test_no_snapshot_shows_a_hidden_file(preset: str, subvolume: Path, holt: Hol
 
 
 @pytest.mark.identities("user", "root")
-def test_nor_in_a_session(subvolume: Path, sessions: Sessions) -> None:
+def test_snapshots_show_no_hidden_file_in_a_session(subvolume: Path, sessions: Sessions) -> None:
     session = sessions.create("w", "--workspace", str(subvolume), "--hide", ".env")
     session.exec("python3", "-c", SNAPSHOT).ok()
     session("python", "-c", f"import os; os.chdir('/workspace')\n{SNAPSHOT}").ok()

@@ -67,7 +67,7 @@ def test_nothing_is_typed_into_the_caller_s_terminal(
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_nor_without_the_filter(
+def test_no_terminal_of_the_caller_is_reached_without_seccomp(
     name: str, holt: Holt, hostile: Hostile, workspace: Path
 ) -> None:
     """A host without seccomp, and a caller who runs without it: the terminal inside is still another."""

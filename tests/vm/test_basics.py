@@ -29,7 +29,7 @@ print(client.recv(9).decode(), [name for _, name in socket.if_nameindex()])
 """
 
 
-def test_what_run_was_told_holds_in_here() -> None:
+def test_the_guest_has_the_environment_of_run() -> None:
     """Otherwise a skip would not count as a failure, and a test would wait as long as elsewhere."""
     told = dict(shlex.split(line)[0].split("=", 1) for line in Path("/run/environment").read_text().splitlines())
 
@@ -57,7 +57,7 @@ def test_doctor_finds_nothing_wrong(holt: Holt) -> None:
     assert [name for name, layer in found["layers"].items() if layer["needed"] and not layer["works"]] == []
 
 
-def test_what_is_written_in_the_workspace_belongs_to_its_owner(
+def test_files_in_the_workspace_belong_to_its_owner(
     holt: Holt, identity: Identity, workspace: Path
 ) -> None:
     holt.sh("mkdir made && touch made/file && git init -q . && git status --porcelain").ok()

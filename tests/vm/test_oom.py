@@ -195,7 +195,7 @@ def test_a_cgroup_without_the_controller_is_counted_above(holt: Holt, group: Gro
 
 @v2
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_in_a_container_it_is_the_container_s(kind: str, holt: Holt, identity: Identity, group: Group) -> None:
+def test_oom_in_a_container_is_reported(kind: str, holt: Holt, identity: Identity, group: Group) -> None:
     namespaces, mount = CONTAINERS[kind]
     user = ("--map-root-user",) if identity.name == "user" else ()
     prefix = ("unshare", *user, "--mount", *namespaces, "--", "sh", "-ec", f'{mount}; exec "$@"', "sh")

@@ -358,7 +358,7 @@ def test_a_result_shows_the_first_of_what_was_printed(box: Sandbox) -> None:
     assert repr(failed).endswith(f"stdout='so far\\n', error='ValueError: {'m' * 48}'... (1012 characters))")
 
 
-def test_what_is_too_long_for_a_command_says_what_to_do(box: Sandbox) -> None:
+def test_commands_that_are_too_long_get_a_hint(box: Sandbox) -> None:
     long = "x" * (128 * 1024)
     for what, start in (
         ("the line of bash", lambda: box.bash(f"# {long}")), ("the line of bash", lambda: box.spawn(f"# {long}")),

@@ -158,7 +158,7 @@ def test_messages_arrive_while_no_caller_waits(played: Played) -> None:
     until(lambda: len(played.told) == 4, "the next reader has handed it over")
 
 
-def test_what_comes_between_two_callers_and_after_a_long_one(played: Played) -> None:
+def test_notifications_between_requests_and_late_replies_arrive(played: Played) -> None:
     played.connection.want(1)
     for number in range(50):
         request = played.ask()

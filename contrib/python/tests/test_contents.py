@@ -139,7 +139,7 @@ def test_a_stream_ends_though_somebody_keeps_adding(box: Sandbox) -> None:
     assert b"".join(stream) == b"x" * 6
 
 
-def test_what_is_saved_keeps_its_holes(sparse: Sandbox, little_memory: None, place: Path) -> None:
+def test_saved_files_keep_their_holes(sparse: Sandbox, little_memory: None, place: Path) -> None:
     assert sparse.files.save("huge", place / "a") == place / "a"
     assert sparse.mount.save("huge", place / "b") == place / "b"
     (place / "directory").mkdir()
@@ -155,7 +155,7 @@ def test_what_is_saved_keeps_its_holes(sparse: Sandbox, little_memory: None, pla
     assert not (place / "none").exists()
 
 
-def test_what_is_saved_goes_through_no_link_of_the_session_s(place: Path) -> None:
+def test_saving_follows_no_link_of_the_session(place: Path) -> None:
     workspace, secret = place / "workspace", place / "rc"
     workspace.mkdir()
     secret.write_text("mine")

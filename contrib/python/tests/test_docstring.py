@@ -124,7 +124,7 @@ def test_a_docstring_is_parted(doc: str, returns: str) -> None:
     (":param a: one\n:param c: gone\n:raises b: no", ":param c: gone\n:raises b: no", {"a": "one"}),
     ("Args:\n  a: one\n\nArguments:\n  a: two", "", {"a": "one"}),
 ])
-def test_what_names_no_parameter_stays(doc: str, description: str, parameters: Dict[str, str]) -> None:
+def test_sections_that_name_no_parameter_stay_in_the_description(doc: str, description: str, parameters: Dict[str, str]) -> None:
     assert parted(doc, ["a", "b"]) == (description, parameters)
 
 
@@ -230,7 +230,7 @@ def test_the_docstring_of_partials_and_callable_objects() -> None:
     assert Tool.of(Plain(), name="plain").description == "Gives words back."
 
 
-def test_what_is_too_long_is_cut() -> None:
+def test_long_descriptions_are_cut() -> None:
     assert fitting("abc", 3) == "abc" and fitting("abcdef", 5) == "ab…" and fitting("aä€", 6) == "aä€"
     assert fitting("a\0\x1b\x7fb\n\t\ud800") == "a\ufffd\ufffd\ufffdb\n\t?"
     for room in range(3, 12):

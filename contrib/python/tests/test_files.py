@@ -153,7 +153,7 @@ def test_listing_page_by_page(box: Sandbox) -> None:
     assert item.last_modified
 
 
-def test_what_was_downloaded_can_be_saved(box: Sandbox, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloaded_files_can_be_saved(box: Sandbox, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     box.bash("mkdir /mnt/files/d; echo made inside > /mnt/files/d/out.txt")
     file = box.mount.download("d/out.txt")
@@ -184,7 +184,7 @@ def planted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     assert {p.name: p.read_text() for p in own.iterdir() if p.is_file()} == {"rc": "secret"}
 
 
-def test_what_is_saved_goes_through_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
+def test_saving_follows_no_link_of_the_session(planted: Sandbox, place: Path) -> None:
     file = planted.mount.download("r")
     for target in (None, "d", "dir", "d/new", "d/deep/new", "dir/r", place / "workspace" / "r", "../own/to-workspace/r"):
         with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
@@ -206,7 +206,7 @@ def test_no_link_is_followed_in_a_workspace_that_was_renamed(planted: Sandbox, p
         planted.mount.upload("d/rc")
 
 
-def test_what_is_uploaded_is_found_through_no_link_of_the_session_s(planted: Sandbox, place: Path) -> None:
+def test_uploading_follows_no_link_of_the_session(planted: Sandbox, place: Path) -> None:
     for source in ("r", "d/rc", Path("dir/r"), (Path.cwd() / "r").as_uri()):
         with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):
             planted.mount.upload(source)
@@ -250,7 +250,7 @@ def test_links_of_proc_lead_where_the_kernel_says(box: Sandbox, place: Path) -> 
     assert box.bash("cat /mnt/files/a /mnt/files/b").stdout == "finefine"
 
 
-def test_what_is_no_file_is_not_uploaded(box: Sandbox) -> None:
+def test_objects_that_are_no_files_are_not_uploaded(box: Sandbox) -> None:
     for wrong in (5, None, ["a"]):
         with pytest.raises(UsageError, match="a path, bytes, a file object or a URL"):
             box.mount.upload(wrong, "x")  # type: ignore[arg-type]

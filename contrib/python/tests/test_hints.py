@@ -130,7 +130,7 @@ class Options(TypedDict, total=False):
     size: int
 
 
-def test_what_of_a_typed_dict_is_required() -> None:
+def test_required_keys_of_a_typed_dict() -> None:
     assert schema_of(Part)["required"] == schema_of(Options)["required"] == ["name"]
 
 
@@ -197,7 +197,7 @@ def test_a_computed_field_is_in_results_and_not_in_payloads(box: Sandbox) -> Non
     assert error and "$.bill.total: is not known" in error.message
 
 
-def test_what_partial_has_given_is_not_for_code_inside() -> None:
+def test_arguments_of_partial_cannot_be_set_inside() -> None:
     def read(path: str, root: str) -> str:
         """Reads."""
         return f"{root}/{path}"
@@ -209,7 +209,7 @@ def test_what_partial_has_given_is_not_for_code_inside() -> None:
         tool.handler({"path": "a", "root": "/"})
 
 
-def test_what_is_decorated() -> None:
+def test_decorated_functions_are_tools() -> None:
     @functools.lru_cache()
     def double(by: int) -> int:
         return 2 * by

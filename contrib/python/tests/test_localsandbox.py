@@ -124,7 +124,7 @@ def test_destroying(holt: str) -> None:
             use()
 
 
-def test_who_gives_up_while_it_is_made_does_so_alone() -> None:
+def test_cancelling_the_first_call_does_not_cancel_the_others() -> None:
     async def main() -> None:
         async with LocalSandbox() as local:
             first, *others = [asyncio.ensure_future(local.abash("echo made")) for _ in range(3)]
@@ -197,7 +197,7 @@ def test_errors_of_bash_have_types(local: LocalSandbox, command: str, kind: type
     assert getattr(error.value, "path", None) == path
 
 
-def test_what_is_left_out_of_long_output_is_told(local: LocalSandbox) -> None:
+def test_results_say_how_much_output_was_left_out(local: LocalSandbox) -> None:
     flood = "head -c 9000000 /dev/zero | tr '\\0' x"
     done = local.bash(flood)
     assert (done.stdout, done.stderr) == ("x" * (8 << 20), "holt: 611392 more bytes of stdout were left out\n")
@@ -332,7 +332,7 @@ def test_files(local: LocalSandbox) -> None:
 @pytest.mark.parametrize("method, arguments", [
     ("bash", (3,)), ("execute_python", (b"1",)), ("write_file", ("f", b"x")), ("write_file_bytes", ("f", "x")),
 ])
-def test_what_is_of_another_type_is_told(method: str, arguments: "tuple[object, ...]", local: LocalSandbox) -> None:
+def test_arguments_of_a_wrong_type_are_refused(method: str, arguments: "tuple[object, ...]", local: LocalSandbox) -> None:
     kinds = "must be (str|bytes), not (int|str|bytes)"
     with pytest.raises(TypeError, match=kinds):
         getattr(local, method)(*arguments)

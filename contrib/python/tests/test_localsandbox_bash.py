@@ -80,7 +80,7 @@ def test_the_last_command_that_fits(strict: LocalSandbox) -> None:
     assert refused(strict, several + "; echo last; echo too much") == ("command_count", 500)
 
 
-def test_what_was_printed_before_and_what_goes_on_after(strict: LocalSandbox) -> None:
+def test_a_limit_keeps_earlier_output_and_kills_background_processes(strict: LocalSandbox) -> None:
     with pytest.raises(ExecutionLimitError) as error:
         strict.bash("setsid sleep 1000 & echo before; while :; do :; done")
     assert error.value.stdout == "before\n"
@@ -206,7 +206,7 @@ def test_names_made_by_many_at_once() -> None:
     ("echo 1 > /x", "rm /x; echo 3 > /data/x", {"x": "3\n"}),
     ("echo 1 > /x", "cp /data/x /y; echo 4 >> /data/y", {"x": "1\n", "y": "1\n4\n"}),
 ])
-def test_what_is_changed_by_one_name_is_by_the_other(
+def test_changes_by_one_name_show_at_the_other(
     local: LocalSandbox, make: str, change: str, left: "dict[str, str]"
 ) -> None:
     local.bash(make)
@@ -218,7 +218,7 @@ def test_what_is_changed_by_one_name_is_by_the_other(
 
 
 @pytest.mark.parametrize("made, moved", [("/p", "/data/p"), ("/data/p", "/p")])
-def test_what_is_moved_into_a_directory_goes_there_whole(made: str, moved: str, local: LocalSandbox) -> None:
+def test_moving_a_linked_name_moves_the_file_itself(made: str, moved: str, local: LocalSandbox) -> None:
     local.bash(f"mkdir {made} sub; echo 1 > {made}/f; echo 2 > {made}.txt")
     local.bash(f"mv {moved} /data/sub/q; mv {moved}.txt sub/; echo new > {moved}.txt")
     assert local.list_files("/data") == ["p.txt", "sub"] and local.list_files("/data/sub") == ["p.txt", "q"]

@@ -107,7 +107,7 @@ def test_programs_inside_have_their_own_modules(monty: LocalSandbox) -> None:
     assert monty.bash("python3 -c 'print(\"tool_search\" in globals())'").stdout == "False\n"
 
 
-def test_what_monty_does_not_have(monty: LocalSandbox) -> None:
+def test_monty_refuses_arguments_that_it_does_not_have(monty: LocalSandbox) -> None:
     with pytest.raises(ValueError, match="preload_packages is not supported by the runtime 'monty'"):
         monty.execute_python("1", preload_packages=["numpy"])
     for cwd in ("/data/sub", "/tmp", "sub"):

@@ -90,7 +90,7 @@ def test_owned_ones_end_with_the_connection() -> None:
         box.remove()
 
 
-def test_what_an_earlier_program_has_left() -> None:
+def test_processes_of_an_earlier_program_can_be_used() -> None:
     with Sandbox("work", timeout=600) as box:
         first = box.spawn("echo begun; read line; echo got $line; read line", input=True)
         assert box.spawn("exit 3").wait().exit_code == 3

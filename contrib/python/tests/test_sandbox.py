@@ -233,7 +233,7 @@ def test_a_fork_is_told_to_make_its_own(box: Sandbox) -> None:
     assert box.bash("true").ok
 
 
-def test_what_was_set_aside_is_in_the_result(tmp_path: Path) -> None:
+def test_results_list_files_that_were_set_aside(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     with Sandbox(workspace=tmp_path) as box:
@@ -291,7 +291,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_the_host_changes_while_nothing_runs_stays(repository: Path) -> None:
+def test_host_changes_stay_while_nothing_runs(repository: Path) -> None:
     with Sandbox(workspace=repository) as box:
         box.bash("echo kept >/tmp/x")
         replace_config(box, repository)

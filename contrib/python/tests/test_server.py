@@ -140,7 +140,7 @@ def test_unanswered_requests_are_limited(fake: Fake) -> None:
     assert max(f.result(60) for f in futures) <= 256
 
 
-def test_what_can_t_be_sent_is_an_error_at_once(fake: Fake) -> None:
+def test_requests_that_cannot_be_sent_fail_at_once(fake: Fake) -> None:
     server = fake("echo_forever()")
     with pytest.raises(LimitError, match="1048576"):
         ask(server, "x", text="y" * (1 << 20))
@@ -201,7 +201,7 @@ def test_tools_are_called_side_by_side(fake: Fake) -> None:
     assert [m["result"]["value"]["n"] for m in until_answered] == [0, 1, 2]
 
 
-def test_what_a_tool_raises(fake: Fake) -> None:
+def test_exceptions_of_a_tool_become_errors(fake: Fake) -> None:
     server = fake(
         "answer(0); said = []\n"
         "for n, name in enumerate(('raises', 'denies', 'unknown', 'odd', 'huge')):\n"

@@ -206,7 +206,7 @@ class TestBridge:
                 error = box.python(code).error
                 assert error and error.name == "RuntimeError" and error.message.startswith(text)
 
-    def test_which_tools_a_call_may_use(self) -> None:
+    def test_a_call_may_use_only_its_own_tools(self) -> None:
         with Sandbox(tools=[add]) as box:
             refused = box.python(USE + "call('add', {'a': 1})", tools=[])
             assert refused.error and "[permission_error]" in refused.error.message

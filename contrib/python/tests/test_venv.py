@@ -71,7 +71,7 @@ def test_another_version_is_a_warning(venv: Path) -> None:
             assert box.python("import tea; tea.price").result == "3"
 
 
-def test_what_is_no_environment(venv: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_without_an_environment_are_refused(venv: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="no pyvenv.cfg"):
         Sandbox(venv=place)
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
