@@ -58,7 +58,7 @@ static void test_every_byte(void **state) {
         }
 }
 
-static void test_what_is_none(void **state) {
+static void test_invalid_base64_is_refused(void **state) {
         static const char *const cases[] = {
                 "Z",     "Zg",    "Zg=",      "Zm9",      "Zm9v\n",   "Zm9v Zm9v", "Zg==Zg==",
                 "=",     "==",    "====",     "Z===",     "=Zm9",     "Z=g=",      "Zm9vYm=F",
@@ -82,7 +82,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_both_ways),
                 cmocka_unit_test(test_every_byte),
-                cmocka_unit_test(test_what_is_none),
+                cmocka_unit_test(test_invalid_base64_is_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,7 +198,7 @@ static void test_the_end_brings_what_is_held(void **state) {
         assert_counted(0);
 }
 
-static void test_what_is_all_for_now_brings_what_is_held(void **state) {
+static void test_flushing_keeps_incomplete_characters(void **state) {
         (void)state;
         start(100, false);
         add(0, "a\xff");
@@ -391,7 +391,7 @@ int main(void) {
                 kept_test(test_a_character_is_not_split),
                 kept_test(test_streams_have_their_own_characters),
                 kept_test(test_the_end_brings_what_is_held),
-                kept_test(test_what_is_all_for_now_brings_what_is_held),
+                kept_test(test_flushing_keeps_incomplete_characters),
                 watch_test(test_a_watcher_hears_what_is_kept_and_what_comes),
                 watch_test(test_a_watcher_hears_past_the_limit),
                 watch_test(test_watching_again_starts_at_the_given_chunk),

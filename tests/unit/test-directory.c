@@ -132,7 +132,7 @@ static void test_nobody_sees_half_a_session(void **state) {
         assert_sessions("");
 }
 
-static void test_of_two_with_one_name_one_wins(void **state) {
+static void test_one_of_two_sessions_of_a_name_wins(void **state) {
         SessionMaking first, second;
         Error error;
 
@@ -181,7 +181,7 @@ static void remove_another(void) {
         assert_int_equal(remove_named("two"), 0);
 }
 
-static void test_what_nobody_holds_goes(void **state) {
+static void test_abandoned_sessions_are_removed(void **state) {
         void (*const uses[])(void) = { list, make_another, remove_another };
         char path[PATH_MAX];
 
@@ -198,7 +198,7 @@ static void test_what_nobody_holds_goes(void **state) {
 }
 
 /* A session that was being removed has the name of an unfinished one, and a note. */
-static void test_what_is_half_taken_away_goes(void **state) {
+static void test_half_removed_sessions_are_removed(void **state) {
         char path[256], gone[PATH_MAX], half[128];
         int dir_fd, base_fd;
 
@@ -218,7 +218,7 @@ static void test_what_is_half_taken_away_goes(void **state) {
         assert_false(is_there(gone));
 }
 
-static void test_what_somebody_holds_stays(void **state) {
+static void test_unfinished_sessions_in_use_stay(void **state) {
         SessionMaking making;
 
         (void)state;
@@ -232,7 +232,7 @@ static void test_what_somebody_holds_stays(void **state) {
 }
 
 /* A note is a file with exactly such a name. Directories without a note stay. */
-static void test_what_is_not_ours_stays(void **state) {
+static void test_directories_without_a_note_stay(void **state) {
         static const char *const names[] = {
                 ".session-0123456789abcde",   ".session-0123456789abcdeg",
                 ".session-0123456789abcdef0", ".session-0123456789abcdef",
@@ -292,7 +292,7 @@ static void test_no_link_is_followed(void **state) {
 }
 
 /* Leftovers of a command: closed directories, deep trees, links to the outside. */
-static void test_what_is_in_it_goes_with_it(void **state) {
+static void test_removing_a_session_removes_its_leftovers(void **state) {
         char outside[128], path[256];
         int fd;
 
@@ -384,15 +384,15 @@ int main(void) {
                 cmocka_unit_test(test_names),
                 directory_test(test_a_session_has_its_parts),
                 directory_test(test_nobody_sees_half_a_session),
-                directory_test(test_of_two_with_one_name_one_wins),
-                directory_test(test_what_nobody_holds_goes),
-                directory_test(test_what_is_half_taken_away_goes),
-                directory_test(test_what_somebody_holds_stays),
-                directory_test(test_what_is_not_ours_stays),
+                directory_test(test_one_of_two_sessions_of_a_name_wins),
+                directory_test(test_abandoned_sessions_are_removed),
+                directory_test(test_half_removed_sessions_are_removed),
+                directory_test(test_unfinished_sessions_in_use_stay),
+                directory_test(test_directories_without_a_note_stay),
                 directory_test(test_they_are_listed_by_name),
                 directory_test(test_one_that_is_not_there),
                 directory_test(test_no_link_is_followed),
-                directory_test(test_what_is_in_it_goes_with_it),
+                directory_test(test_removing_a_session_removes_its_leftovers),
                 directory_test(test_another_by_its_name_stays),
                 directory_test(test_one_holds_the_lock),
                 directory_test(test_a_socket_has_no_long_path),

@@ -84,7 +84,7 @@ static void test_each_sequence(void **state) {
         }
 }
 
-static void test_what_is_disarmed_asks_nothing(void **state) {
+static void test_disarmed_text_asks_nothing(void **state) {
         const char *const parts[] = { "\033", "[",    "2",    "?", "5", "h", "m",  "n", "\302",
                                       "\233", "\303", "\005", "(", "B", "]", "\n", "x" };
         enum { PARTS = sizeof(parts) / sizeof(*parts) };
@@ -117,7 +117,7 @@ static void test_growth_is_bounded(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_each_sequence),
-                cmocka_unit_test(test_what_is_disarmed_asks_nothing),
+                cmocka_unit_test(test_disarmed_text_asks_nothing),
                 cmocka_unit_test(test_growth_is_bounded),
         };
 

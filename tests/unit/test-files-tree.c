@@ -333,7 +333,7 @@ static void test_mounts(void **state) {
 
 /* --- cancelling --- */
 
-static void test_what_is_told_to_end_ends(void **state) {
+static void test_cancelled_work_ends(void **state) {
         Fixture *f = *state;
         const atomic_bool stop = true;
         uint64_t left_out = 0;
@@ -357,7 +357,7 @@ static void test_what_is_told_to_end_ends(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                files_test(test_what_is_told_to_end_ends),
+                files_test(test_cancelled_work_ends),
                 files_test(test_remove),
                 files_test(test_remove_follows_no_link),
                 files_test(test_remove_what_was_closed),

@@ -246,7 +246,7 @@ static FilesUpload *upload_to(Fixture *f, const char *path, int fd) {
         return upload;
 }
 
-static void test_what_fails_leaves_nothing(void **state) {
+static void test_a_failed_upload_leaves_nothing(void **state) {
         Fixture *f = *state;
         FilesUpload *upload;
         int fds[2];
@@ -402,7 +402,7 @@ int main(void) {
                 files_test(test_write_and_modes),
                 files_test(test_write_through_a_link),
                 files_test(test_write_with_parents),
-                files_test(test_what_fails_leaves_nothing),
+                files_test(test_a_failed_upload_leaves_nothing),
                 files_test(test_append),
                 files_test(test_upload_in_steps),
                 files_test(test_upload_as_it_comes),

@@ -100,7 +100,7 @@ static void test_others_are_not(void **state) {
         }
 }
 
-static void test_what_is_no_config_is_refused(void **state) {
+static void test_invalid_configs_are_refused(void **state) {
         static const char *const bad[] = {
                 "[",          "[]\n",         "[core\n",         "[core \"x\n\"]", "[core x]\n",
                 "[a \"b\" ]", "=\n",          "[a]\nb c\n",      "[a]\nb = \\x\n", "[a]\nb = \"c\n",
@@ -159,7 +159,7 @@ int main(void) {
                 cmocka_unit_test(test_includes_are_found_on_any_condition),
                 cmocka_unit_test(test_work_trees_are_found),
                 cmocka_unit_test(test_others_are_not),
-                cmocka_unit_test(test_what_is_no_config_is_refused),
+                cmocka_unit_test(test_invalid_configs_are_refused),
                 cmocka_unit_test(test_a_zero_is_refused),
                 cmocka_unit_test(test_a_long_value_is_in_nobodys_way),
                 cmocka_unit_test(test_bounds_hold),

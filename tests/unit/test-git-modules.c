@@ -80,7 +80,7 @@ static void test_names_have_parts_and_submodules_submodules(void **state) {
         assert_found(*state, expected, ELEMENTSOF(expected));
 }
 
-static void test_what_lies_elsewhere_is_not(void **state) {
+static void test_modules_outside_of_the_work_tree_are_left_out(void **state) {
         const Place *place = *state;
         char beside[PATH_MAX + 8];
 
@@ -104,7 +104,7 @@ static void test_an_absolute_one_is_found_once(void **state) {
 }
 
 /* The caller's own files there may be of any kind. */
-static void test_what_is_odd_ends_nothing(void **state) {
+static void test_odd_files_do_not_end_the_search(void **state) {
         static const char *const expected[] = { "sub" };
 
         make_module("modules/sub", "../../../sub");
@@ -123,9 +123,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_none_are_found_where_none_are, enter, leave),
                 cmocka_unit_test_setup_teardown(test_names_have_parts_and_submodules_submodules,
                                                 enter, leave),
-                cmocka_unit_test_setup_teardown(test_what_lies_elsewhere_is_not, enter, leave),
+                cmocka_unit_test_setup_teardown(test_modules_outside_of_the_work_tree_are_left_out,
+                                                enter, leave),
                 cmocka_unit_test_setup_teardown(test_an_absolute_one_is_found_once, enter, leave),
-                cmocka_unit_test_setup_teardown(test_what_is_odd_ends_nothing, enter, leave),
+                cmocka_unit_test_setup_teardown(test_odd_files_do_not_end_the_search, enter, leave),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

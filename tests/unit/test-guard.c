@@ -57,7 +57,7 @@ static size_t sweep(const char *path, const struct stat *pinned, char moved_to[1
         return moved.count;
 }
 
-static void test_what_came_to_be_goes_aside(void **state) {
+static void test_new_files_are_set_aside(void **state) {
         char moved[128];
 
         (void)state;
@@ -73,7 +73,7 @@ static void test_what_came_to_be_goes_aside(void **state) {
         assert_string_equal(moved, ".git/config.holt-untrusted.2");
 }
 
-static void test_what_is_mounted_over_or_absent_stays(void **state) {
+static void test_guarded_and_missing_paths_are_left_alone(void **state) {
         char moved[128];
         struct stat st;
 
@@ -137,9 +137,9 @@ static void test_all_that_stays_is_named(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_what_came_to_be_goes_aside, enter_workspace,
+                cmocka_unit_test_setup_teardown(test_new_files_are_set_aside, enter_workspace,
                                                 leave_workspace),
-                cmocka_unit_test_setup_teardown(test_what_is_mounted_over_or_absent_stays,
+                cmocka_unit_test_setup_teardown(test_guarded_and_missing_paths_are_left_alone,
                                                 enter_workspace, leave_workspace),
                 cmocka_unit_test_setup_teardown(test_no_link_is_followed, enter_workspace,
                                                 leave_workspace),

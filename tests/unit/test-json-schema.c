@@ -159,7 +159,7 @@ static void test_one_of_two_ways(void **state) {
 }
 
 /* For an optional value, the error comes from the only schema that can be meant. */
-static void test_what_is_meant(void **state) {
+static void test_errors_come_from_the_schema_that_is_meant(void **state) {
         static const char optional[] =
                 "{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"type\":\"null\"}],\"$defs\":{\"a\":"
                 "{\"type\":\"object\",\"properties\":{\"n\":{\"oneOf\":[{\"type\":\"integer\","
@@ -529,7 +529,7 @@ int main(void) {
                 cmocka_unit_test(test_any_of),
                 cmocka_unit_test(test_other_combinations),
                 cmocka_unit_test(test_one_of_two_ways),
-                cmocka_unit_test(test_what_is_meant),
+                cmocka_unit_test(test_errors_come_from_the_schema_that_is_meant),
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_sizes),
                 cmocka_unit_test(test_tuples),

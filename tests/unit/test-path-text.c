@@ -36,7 +36,7 @@ static void test_both_ways(void **state) {
         }
 }
 
-static void test_what_is_no_path(void **state) {
+static void test_invalid_paths_are_refused(void **state) {
         static const char *const texts[] = { "\1a", "\1AA==" /* NUL */, "\1YQBi" /* a NUL b */,
                                              "\1 ", "\1YR==" };
         char *path = NULL;
@@ -50,7 +50,7 @@ static void test_what_is_no_path(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_both_ways),
-                cmocka_unit_test(test_what_is_no_path),
+                cmocka_unit_test(test_invalid_paths_are_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,7 +169,7 @@ static void refused(const char *path, const char *text, const char *why) {
         case_end(&c);
 }
 
-static void test_what_can_not_be_is_refused(void **state) {
+static void test_impossible_plans_are_refused(void **state) {
         Case c;
 
         (void)state;
@@ -231,7 +231,7 @@ static void test_limits_are_carried(void **state) {
 }
 
 /* Some of these paths exist on no kernel that the tests see, so no other test would notice. */
-static void test_what_proc_has_of_the_host_is_covered(void **state) {
+static void test_files_of_proc_about_the_host_are_covered(void **state) {
         static const TreeProc covered[] = {
                 { "sys", false },        { "sysrq-trigger", false },
                 { "irq", false },        { "bus", false },
@@ -263,9 +263,9 @@ int main(void) {
                 cmocka_unit_test(test_the_environment_is_made_afresh),
                 cmocka_unit_test(test_mounts_are_ordered),
                 cmocka_unit_test(test_mount_points_are_made_in_memory_only),
-                cmocka_unit_test(test_what_can_not_be_is_refused),
+                cmocka_unit_test(test_impossible_plans_are_refused),
                 cmocka_unit_test(test_an_argument_too_long_is_refused),
-                cmocka_unit_test(test_what_proc_has_of_the_host_is_covered),
+                cmocka_unit_test(test_files_of_proc_about_the_host_are_covered),
                 cmocka_unit_test(test_limits_are_carried),
         };
 

@@ -133,7 +133,7 @@ static void test_files_in_and_out_of_the_workspace(void **state) {
         assert_int_equal(ask(path, NULL), REACH_REPLACE | REACH_WRITE);
 }
 
-static void test_what_does_not_exist_could_be_made(void **state) {
+static void test_missing_files_could_be_made(void **state) {
         const char *inside;
 
         (void)state;
@@ -240,7 +240,7 @@ static void test_a_pinned_guard_covers(void **state) {
         assert_int_equal(ask_plan(&p, "ws/tool", NULL), REACH_REPLACE | REACH_WRITE);
 }
 
-static void test_of_a_session_the_root_can_be_written(void **state) {
+static void test_the_root_of_a_session_is_writable(void **state) {
         char root[PATH_MAX];
         const char *inside;
         Plan p;
@@ -285,8 +285,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_files_in_and_out_of_the_workspace, enter,
                                                 leave),
-                cmocka_unit_test_setup_teardown(test_what_does_not_exist_could_be_made, enter,
-                                                leave),
+                cmocka_unit_test_setup_teardown(test_missing_files_could_be_made, enter, leave),
                 cmocka_unit_test_setup_teardown(test_links_are_judged_where_they_are, enter, leave),
                 cmocka_unit_test_setup_teardown(test_a_moved_directory_has_another_one_above, enter,
                                                 leave),
@@ -295,7 +294,7 @@ int main(void) {
                                                 leave),
                 cmocka_unit_test_setup_teardown(test_a_read_only_mount_covers, enter, leave),
                 cmocka_unit_test_setup_teardown(test_a_pinned_guard_covers, enter, leave),
-                cmocka_unit_test_setup_teardown(test_of_a_session_the_root_can_be_written, enter,
+                cmocka_unit_test_setup_teardown(test_the_root_of_a_session_is_writable, enter,
                                                 leave),
                 cmocka_unit_test_setup_teardown(test_a_bind_mount_of_the_host_is_the_same_place,
                                                 enter, leave),

@@ -66,7 +66,7 @@ static void test_budget_is_exact(void **state) {
 }
 
 /* Output that waits for a slow reader stays, and later output is dropped. */
-static void test_what_is_dropped_needs_no_room(void **state) {
+static void test_dropped_output_needs_no_room(void **state) {
         Budget budget = { .limit = 5 };
         Relay relay = { 0 };
         Ends ends = open_ends(0);
@@ -119,7 +119,7 @@ static void test_packets_are_counted_whole(void **state) {
         fd_close(ends.writer);
 }
 
-static void test_what_is_held_comes_first(void **state) {
+static void test_held_output_comes_first(void **state) {
         Relay relay = { .held = true };
         Ends ends = open_ends(0);
 
@@ -231,10 +231,10 @@ static void test_an_alarm_from_outside_is_not_lost(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_budget_is_exact),
-                cmocka_unit_test(test_what_is_dropped_needs_no_room),
+                cmocka_unit_test(test_dropped_output_needs_no_room),
                 cmocka_unit_test(test_the_end_of_the_source),
                 cmocka_unit_test(test_packets_are_counted_whole),
-                cmocka_unit_test(test_what_is_held_comes_first),
+                cmocka_unit_test(test_held_output_comes_first),
                 cmocka_unit_test(test_a_write_that_fails_for_good),
                 cmocka_unit_test(test_a_write_ends_though_nobody_reads),
                 cmocka_unit_test(test_the_caller_s_alarm_goes_on),
