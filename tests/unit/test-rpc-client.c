@@ -189,7 +189,7 @@ static void test_errors_are_as_the_server_had_them(void **state) {
         rpc_message_clear(&message);
 }
 
-static void test_what_is_no_message(void **state) {
+static void test_invalid_messages_are_refused(void **state) {
         static const char *const lines[] = { "x\n", "[]\n", "{}\n", "{\"id\":1}\n" };
         RpcMessage message;
 
@@ -354,7 +354,7 @@ int main(void) {
                 TEST(queues),
                 TEST(takes_messages),
                 TEST(errors_are_as_the_server_had_them),
-                TEST(what_is_no_message),
+                TEST(invalid_messages_are_refused),
                 TEST(the_other_side_has_gone),
                 TEST(it_has_said_why),
                 TEST(call_passes_over_notifications),

@@ -392,7 +392,7 @@ static Items items_of(const JsonDocument *text, const char *name) {
         return items;
 }
 
-static void test_of_many_items_the_history_has_the_first(void **state) {
+static void test_the_history_has_the_first_of_many_items(void **state) {
         char *line = NULL;
         JsonDocument *text;
         size_t size, length;
@@ -506,7 +506,7 @@ int main(void) {
                 TEST(a_string_of_its_largest_size),
                 TEST(each_error_has_its_code),
                 TEST(long_strings_are_cut_for_the_history),
-                TEST(of_many_items_the_history_has_the_first),
+                TEST(the_history_has_the_first_of_many_items),
                 TEST(the_history_s_text_is_never_longer_than_said),
                 TEST(answers_are_told),
 #undef TEST

@@ -31,7 +31,7 @@ static void test_values_are_any_bytes(void **state) {
         check(store, "empty", "", 0);
 }
 
-static void test_what_is_not_there_is_missing(void **state) {
+static void test_missing_keys_are_an_error(void **state) {
         _cleanup_(store_freep) Store *store = create_store();
         char *value = NULL;
         size_t length;
@@ -225,7 +225,7 @@ static void test_listing_ends_when_asked_to(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_values_are_any_bytes),        TEST(test_what_is_not_there_is_missing),
+                TEST(test_values_are_any_bytes),        TEST(test_missing_keys_are_an_error),
                 TEST(test_keys_and_values_have_limits), TEST(test_totals_follow_every_write),
                 TEST(test_keys_end_at_their_cap),       TEST(test_bytes_end_at_their_cap),
                 TEST(test_keys_come_in_byte_order),     TEST(test_longest_prefix_is_that_of_a_key),

@@ -93,7 +93,7 @@ static void test_the_next_process_has_what_a_dead_one_added(void **state) {
         check_list(STORE_WRITE, "a3... b2r a1r ");
 }
 
-static void test_who_only_reads_sees_it_and_leaves_it(void **state) {
+static void test_readers_see_pending_rows_and_leave_them(void **state) {
         Store *store;
 
         (void)state;
@@ -114,7 +114,7 @@ static void test_who_only_reads_sees_it_and_leaves_it(void **state) {
         check_list(STORE_WRITE, "a3... b2r a1r x0r ");
 }
 
-static void test_what_another_moves_meanwhile_is_not_listed_twice(void **state) {
+static void test_rows_moved_by_another_process_are_listed_once(void **state) {
         Store *store;
 
         (void)state;
@@ -130,7 +130,7 @@ static void test_what_another_moves_meanwhile_is_not_listed_twice(void **state) 
         store_free(store);
 }
 
-static void test_what_was_moved_but_not_taken_away_is_not_there_twice(void **state) {
+static void test_moved_rows_that_are_left_behind_are_listed_once(void **state) {
         _cleanup_free_ char *left = NULL;
         size_t size;
 
@@ -152,7 +152,7 @@ static void test_what_was_moved_but_not_taken_away_is_not_there_twice(void **sta
 }
 
 /* A file that could not be emptied has older rows after the newest. */
-static void test_what_is_behind_the_last_is_not_taken(void **state) {
+static void test_old_rows_after_the_newest_are_ignored(void **state) {
         _cleanup_free_ char *left = NULL, *now = NULL;
         size_t size, now_size;
         Store *store;
@@ -289,7 +289,7 @@ static void run_sql(Store *store, const char *sql) {
         assert_int_equal(sqlite3_exec(store->db, sql, NULL, NULL, NULL), SQLITE_OK);
 }
 
-static void test_what_the_database_has_no_room_for_is_listed_and_kept(void **state) {
+static void test_rows_without_room_in_the_database_are_listed_and_kept(void **state) {
         _cleanup_(store_freep) Store *store = open_store(STORE_DB, STORE_WRITE);
         _cleanup_free_ char *text = calloc(1, STORE_TEXT_MAX + 1);
 
@@ -315,17 +315,17 @@ static void test_what_the_database_has_no_room_for_is_listed_and_kept(void **sta
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_the_next_process_has_what_a_dead_one_added),
-                TEST(test_who_only_reads_sees_it_and_leaves_it),
-                TEST(test_what_another_moves_meanwhile_is_not_listed_twice),
-                TEST(test_what_was_moved_but_not_taken_away_is_not_there_twice),
-                TEST(test_what_is_behind_the_last_is_not_taken),
+                TEST(test_readers_see_pending_rows_and_leave_them),
+                TEST(test_rows_moved_by_another_process_are_listed_once),
+                TEST(test_moved_rows_that_are_left_behind_are_listed_once),
+                TEST(test_old_rows_after_the_newest_are_ignored),
                 TEST(test_a_record_cut_short_or_changed_ends_it),
                 TEST(test_other_files_in_its_place),
                 TEST(test_it_is_said_once_until_it_is_moved),
                 TEST(test_the_order_is_that_of_the_calls),
                 TEST(test_many_are_moved_by_themselves),
                 TEST(test_without_its_file_a_row_goes_into_the_database),
-                TEST(test_what_the_database_has_no_room_for_is_listed_and_kept),
+                TEST(test_rows_without_room_in_the_database_are_listed_and_kept),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static bool has(Store *store, const char *key) {
 
 /* --- opening --- */
 
-static void test_what_is_written_is_there_again(void **state) {
+static void test_stored_values_survive_reopening(void **state) {
         _cleanup_free_ char *value = NULL, *none = NULL;
         Store *store = create_store();
 
@@ -101,7 +101,7 @@ static void test_an_existing_store_is_not_made_again(void **state) {
         store_free(store);
 }
 
-static void test_what_is_not_there_is_missing(void **state) {
+static void test_missing_databases_are_an_error(void **state) {
         (void)state;
         refuse_store(STORE_DB, STORE_WRITE, ERROR_MISSING, "/" STORE_DB);
         refuse_store(STORE_DB, STORE_READ, ERROR_MISSING, STORE_DB);
@@ -453,11 +453,11 @@ static void test_memory_does_not_grow_with_what_is_written(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_what_is_written_is_there_again),
+                TEST(test_stored_values_survive_reopening),
                 TEST(test_files_are_the_owners_alone),
                 TEST(test_a_commit_is_whole_and_does_not_wait_for_the_disk),
                 TEST(test_an_existing_store_is_not_made_again),
-                TEST(test_what_is_not_there_is_missing),
+                TEST(test_missing_databases_are_an_error),
                 TEST(test_nothing_but_a_file_is_opened),
                 TEST(test_a_renamed_directory_stays_the_same),
                 TEST(test_directories_above_need_not_be_searchable),

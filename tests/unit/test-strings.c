@@ -125,7 +125,7 @@ static void test_errors_say_what_and_how(void **state) {
         assert_int_equal(error_set(NULL, ERROR_SETUP, 0, "nobody listens"), -EINVAL);
 }
 
-static void test_what_hides_itself_is_escaped(void **state) {
+static void test_invisible_characters_are_escaped(void **state) {
         static const struct {
                 const char *text, *visible;
         } cases[] = {
@@ -151,7 +151,7 @@ static void test_what_hides_itself_is_escaped(void **state) {
 }
 
 /* Tests both ends of every range, and their neighbours. */
-static void test_what_is_beside_the_hidden_is_visible(void **state) {
+static void test_neighbours_of_invisible_characters_stay(void **state) {
         static const struct {
                 const char *hidden[2], *beside[2];
         } ranges[] = {
@@ -256,8 +256,8 @@ int main(void) {
                 cmocka_unit_test(test_quoting_untrusted_text),
                 cmocka_unit_test(test_lists),
                 cmocka_unit_test(test_errors_say_what_and_how),
-                cmocka_unit_test(test_what_hides_itself_is_escaped),
-                cmocka_unit_test(test_what_is_beside_the_hidden_is_visible),
+                cmocka_unit_test(test_invisible_characters_are_escaped),
+                cmocka_unit_test(test_neighbours_of_invisible_characters_stay),
                 cmocka_unit_test(test_a_word_is_one_to_a_shell),
                 cmocka_unit_test(test_utf8),
         };

@@ -59,7 +59,7 @@ static void test_words(void **state) {
         }
 }
 
-static void test_what_only_a_shell_understands(void **state) {
+static void test_syntax_of_a_shell_is_refused(void **state) {
         static const char *const cases[] = {
                 "",      " ",      "''",      "a 'b",   "a \"b",     "a \\",      "a \\\nb", "a\nb",
                 "a\rb",  "a $b",   "$a",      "${a}",   "a \"$b\"",  "a \"`b`\"", "a `b`",   "a *",
@@ -90,7 +90,7 @@ static void test_what_only_a_shell_understands(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_words),
-                cmocka_unit_test(test_what_only_a_shell_understands),
+                cmocka_unit_test(test_syntax_of_a_shell_is_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void test_a_thing_stays_while_its_maker_lives(void **state) {
         case_close(&c);
 }
 
-static void test_what_its_maker_left_goes_with_its_note(void **state) {
+static void test_abandoned_files_are_removed_with_their_notes(void **state) {
         char name[UNFINISHED_NAME_SIZE];
         Unfinished unfinished;
         Case c;
@@ -300,7 +300,7 @@ static void test_makers_that_are_killed_leave_nothing(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 files_test(test_a_thing_stays_while_its_maker_lives),
-                files_test(test_what_its_maker_left_goes_with_its_note),
+                files_test(test_abandoned_files_are_removed_with_their_notes),
                 files_test(test_another_thing_of_the_name_stays),
                 files_test(test_a_thing_that_is_exchanged_meanwhile_costs_nobody_else_s),
                 files_test(test_without_an_identity_only_an_empty_thing_goes),

@@ -140,7 +140,7 @@ static void call_tool(const char *result) {
 
 /* --- tests --- */
 
-static void test_what_there_is_room_for_is_written_at_once(void **state) {
+static void test_rows_are_written_at_once_if_there_is_room(void **state) {
         (void)state;
         assert_null(record("exec", 0, "1"));
         unwritten_audit(world.all, "denial", "2");
@@ -177,7 +177,7 @@ static void test_each_kind_waits_and_has_its_place_and_its_time(void **state) {
         assert_in_range(audit_time("temporary"), before, after);
 }
 
-static void test_what_waits_is_known_by_its_number(void **state) {
+static void test_waiting_rows_have_numbers(void **state) {
         _cleanup_free_ char *text = calloc(STORE_TEXT_MAX + 2, 1);
         uint64_t first, second;
 
@@ -198,7 +198,7 @@ static void test_what_waits_is_known_by_its_number(void **state) {
         assert_true(unwritten_waits(world.all, 0));
 }
 
-static void test_what_is_too_much_is_counted(void **state) {
+static void test_rows_beyond_the_limit_are_counted(void **state) {
         (void)state;
         fill();
         for (int i = 0; i < UNWRITTEN_MAX + 5; i++)
@@ -228,7 +228,7 @@ static void test_a_flood_takes_no_other_kind_s_place(void **state) {
         assert_true(str_starts(audit(), "limit:{\"cause\":\"disk\",\"unrecorded\":1} denial:1 "));
 }
 
-static void test_what_is_too_large_is_counted_too(void **state) {
+static void test_rows_that_are_too_large_are_counted(void **state) {
         _cleanup_free_ char *text = calloc(STORE_TEXT_MAX + 2, 1);
 
         (void)state;
@@ -306,12 +306,12 @@ static void test_the_last_try_is_at_the_end(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_what_there_is_room_for_is_written_at_once),
+                TEST(test_rows_are_written_at_once_if_there_is_room),
                 TEST(test_each_kind_waits_and_has_its_place_and_its_time),
-                TEST(test_what_waits_is_known_by_its_number),
-                TEST(test_what_is_too_much_is_counted),
+                TEST(test_waiting_rows_have_numbers),
+                TEST(test_rows_beyond_the_limit_are_counted),
                 TEST(test_a_flood_takes_no_other_kind_s_place),
-                TEST(test_what_is_too_large_is_counted_too),
+                TEST(test_rows_that_are_too_large_are_counted),
                 TEST(test_it_is_written_without_another_call),
                 TEST(test_it_is_tried_until_there_is_room),
                 TEST(test_the_last_try_is_at_the_end),
