@@ -309,7 +309,7 @@ def test_more_variables_than_fit(holt: Holt, put: Make) -> None:
 
 
 @pytest.mark.parametrize("name", ("no-such-program", "./no-such", "/no/such", "./ran/x"))
-def test_a_program_that_is_not_there(name: str, holt: Holt) -> None:
+def test_a_missing_program_is_named(name: str, holt: Holt) -> None:
     assert name in holt(["run", "--", name]).refusal(127)
 
 
@@ -326,14 +326,14 @@ def cure(result: Result, code: int = 127) -> str:
     return result.cure
 
 
-def test_a_program_that_the_workspace_has_not_is_no_matter_of_mounts(holt: Holt) -> None:
+def test_a_program_missing_in_the_workspace_gets_no_mount_hint(holt: Holt) -> None:
     for name in ("./no-such", "no/such"):
         said = cure(holt(["run", "--", name]))
         assert f"{holt.cwd}/{name.removeprefix('./')} does not exist" in said
         assert "--ro" not in said
 
 
-def test_a_program_that_is_nowhere_is_no_matter_of_mounts(holt: Holt) -> None:
+def test_a_program_missing_on_the_host_gets_no_mount_hint(holt: Holt) -> None:
     for name in ("/no/such", "/usr/bin/no-such"):
         assert "The host does not have it either" in cure(holt(["run", "--", name]))
     assert "starts at /home/agent" in cure(holt(["run", "--workspace", "none", "--", "./x"]))

@@ -250,7 +250,7 @@ HOSTILE = (
         "holt kill WORD p", "holt cp WORD f", "holt cp f work:WORD", "holt cp WORD:f", "holt create WORD --policy WORD", "holt rm WORD w",
     )),
 ))
-def test_typed_words_are_no_program(
+def test_completion_never_runs_typed_words(
     shell: str, line: str, completed: Callable[..., list[str]], others: Callable[..., list[str]], holt: Holt, put: Put
 ) -> None:
     """Fake programs named sed, grep and holt note their arguments. The first two never get a typed word, and holt is

@@ -90,7 +90,7 @@ def test_a_layer_that_works_is_kept_despite_allow_degraded(layer: str, holt: Hol
 
 
 @pytest.mark.parametrize("layer", ("user", "mount", "pid", "dev", "capabilities", "nonesuch"))
-def test_some_can_not_be_left_out(layer: str, holt: Holt) -> None:
+def test_some_layers_cannot_be_left_out(layer: str, holt: Holt) -> None:
     assert layer in holt(["run", "--allow-degraded", layer, *ECHO]).refusal()
 
 
@@ -151,7 +151,7 @@ def test_an_old_kernel_s_mounts(call: str, error: int, holt: Holt, hostile: Host
 
 
 @pytest.mark.parametrize("call", ("pivot_root", "openat2", "memfd_create", "close_range", "capset"))
-def test_a_host_that_refuses_what_has_no_substitute(call: str, holt: Holt, hostile: Hostile) -> None:
+def test_refused_calls_without_a_substitute_are_errors(call: str, holt: Holt, hostile: Hostile) -> None:
     result = holt(["run", *ECHO], prefix=hostile.refusing(call))
 
     assert "ENOSYS" in result.refusal()

@@ -60,7 +60,7 @@ def test_settings_and_databases_of_packages_are_shown(holt: Holt, rootfs: Tree) 
 
 
 @tree
-def test_they_are_read_only(holt: Holt, rootfs: Tree) -> None:
+def test_shown_settings_are_read_only(holt: Holt, rootfs: Tree) -> None:
     top = rootfs(*SHOWN)
     script = f"for f in {words(SHOWN)}; do echo x >>$f && echo $f; busybox mkdir ${{f}}.d && echo $f; done"
     holt(["run", "--rootfs", top, "--", "sh", "-c", script])
@@ -168,7 +168,7 @@ def test_a_shown_path_can_be_hidden(holt: Holt, rootfs: Tree) -> None:
 
 
 @tree
-def test_a_session_shows_them_and_keeps_its_own(sessions: Sessions, rootfs: Tree) -> None:
+def test_a_session_shows_settings_and_keeps_its_own_files(sessions: Sessions, rootfs: Tree) -> None:
     top = rootfs("var/lib/ghc/db", "var/lib/texmf/ls-R", "var/cache/fontconfig/cache", "etc/php/ini")
     session = sessions.create("w", "--rootfs", top)
     script = "cat /var/lib/ghc/db /var/lib/texmf/ls-R /var/cache/fontconfig/cache /etc/php/ini; echo x >/var/lib/ghc/new"
@@ -330,7 +330,7 @@ def test_the_result_names_the_missing_settings(layout: str, holt: Holt, package:
 @tree
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.identities("user", "root")
-def test_a_session_names_them_too(layout: str, sessions: Sessions, package: Tree) -> None:
+def test_a_session_names_the_missing_settings(layout: str, sessions: Sessions, package: Tree) -> None:
     """Its keeper may read no file of the host, but the sandbox's own /usr."""
     program, link = LAYOUTS[layout]
     session = sessions.create("w", "--rootfs", package(program, link, "/etc/settings"))

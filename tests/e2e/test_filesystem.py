@@ -282,7 +282,7 @@ def test_a_mount_in_a_private_directory_needs_no_target(holt: Holt, other: Path)
     assert holt.sh("cat /data/a/b/old /data/c/file; touch /data/new", *flags).ok().out == "old\nold\n"
 
 
-def test_one_target_for_two_is_an_error(holt: Holt, other: Path) -> None:
+def test_two_mounts_with_one_target_are_an_error(holt: Holt, other: Path) -> None:
     said = holt(["run", "--ro", f"{other}:/data", "--rw", f"{other}/sub:/data", "--", "true"]).refusal()
 
     assert "/data" in said and "--ro" in said and "--rw" in said
@@ -351,7 +351,7 @@ def test_an_absolute_path_is_hidden_inside(holt: Holt, other: Path) -> None:
     assert result.out == "deep\n"
 
 
-def test_hiding_what_is_not_there_makes_no_stub(holt: Holt, no_stubs: Callable[..., None]) -> None:
+def test_hiding_missing_paths_makes_no_stub(holt: Holt, no_stubs: Callable[..., None]) -> None:
     no_stubs()
     holt(["run", "--hide", ".env", "--hide", "no/such", "--hide", "/no/such", "--", "true"]).ok()
 

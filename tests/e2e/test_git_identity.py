@@ -76,7 +76,7 @@ def test_includes_in_a_circle_end(holt: Holt, home: "Callable[..., dict[str, str
     assert shown(holt, env, "--protect", "none").startswith("Ann Ö Other|")
 
 
-def test_it_is_a_field_of_a_policy(sessions: Sessions, home: "Callable[..., dict[str, str]]", put: Make) -> None:
+def test_git_identity_is_a_field_of_a_policy(sessions: Sessions, home: "Callable[..., dict[str, str]]", put: Make) -> None:
     file = put("policy.json", '{"holt": 1, "env": {"git_identity": true}}')
     env = {**sessions.env, **home(_gitconfig=CONFIG)}
     sessions.create("w", "--policy", str(file), env=env)

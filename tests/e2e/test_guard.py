@@ -118,7 +118,7 @@ def test_new_files_at_protected_paths_are_set_aside(name: str, making: str, holt
     assert aside in result.err
 
 
-def test_a_second_one_gets_another_name(holt: Holt, repository: Path) -> None:
+def test_files_set_aside_later_get_other_names(holt: Holt, repository: Path) -> None:
     for _ in range(3):
         holt.sh("echo evil > .git/commondir").ok()
 
@@ -180,7 +180,7 @@ def test_the_message_names_git_only_for_files_of_git(holt: Holt, workspace: Path
 
 
 @pytest.mark.parametrize("end", ("exit 3", "kill -KILL $$", "sleep 1000"))
-def test_it_is_set_aside_however_the_run_ends(end: str, holt: Holt, repository: Path) -> None:
+def test_files_are_set_aside_however_the_run_ends(end: str, holt: Holt, repository: Path) -> None:
     holt.sh(f"echo evil > .git/commondir; {end}", "--timeout", "500ms", "--kill-after", "0")
 
     assert not (repository / ".git" / "commondir").exists()

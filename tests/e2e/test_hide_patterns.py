@@ -56,7 +56,7 @@ def test_a_literal_name_with_brackets_is_hidden_too(holt: Holt, put: Make) -> No
     assert readable(holt, "--hide", "pages/[id].js") == ["pages/other.js"]
 
 
-def test_no_match_is_a_warning_wherever_it_was_asked_for(holt: Holt, put: Make) -> None:
+def test_patterns_without_a_match_are_a_warning(holt: Holt, put: Make) -> None:
     result = holt.sh("true", "--hide", "*.none").ok()
     assert "--hide *.none: no file in the workspace matches, so nothing is hidden" in result.err
     policy = put(".holt.json", json.dumps({"holt": 1, "filesystem": {"hide": ["*.none", "gone"]}}))

@@ -244,7 +244,7 @@ def test_the_token(host: Host) -> None:
 # --- a bridge that is played ---
 
 
-def test_no_bridge(played: Played) -> None:
+def test_a_missing_bridge_is_an_error(played: Played) -> None:
     unset = "[internal_error] HOLT_BRIDGE is not set: tools can be called only inside a session"
     reach = "[internal_error] cannot reach the bridge at "
     paths = {

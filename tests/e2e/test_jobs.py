@@ -200,7 +200,7 @@ def test_a_writer_in_the_background_writes_and_ends(shell: Terminal) -> None:
     assert settings(shell) == before
 
 
-def test_two_in_the_background_at_once(shell: Terminal) -> None:
+def test_two_background_jobs_at_once(shell: Terminal) -> None:
     shell.send("for i in 1 2; do $JOB sh -c \"sleep 0.2; exit $i\" & done; wait -n; wait -n; echo en''ded\n")
     shell.expect("ended")
     shell.expect(PROMPT)

@@ -16,7 +16,7 @@ RUN = '"$0" run --report "$TMPDIR/report-$i" -- sh -c "echo $i > out-$i; exit $(
 
 @pytest.mark.slow
 @pytest.mark.identities("user", "root")
-def test_a_thousand_in_a_row(holt: Holt, workspace: Path) -> None:
+def test_a_thousand_runs_in_a_row(holt: Holt, workspace: Path) -> None:
     check = 'test $? = $((i % 200)) || exit 1; rm "$TMPDIR/report-$i"'
     script = f"for ((i = 0; i < 1000; i++)); do {RUN}; {check}; done; echo all"
     result = subprocess.run(
@@ -28,7 +28,7 @@ def test_a_thousand_in_a_row(holt: Holt, workspace: Path) -> None:
     assert len(list(workspace.iterdir())) == 1000
 
 
-def test_fifty_at_once(holt: Holt) -> None:
+def test_fifty_runs_at_once(holt: Holt) -> None:
     running = [holt.start(["run", "--", "sh", "-c", f"echo ready; read line; echo $line > out-{i}; exit {i}"],
                           stdin=subprocess.PIPE) for i in range(50)]
     for each in running:
@@ -40,7 +40,7 @@ def test_fifty_at_once(holt: Holt) -> None:
     assert len(list(holt.cwd.iterdir())) == 50
 
 
-def test_fifty_at_once_that_are_killed(holt: Holt) -> None:
+def test_fifty_killed_runs_leave_nothing(holt: Holt) -> None:
     argv = ["run", "--", "sh", "-c", "echo ready; sleep 1000 & sleep 1000"]
     running = [holt.start(argv, report=False) for _ in range(50)]
     for each in running:

@@ -235,7 +235,7 @@ def test_a_pool_of_threads_asks_a_model_about_each_row(host: Host, sales: Sessio
 # --- a day ---
 
 
-def test_a_day(host: Host, sales: Session, place: Path, identity: Identity) -> None:
+def test_a_day_with_a_notebook(host: Host, sales: Session, place: Path, identity: Identity) -> None:
     """Twenty runs on one state, a timeout in the middle of it, and a stop at the end."""
     (place / "home").mkdir()
     identity.own(place / "home")

@@ -40,7 +40,7 @@ def all_methods(document: Document) -> list[Json]:
     return [m for key in ("methods", "x-notifications", "x-requests") for m in document.root[key]]
 
 
-def test_the_head(document: Document, sessions: Sessions) -> None:
+def test_the_document_names_holt_and_its_version(document: Document, sessions: Sessions) -> None:
     assert document.root["openrpc"] == "1.3.2"
     assert document.root["info"]["title"] == "holt"
     assert document.root["info"]["version"] == sessions(["--version"]).ok().out.split()[1]
@@ -79,7 +79,7 @@ def test_every_component_is_used(document: Document) -> None:
         assert name in (*GENERAL, "protocol") or f"#/components/errors/{name}" in used, name
 
 
-def test_schemas_say_nothing_unknown(document: Document) -> None:
+def test_schemas_use_only_known_keywords(document: Document) -> None:
     schemas = [*document.root["components"]["schemas"].values()]
     schemas += [p["schema"] for m in all_methods(document) for p in m["params"]]
     while schemas:

@@ -67,7 +67,7 @@ def test_exactly_the_limit_is_allowed(holt: Holt) -> None:
     assert output(result) == (10, 0)
 
 
-def test_a_byte_more_is_not(holt: Holt) -> None:
+def test_a_byte_beyond_the_limit_is_dropped(holt: Holt) -> None:
     result = holt.sh("printf 0123456789x", "--output", "10")
 
     assert (result.code, result.cause) == (143, "output_limit")
@@ -76,7 +76,7 @@ def test_a_byte_more_is_not(holt: Holt) -> None:
     assert result.err == "holt: dropped 1 byte of output beyond the limit of 10 (--output)\n"
 
 
-def test_it_holds_for_stdout_and_stderr_together(holt: Holt) -> None:
+def test_the_limit_counts_stdout_and_stderr_together(holt: Holt) -> None:
     result = holt.sh("printf 12345; printf 67890x >&2", "--output", "10")
     printed = result.err.removesuffix("\n").partition("holt:")[0]
 
@@ -323,7 +323,7 @@ def test_a_socket_is_as_good_as_a_pipe(kind: socket.SocketKind, holt: Holt) -> N
     assert got == b"y\n" * 150_000
 
 
-def test_a_socket_whose_reader_leaves_is_too(holt: Holt) -> None:
+def test_a_socket_whose_reader_leaves_ends_the_command(holt: Holt) -> None:
     ours, theirs = socket.socketpair()
     with theirs, holt.start(["run", "--output", "1GiB", "--", "yes"], stdout=theirs) as running:
         theirs.close()
@@ -375,7 +375,7 @@ def test_a_timeout_ends_the_wait_for_a_reader(kind: str, holt: Holt) -> None:
 
 
 @pytest.mark.parametrize("sig", (signal.SIGTERM, signal.SIGINT, signal.SIGHUP), ids=str)
-def test_a_signal_ends_the_wait_for_who_does_not_read(sig: signal.Signals, holt: Holt) -> None:
+def test_a_signal_ends_the_wait_for_a_reader(sig: signal.Signals, holt: Holt) -> None:
     held, fd = unread("pipe")
     script = "echo ready >&2; exec head -c 70000 /dev/zero"
     with holt.start(["run", "--output", "1GiB", "--", "sh", "-c", script], stdout=fd) as running:

@@ -288,7 +288,7 @@ def test_a_timeout_message_names_where_the_limit_was_set(holt: Holt, policy: Mak
     assert "--timeout" in said("--timeout", "100ms")
 
 
-def test_one_process_is_too_few_whoever_says_so(holt: Holt, put: Make) -> None:
+def test_a_limit_of_one_process_names_its_origin(holt: Holt, put: Make) -> None:
     assert "This is the limit of --pids." in holt(["run", "--pids", "1", "--", "true"]).cure
     project(put, limits={"pids": 1})
     result = holt(["run", "--pids", "100", "--", "true"])

@@ -150,7 +150,7 @@ def test_cwd_and_env_are_for_the_run(rpc: Bound) -> None:
     assert run(rpc, "1", cwd="/nowhere")["error"]["name"] == "FileNotFoundError"
 
 
-def test_a_fresh_one_has_nothing_and_leaves_nothing(rpc: Bound) -> None:
+def test_a_fresh_interpreter_shares_no_variables(rpc: Bound) -> None:
     run(rpc, "x = 1")
     result = run(rpc, "x = 'x' in globals(); x", fresh=True)
 
@@ -311,7 +311,7 @@ def test_a_run_has_its_usage(rpc: Bound) -> None:
         assert usage["max_rss_bytes"] > 1 << 20
 
 
-def test_a_program_that_is_not_there(sessions: Sessions) -> None:
+def test_a_missing_interpreter_is_an_error(sessions: Sessions) -> None:
     session = sessions.create("w", "--python", "/no/such")
 
     assert "/no/such" in session("python", "-c", "1").refusal(127)

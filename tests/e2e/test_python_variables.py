@@ -98,7 +98,7 @@ def test_variables_go_into_a_file_and_come_from_one(rpc: Bound) -> None:
     assert "not written by python.save" in rpc.refused("python.load", path="fifo").message
 
 
-def test_there_is_nothing_to_load(rpc: Bound) -> None:
+def test_loading_refuses_files_without_saved_variables(rpc: Bound) -> None:
     run(rpc, "import pickle; x = 1\nfiles = {'empty': b'', 'text': b'text', 'table': b'country,town\\nFR,Paris\\n', 'other': pickle.dumps([1])}\n"
              "for name, data in files.items(): open(name, 'wb').write(data)")
 

@@ -64,7 +64,7 @@ def test_a_live_session_is_refused(work: Session) -> None:
     assert "live" in refused.refusal() and "holt stop" in refused.cure
 
 
-def test_nothing_has_changed(work: Session) -> None:
+def test_rebind_without_a_replaced_source_changes_nothing(work: Session) -> None:
     assert work("rebind").ok().out == "no source was replaced\n"
     assert json.loads(work("rebind", "--json").ok().out) == {"rebound": []}
     assert grants(work) == []
@@ -101,7 +101,7 @@ def test_a_damaged_record(record: str, work: Session) -> None:
     assert "damaged record" in work.sessions(["ls"]).ok().out
 
 
-def test_over_holt_serve(work: Session, project: Path, identity: Identity) -> None:
+def test_rebind_over_rpc(work: Session, project: Path, identity: Identity) -> None:
     clone(project, identity)
     with work.sessions.serve() as rpc:
         error = rpc.refused("exec", session="work", shell="cat file")

@@ -208,7 +208,7 @@ def test_without_stderr_the_words_of_the_command_count(holt: Holt, extra: Path) 
         assert only(result)["grant"] == "--ro ../extra", command
 
 
-def test_with_a_limit_of_the_output(holt: Holt, extra: Path) -> None:
+def test_refused_paths_are_named_with_an_output_limit(holt: Holt, extra: Path) -> None:
     assert only(holt.sh("cat ../extra/d", "--output", "1M"))["grant"] == "--ro ../extra"
 
 

@@ -230,7 +230,7 @@ def test_a_command_that_the_file_size_ends_says_so(holt: Holt) -> None:
     assert "--file-size" not in holt.sh("kill -XFSZ $$").err
 
 
-def test_one_process_is_too_few(holt: Holt) -> None:
+def test_a_limit_of_one_process_is_an_error(holt: Holt) -> None:
     result = holt(["run", "--pids", "1", "--", "true"])
 
     assert "EAGAIN" in result.refusal()

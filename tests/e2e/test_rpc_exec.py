@@ -19,7 +19,7 @@ def test_exec_has_output_cause_and_usage(rpc: Bound) -> None:
     assert result["stdout_bytes"] == 4 and result["stdout_dropped"] == 0
 
 
-def test_a_nul_in_what_is_printed_is_a_character_of_it(rpc: Bound) -> None:
+def test_printed_nuls_become_a_replacement_character(rpc: Bound) -> None:
     """Text has a replacement; base64 has the original bytes. The way there stays open."""
     process = rpc.spawn("exec sleep 1000", owned=True)
     assert rpc.sh("printf 'a\\0b'")["stdout"] == "a\ufffdb"
@@ -150,7 +150,7 @@ def test_exec_without_a_command_or_with_two_is_refused(params: Json, keeper: Bou
     assert keeper.refused("exec", **params).kind == "usage"
 
 
-def test_a_command_that_is_not_there(rpc: Bound) -> None:
+def test_a_missing_command_is_an_error(rpc: Bound) -> None:
     error = rpc.refused("exec", argv=["no-such-command"])
 
     assert "no-such-command" in error.message

@@ -50,7 +50,7 @@ def test_malformed_lines_are_answered(bytes_: bytes, line: Rpc) -> None:
     ('{"method": "files.write, \\"id\\": 5, "', None),
     ('{"id": true, "text": "', None), ('{"id": 5', None), ('{"id": [5, "', None), ('["id", 5, "', None), ('"id": 5, "', None),
 ))
-def test_a_line_too_long_is_answered_to_who_waits_for_it(head: str, id_: int | str | None, line: Rpc) -> None:
+def test_the_reply_to_a_long_line_has_its_id(head: str, id_: int | str | None, line: Rpc) -> None:
     """The reply has the id from the start of the line, where programs write it."""
     line.raw(head.encode() + b"1" * (1 << 20) + b'"}\n')
     until(lambda: line.read() or bool(line._answers), "an answer")
@@ -62,7 +62,7 @@ def test_a_line_too_long_is_answered_to_who_waits_for_it(head: str, id_: int | s
 
 
 @pytest.mark.parametrize("id_", (9, "t1"))
-def test_a_line_that_can_not_be_read_is_answered_to_who_waits_for_it(id_: int | str, line: Rpc) -> None:
+def test_the_reply_to_an_invalid_line_has_its_id(id_: int | str, line: Rpc) -> None:
     """The server's own requests have ids like "t1"; it has made none here."""
     line.raw(b'{"jsonrpc": "2.0", "id": %s, "params": {"value": "a\\u0000b"}, "method": "kv.set"}\n' % json.dumps(id_).encode())
     with pytest.raises(RpcError) as error:

@@ -53,7 +53,7 @@ def test_an_owned_session_goes_only_with_its_own_client(sessions: Sessions) -> N
     assert sessions.names() == []
 
 
-def test_it_can_be_stopped_and_used_again_and_removed(sessions: Sessions) -> None:
+def test_an_owned_session_can_be_stopped_used_and_removed(sessions: Sessions) -> None:
     """A session of the same name that is made after that lasts."""
     with sessions.serve() as rpc:
         rpc.call("session.create", name="own", owned=True)

@@ -61,7 +61,7 @@ def test_a_database_of_a_newer_version(session: Session) -> None:
     session("rm").ok()
 
 
-def test_a_policy_that_is_no_policy(session: Session) -> None:
+def test_an_invalid_stored_policy_is_an_error(session: Session) -> None:
     database = rest(session)
     with contextlib.closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA trusted_schema = 0")

@@ -27,7 +27,7 @@ def test_the_exit_code_is_the_command_s(code: int, session: Session) -> None:
     assert session.sh(f"exit {code}").code == code
 
 
-def test_a_command_that_is_not_there(session: Session) -> None:
+def test_a_missing_command_is_127(session: Session) -> None:
     assert "no-such-command" in session.exec("no-such-command").refusal(127)
 
 

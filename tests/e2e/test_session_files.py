@@ -337,7 +337,7 @@ def test_glob_and_grep(session: Session, rpc: Rpc) -> None:
     assert rpc.refused("files.grep", pattern="(").kind == "usage"
 
 
-def test_the_tree_is_changed(session: Session, rpc: Rpc) -> None:
+def test_methods_change_the_tree(session: Session, rpc: Rpc) -> None:
     rpc("files.mkdir", path="a/b", make_parents=True)
     rpc("files.write", path="a/b/f", content="f")
     assert rpc.refused("files.mkdir", path="a").kind == "exists"

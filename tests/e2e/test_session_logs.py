@@ -47,7 +47,7 @@ def test_keep_head_keeps_the_first_bytes_and_counts_the_others(session: Session)
     assert session("logs", process).out.startswith("1\n2\n")
 
 
-def test_each_stream_has_its_own(session: Session) -> None:
+def test_each_stream_has_its_own_limit(session: Session) -> None:
     process = flood(session, "--output", "10", script=f"echo out; ({FLOOD}) >&2")
     result = session("logs", process).ok()
 

@@ -38,7 +38,7 @@ def plant(session: Session, method: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", LONG)
-def test_others_are_served_during_a_long_call(method: str, session: Session, rpc: Rpc) -> None:
+def test_short_requests_are_answered_during_a_long_call(method: str, session: Session, rpc: Rpc) -> None:
     """A short request that came later is answered first. On a busy machine, the long call may end before the keeper reads
     the short one, so only every time would be wrong."""
     rpc("kv.set", key="k", value="v")

@@ -72,7 +72,7 @@ def test_create_refuses_a_policy_that_can_not_be(sessions: Sessions) -> None:
     (("--ro", "nope"), "nope does not exist: create it, or correct the path."),
     (("--rw", "nope/below"), "nope/below does not exist: create it, or correct the path."),
 ))
-def test_create_refuses_what_is_not_there(options: tuple[str, ...], said: str, sessions: Sessions, put: Put) -> None:
+def test_create_refuses_missing_host_paths(options: tuple[str, ...], said: str, sessions: Sessions, put: Put) -> None:
     """It fails at once, not at the first use, and leaves nothing of the session."""
     put("file")
 

@@ -128,7 +128,7 @@ def test_a_detached_command_has_no_client(session: Session) -> None:
     assert session.sh("cat /workspace/ended").ok().out == "1\n"
 
 
-def test_kill_of_what_is_not_there(session: Session) -> None:
+def test_killing_a_missing_process_is_an_error(session: Session) -> None:
     assert "at rest" in session("kill", "p9").cure
     session.wake()
     assert '"p9"' in session("kill", "p9").refusal()

@@ -140,7 +140,7 @@ def test_an_unknown_session(sessions: Sessions, session: Session) -> None:
     assert sessions.names() == ["w"]
 
 
-def test_a_session_that_is_there(sessions: Sessions, session: Session) -> None:
+def test_creating_an_existing_session_is_refused(sessions: Sessions, session: Session) -> None:
     session.sh("echo kept >/workspace/file").ok()
 
     assert '"w"' in sessions(["create", "w"]).refusal()

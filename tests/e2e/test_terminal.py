@@ -45,7 +45,7 @@ def test_the_command_has_a_terminal(terminal: Start) -> None:
     assert caller.output.split() == ["/dev/pts/0", "here"]
 
 
-def test_it_is_not_the_caller_s(terminal: Start) -> None:
+def test_the_terminal_inside_is_another_device(terminal: Start) -> None:
     caller = terminal(["run", "--", "stat", "-L", "-c", "%d:%r", "/dev/fd/0"])
     assert caller.wait() == 0
     theirs = os.fstat(caller.slave)
@@ -54,14 +54,14 @@ def test_it_is_not_the_caller_s(terminal: Start) -> None:
     assert re.fullmatch(r"\d+:\d+", caller.output.strip())
 
 
-def test_it_has_the_caller_s_size(terminal: Start) -> None:
+def test_the_terminal_has_the_caller_s_size(terminal: Start) -> None:
     caller = terminal(["run", "--", "stty", "size"], size=(33, 123))
 
     assert caller.wait() == 0
     assert caller.output.split() == ["33", "123"]
 
 
-def test_it_follows_the_caller_s_size(terminal: Start) -> None:
+def test_the_terminal_follows_the_caller_s_size(terminal: Start) -> None:
     script = (
         "import os, signal\n"
         "signal.signal(signal.SIGWINCH, lambda *_: print('now', *os.get_terminal_size()))\n"
@@ -75,7 +75,7 @@ def test_it_follows_the_caller_s_size(terminal: Start) -> None:
         caller.expect(f"now {columns} {rows}")
 
 
-def test_it_has_the_caller_s_modes(terminal: Start) -> None:
+def test_the_terminal_has_the_caller_s_modes(terminal: Start) -> None:
     caller = terminal(["run", "--", "sh", "-c", "stty -a; stty -echo; stty -a"])
     assert caller.wait() == 0
     first, second = re.findall(r"(-?)echo\b", caller.output)

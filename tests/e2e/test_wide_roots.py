@@ -136,7 +136,7 @@ def test_a_home_of_no_account_is_not_wide(holt: Holt, account: tuple[Path, list[
 
 
 @pytest.mark.identities("root")
-def test_for_root_it_is_the_owner_s_home(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
+def test_for_root_the_owner_s_home_is_wide(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
     """An example is sudo: the command acts as the owner."""
     home, prefix = account
     (place / "passwd").write_text(f"owner:x:4321:4321:Me:{home}:/bin/sh\n")
@@ -159,7 +159,7 @@ def test_a_runtime_directory_is_wide(holt: Holt, identity: Identity) -> None:
     holt(["run", "--rw", "/run/user/1/project:/x", "--", "true"], prefix=prefix).ok()
 
 
-def test_a_directory_in_the_home_directory_is_not(holt: Holt, identity: Identity, nothing_left: None) -> None:
+def test_a_directory_in_the_home_directory_is_not_wide(holt: Holt, identity: Identity, nothing_left: None) -> None:
     project = identity.home / "project"
     project.mkdir()
     identity.own(project)
@@ -203,7 +203,7 @@ def test_the_whole_host_read_only(holt: Holt) -> None:
     assert "Read-only file system" in result.err
 
 
-def test_a_policy_file_may_say_it(holt: Holt, place: Path) -> None:
+def test_a_policy_file_may_allow_wide_directories(holt: Holt, place: Path) -> None:
     policy = place / "policy.json"
     policy.write_text('{"holt": 1, "filesystem": {"allow_wide": true, "read_write": ["/usr/local:/x"]}}')
 

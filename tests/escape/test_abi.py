@@ -22,6 +22,6 @@ def test_a_call_through_a_foreign_abi_kills(attack: Attack, holds: Run) -> None:
     assert holds(attack).detail == "SIGSYS"
 
 
-def test_the_number_s_high_bits_do_not_hide_a_call(holds: Run) -> None:
+def test_high_bits_of_the_number_do_not_hide_a_call(holds: Run) -> None:
     """The kernel reads only 32 bits of the number."""
     holds(Attack("abi", "number-high-bit"))

@@ -240,7 +240,7 @@ print([ask(connect(), call()) for _ in range(3)][-1]["value"])
     assert memory(session) < before + 60 * MEBI
 
 
-def test_calls_that_never_end(host: Host) -> None:
+def test_calls_that_never_end_are_limited(host: Host) -> None:
     """2048 calls are accepted, the rest is refused, and all end with their process."""
     host.tool("never", lambda p: LATER)
     code = """

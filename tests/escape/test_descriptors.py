@@ -35,7 +35,7 @@ def test_descriptors_of_the_caller_do_not_come_in(
     assert outcome.verdict == "HOLDS", outcome
 
 
-def test_holt_opens_none_for_the_command(holds: Run) -> None:
+def test_holt_leaves_no_descriptor_open_for_the_command(holds: Run) -> None:
     attack = Attack("descriptors", "extra", control="none", why_none="see the test above")
 
     holds(attack)

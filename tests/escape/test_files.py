@@ -73,7 +73,7 @@ def test_directories_of_the_host_are_not_there(
     assert set(holt.sh(script, *flags).out.splitlines()) <= own
 
 
-def test_beside_the_workspace_there_is_nothing(holt: Holt, place: Path, secret: Path) -> None:
+def test_siblings_of_the_workspace_are_not_shown(holt: Holt, place: Path, secret: Path) -> None:
     assert holt.sh("ls -A ..").ok().out.split() == ["workspace"]
 
 

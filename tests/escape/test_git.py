@@ -314,7 +314,7 @@ def test_protected_files_stay_in_a_closed_directory(holt: Holt, repository: Repo
 
 
 @pytest.mark.parametrize("end", ("exit 1", "kill -KILL $$", "sleep 1000"))
-def test_it_is_set_aside_however_the_command_ends(end: str, holt: Holt, empty: Repository) -> None:
+def test_a_repository_is_set_aside_however_the_command_ends(end: str, holt: Holt, empty: Repository) -> None:
     script = f"git init -q; {hook(empty)}; {end}"
     holt.sh(script, "--timeout", "2s")
 

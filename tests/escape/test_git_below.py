@@ -94,7 +94,7 @@ def test_an_index_that_git_did_not_write_is_set_aside(holt: Holt, repository: Re
     assert result.set_aside == [".git/index.holt-untrusted"]
 
 
-def test_one_that_was_there_before_the_run_is_refused(holt: Holt, repository: Repository) -> None:
+def test_a_damaged_index_of_the_caller_is_refused(holt: Holt, repository: Repository) -> None:
     """The index belongs to the caller, so it must not be set aside as if the command had made it."""
     index = repository.path / ".git/index"
     index.write_bytes(index.read_bytes()[:40])

@@ -61,14 +61,14 @@ def test_a_session_guards_it_after_each_command(sessions: Sessions, beside: Repo
     assert not beside.use()
 
 
-def test_it_is_told_how_to_take_it_back(holt: Holt, beside: Repository) -> None:
+def test_the_message_says_how_to_move_a_file_back(holt: Holt, beside: Repository) -> None:
     made = f"{beside.path}/.git/commondir"
     result = holt(["run", "--rw", beside.path, "--", "bash", "-c", f"echo ../x >{made}"]).ok()
 
     assert f"mv -T {made}.holt-untrusted {made}\n" in result.err
 
 
-def test_at_another_path_and_without_a_workspace(holt: Holt, beside: Repository) -> None:
+def test_a_repository_at_another_path_is_protected(holt: Holt, beside: Repository) -> None:
     result = holt(["run", "--workspace", "none", "--rw", f"{beside.path}:/srv/r", "--", "bash", "-c",
                    f"cd /srv/r; echo >>.git/config; echo x >.git/commondir; {AS_A} commit -qm x --allow-empty"])
 
@@ -76,14 +76,14 @@ def test_at_another_path_and_without_a_workspace(holt: Holt, beside: Repository)
     assert not (beside.path / ".git/commondir").exists()
 
 
-def test_a_bare_one(holt: Holt, place: Path, workspace: Path, identity: Identity) -> None:
+def test_a_bare_repository_is_protected(holt: Holt, place: Path, workspace: Path, identity: Identity) -> None:
     identity.run(["git", "init", "-q", "--bare", f"{place}/bare"])
     result = holt(["run", "--rw", place / "bare", "--", "bash", "-c", f"cd {place}/bare; echo >hooks/x; echo >>config"])
 
     assert result.err.count("Read-only file system") == 2, str(result)
 
 
-def test_git_still_works_in_it(holt: Holt, beside: Repository) -> None:
+def test_git_works_in_a_repository_of_rw(holt: Holt, beside: Repository) -> None:
     holt(["run", "--rw", beside.path, "--", "bash", "-c",
           f"cd {beside.path}; echo x >new; git add new; {AS_A} commit -qm new; git checkout -qb other"]).ok()
 

@@ -209,7 +209,7 @@ def test_a_config_that_the_environment_names_is_not_turned(
 
 @pytest.mark.root_host
 @pytest.mark.parametrize("owner", ("stranger", "caller"))
-def test_a_repository_of_a_strangers_above_is_in_nobodys_way(
+def test_a_stranger_s_repository_above_is_ignored(
     owner: str, holt: Holt, place: Path, workspace: Path, identity: Identity
 ) -> None:
     git = place / ".git"
@@ -321,7 +321,7 @@ def test_a_workspace_may_be_named_by_a_link(
     assert use(repository, home) is not sandboxed
 
 
-def test_a_config_that_leads_elsewhere_is_in_nobodys_way(holt: Holt, home: Path, repository: Repository) -> None:
+def test_configs_that_lead_out_of_the_workspace_are_accepted(holt: Holt, home: Path, repository: Repository) -> None:
     act(
         repository, home,
         "git config core.hooksPath /dev/null; git config --add core.hooksPath '';"

@@ -84,7 +84,7 @@ def test_a_file_in_the_index_lies_nowhere_else(
 
 
 @pytest.mark.usefixtures("forge")
-def test_a_long_name_in_the_index_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
+def test_long_names_in_the_index_are_accepted(holt: Holt, repository: Repository) -> None:
     """A clone may have files with names that no file system accepts."""
     assert holt.sh(f"/usr/bin/python3 forge.py file {'n' * 300}").ok().set_aside == []
     holt(["run", "--", "true"]).ok()
@@ -168,7 +168,7 @@ def test_a_gitlink_in_a_sparse_directory_is_not_entered(
     assert repository.use() is not sandboxed
 
 
-def test_a_sparse_directory_is_in_nobodys_way(holt: Holt, repository: Repository) -> None:
+def test_a_sparse_directory_of_git_is_accepted(holt: Holt, repository: Repository) -> None:
     """git made the directory, and files that are not git's are left in it."""
     repository.identity.run(
         ["bash", "-c", f"mkdir -p d/e k; touch d/e/f k/f; git add d k; {AS_A} commit -qm d"], cwd=repository.path
@@ -198,7 +198,7 @@ def test_a_sparse_directory_that_is_there_is_refused(holt: Holt, repository: Rep
 # take hours to check.
 @pytest.mark.usefixtures("forge")
 @pytest.mark.parametrize("kind", ("itself", "long", "blocks"))
-def test_a_forged_index_is_in_nobodys_way(kind: str, holt: Holt, repository: Repository) -> None:
+def test_a_forged_index_does_not_stop_the_next_run(kind: str, holt: Holt, repository: Repository) -> None:
     result = holt.sh(f"{make()}; /usr/bin/python3 forge.py {kind}").ok()
 
     assert result.set_aside == [".git/index.holt-untrusted"]

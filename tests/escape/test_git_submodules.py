@@ -92,7 +92,7 @@ def test_a_submodule_is_guarded_while_no_index_names_it(
 
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
-def test_one_with_its_repository_in_it_is_guarded(
+def test_a_submodule_that_contains_its_repository_is_guarded(
     sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
     """A submodule with a .git directory, as before git 1.7.8, or after `git add` of a repository."""
@@ -107,7 +107,7 @@ def test_one_with_its_repository_in_it_is_guarded(
 
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
-def test_one_that_is_not_initialised_is_not_initialised_for_its_owner(
+def test_a_submodule_that_a_command_initialises_is_set_aside(
     sandboxed: bool, holt: Holt, place: Path, repository: Repository
 ) -> None:
     with_submodule(repository, place)

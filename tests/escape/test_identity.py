@@ -120,7 +120,7 @@ def test_every_process_inside_has_namespaces_of_its_own(kind: str, live: Running
     assert {ours, holts}.isdisjoint(theirs)
 
 
-def test_one_id_is_mapped_and_no_more(live: Running) -> None:
+def test_exactly_one_id_is_mapped(live: Running) -> None:
     for pid in inside(live):
         for kind in ("uid_map", "gid_map"):
             lines = Path(f"/proc/{pid}/{kind}").read_text().splitlines()

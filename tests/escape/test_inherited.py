@@ -135,7 +135,7 @@ def test_an_interface_of_the_kernel_is_no_stdin(device: str, holt: Holt, session
 
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("number", (0, 1, 2))
-def test_the_master_of_a_terminal_is_none_of_them(number: int, holt: Holt) -> None:
+def test_the_master_of_a_terminal_is_refused(number: int, holt: Holt) -> None:
     """Through the master, the command would type into the terminal."""
     master, slave = os.openpty()
     streams = {("stdin", "stdout", "stderr")[number]: master}

@@ -91,7 +91,7 @@ def test_the_caller_may_go_on_with_a_covered_proc(holt: Holt, workspace: Path) -
 
 
 @pytest.mark.parametrize("layer", sorted(DEGRADABLE & set(REFUSALS)))
-def test_the_caller_may_go_on_without_it(layer: str, holt: Holt, hostile: Hostile, workspace: Path) -> None:
+def test_allow_degraded_continues_without_the_layer(layer: str, holt: Holt, hostile: Hostile, workspace: Path) -> None:
     result = attempt(holt, hostile, layer, "--allow-degraded", layer)
 
     assert result.code == 0, result
@@ -100,7 +100,7 @@ def test_the_caller_may_go_on_without_it(layer: str, holt: Holt, hostile: Hostil
 
 
 @pytest.mark.parametrize("layer", sorted(set(REFUSALS)))
-def test_a_word_for_another_layer_does_not_count(layer: str, holt: Holt, hostile: Hostile, workspace: Path) -> None:
+def test_allow_degraded_for_other_layers_does_not_help(layer: str, holt: Holt, hostile: Hostile, workspace: Path) -> None:
     others = DEGRADABLE - {layer}
     flags = [part for other in sorted(others) for part in ("--allow-degraded", other)]
     result = attempt(holt, hostile, layer, *flags)
@@ -117,7 +117,7 @@ def test_the_layers_that_carry_the_rest_can_not_be_let_go(layer: str, holt: Holt
     assert layer in result.err
 
 
-def test_a_word_for_a_layer_that_works_takes_nothing_away(holt: Holt) -> None:
+def test_allow_degraded_keeps_layers_that_work(holt: Holt) -> None:
     flags = [part for layer in sorted(DEGRADABLE) for part in ("--allow-degraded", layer)]
     usual = holt(["run", "--", "true"]).ok()
     result = holt(["run", *flags, "--", "true"]).ok()

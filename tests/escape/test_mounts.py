@@ -51,7 +51,7 @@ READ_ONLY = ("/", "/usr", "/usr/bin", "/usr/lib", "/etc", "/bin", "/opt", "/mnt"
 
 
 @pytest.mark.parametrize("directory", READ_ONLY)
-def test_no_file_can_be_made_in(directory: str, holds: Run, hostile: Hostile) -> None:
+def test_no_file_can_be_made_in_read_only_directories(directory: str, holds: Run, hostile: Hostile) -> None:
     control = (hostile.unused_path(),)
 
     holds(Attack("files", "create", (f"{directory}/holt-test",), control_args=control))

@@ -49,7 +49,7 @@ def test_clone3_is_missing_rather_than_forbidden(holds: Run) -> None:
 
 
 @pytest.mark.parametrize("tool", ["unshare --user true", "unshare --map-root-user true"])
-def test_the_tools_for_it_fail(tool: str, holt, hostile) -> None:
+def test_unshare_fails(tool: str, holt, hostile) -> None:
     hostile.caller.run(tool.split()).check_returncode()
 
     assert holt.sh(tool).code != 0

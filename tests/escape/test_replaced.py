@@ -237,7 +237,7 @@ def test_a_hidden_file_of_the_system_tree_is_watched(holt: Holt) -> None:
     assert result.report and result.report["replaced"] == str(place / "key"), str(result)
 
 
-def test_to_hide_a_directory_and_a_file_in_it_stops_nothing(holt: Holt, secret: Path) -> None:
+def test_hiding_a_directory_and_a_file_in_it_works(holt: Holt, secret: Path) -> None:
     with holt.start(["run", "--hide", "keys", "--hide", "keys/key", "--", "bash", "-c", "echo ready; touch x; mv x y"]) as running:
         assert running.wait().cause == "exited"
 

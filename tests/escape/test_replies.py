@@ -133,7 +133,7 @@ def test_a_terminal_that_answers_nothing_is_not_waited_for_long(terminal: Callab
     ),
     ids=("colours", "UTF-8", "perhaps C1 controls", "C1 in UTF-8"),
 )
-def test_it_is_asked_only_if_needed(text: str, locale: str, asked: bool, terminal: Callable[..., Terminal]) -> None:
+def test_the_terminal_is_asked_only_if_needed(text: str, locale: str, asked: bool, terminal: Callable[..., Terminal]) -> None:
     """Colours and text get no answer, so holt adds nothing to the command's output."""
     caller = terminal(["run", "--", "printf", text], env={"LC_ALL": locale})
     caller.wait()
@@ -165,14 +165,14 @@ def test_a_log_has_no_questions(session: Session) -> None:
     assert_disarmed(shown(session, '"$@"', ["logs", session.name, "p1"]))
 
 
-def test_python_s_output_has_none(session: Session) -> None:
+def test_output_of_holt_python_asks_nothing(session: Session) -> None:
     code = f"import os, sys; os.write(1, b'{QUESTIONS}'); os.write(2, b'{QUESTIONS}'); '\\033[21t'"
 
     assert_disarmed(shown(session, '"$@"', ["python", session.name, "-c", code]))
     assert r"\x1b[21t" in shown(session, '"$@"', ["python", session.name, "-c", r"import sys; sys.exit('\033[21t')"])
 
 
-def test_files_and_values_have_none(session: Session) -> None:
+def test_printed_files_and_values_ask_nothing(session: Session) -> None:
     session.exec("sh", "-c", f"printf '{QUESTIONS}' > asks").ok()
     session("kv", "set", "key", "-", stdin=QUESTIONS.encode().decode("unicode_escape").encode("latin-1"))
 

@@ -77,7 +77,7 @@ def test_a_session(name: str, sessions: Sessions, files: Repository) -> None:
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 @pytest.mark.parametrize("landlock", ("auto", "off"))
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_outside_of_all_mounts(
+def test_a_file_outside_of_all_mounts_cannot_be_changed(
     attack: str, landlock: str, sandboxed: bool, holt: Holt, place: Path, workspace: Path
 ) -> None:
     """Landlock protects the content there, but not the mode."""
@@ -96,7 +96,7 @@ def test_outside_of_all_mounts(
 
 
 @pytest.mark.identities("user")
-def test_a_large_one_outside(holt: Holt, place: Path, workspace: Path) -> None:
+def test_a_large_file_outside_of_all_mounts_keeps_its_content(holt: Holt, place: Path, workspace: Path) -> None:
     """It is not copied, but its content is protected."""
     path = place / "outside"
     path.touch()
@@ -116,7 +116,7 @@ def test_a_large_one_outside(holt: Holt, place: Path, workspace: Path) -> None:
 
 @ALL
 @pytest.mark.parametrize("name", (*FILES.values(), "plain"))
-def test_it_can_be_read(name: str, holt: Holt, sessions: Sessions, files: Repository) -> None:
+def test_a_file_as_stdin_can_be_read(name: str, holt: Holt, sessions: Sessions, files: Repository) -> None:
     """Reading goes on at the caller's offset."""
     path = files.path / name
     session = sessions.create("s", "--workspace", files.path, "--hide", ".env")
@@ -130,7 +130,7 @@ def test_it_can_be_read(name: str, holt: Holt, sessions: Sessions, files: Reposi
 
 
 @pytest.mark.identities("user")
-def test_one_that_may_be_written_is_given_as_it_is(holt: Holt, files: Repository) -> None:
+def test_a_writable_file_is_not_copied(holt: Holt, files: Repository) -> None:
     """It is not copied, so the caller can go on reading at the command's offset."""
     with (files.path / "plain").open("rb", buffering=0) as stdin:
         holt(["run", "--", "head", "-c1"], stdin=stdin).ok()
@@ -142,7 +142,7 @@ def test_one_that_may_be_written_is_given_as_it_is(holt: Holt, files: Repository
 
 
 @pytest.mark.identities("user")
-def test_too_large_to_be_copied(holt: Holt, sessions: Sessions, files: Repository) -> None:
+def test_a_file_too_large_to_copy_is_refused(holt: Holt, sessions: Sessions, files: Repository) -> None:
     path = files.path / ".env"
     os.truncate(path, (16 << 20) + 1)
     session = sessions.create("s", "--workspace", files.path, "--hide", ".env")

@@ -56,7 +56,7 @@ def test_nobody_else_may_write_to_the_store(part: str, mode: int, session: Sessi
 @pytest.mark.root_host
 @EVERYBODY
 @pytest.mark.parametrize("part", PARTS)
-def test_the_store_belongs_to_who_runs_holt(part: str, session: Session) -> None:
+def test_the_store_must_belong_to_the_user(part: str, session: Session) -> None:
     path = make(session, part)
     os.chown(path, 54321, 54321)
     try:
@@ -86,7 +86,7 @@ def test_root_does_not_obey_the_sessions_of_a_user(verb: str, session: Session) 
 
 
 @EVERYBODY
-def test_lists_are_refused_as_well(session: Session) -> None:
+def test_ls_and_create_refuse_a_store_that_others_may_write(session: Session) -> None:
     session.sessions.directory.chmod(0o777)
     refused = session.sessions(["ls"])
     made = session.sessions(["create", "other"])

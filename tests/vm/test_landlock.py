@@ -60,7 +60,7 @@ def test_landlock_that_is_required_can_be_let_go(holt: Holt) -> None:
 
 
 @without
-def test_doctor_says_that_it_is_not_here_and_needs_it_not(holt: Holt) -> None:
+def test_doctor_says_that_landlock_is_missing_and_not_needed(holt: Holt) -> None:
     found = json.loads(holt(["doctor", "--json"]).ok().out)
 
     assert found["works"] and not found["layers"]["landlock"]["works"]

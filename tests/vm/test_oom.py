@@ -119,7 +119,7 @@ def test_a_child_that_takes_too_much_is_told(holt: Holt, group: Group) -> None:
 
 
 @either
-def test_a_command_that_gets_over_it_has_succeeded(holt: Holt, group: Group) -> None:
+def test_a_command_that_survives_an_oom_kill_has_succeeded(holt: Holt, group: Group) -> None:
     result = group.limit().run(holt, "sh", "-c", '"$@"; true', "sh", *HOG)
 
     assert (ending(result), oom_kills(result)) == ((0, "exited", None), 1), str(result)
@@ -165,7 +165,7 @@ def test_holt_s_own_kill_is_no_oom(holt: Holt, group: Group) -> None:
 
 
 @either
-def test_the_oom_of_another_cgroup_is_no_concern(holt: Holt, group: Group, other: Group) -> None:
+def test_oom_kills_of_another_cgroup_do_not_count(holt: Holt, group: Group, other: Group) -> None:
     with group.start(holt, ["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]) as running:
         assert running.readline() == "ready"
         assert other.limit().run(holt, *HOG).cause == "oom"

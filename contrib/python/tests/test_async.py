@@ -119,7 +119,7 @@ def test_output_of_code_as_it_comes() -> None:
     run(main)
 
 
-def test_the_loop_goes_on_meanwhile() -> None:
+def test_the_event_loop_runs_while_output_is_read() -> None:
     async def main(box: AsyncSandbox) -> None:
         process = await box.spawn("for i in 1 2 3; do echo $i; read x; done", input=True)
         seen = []

@@ -109,7 +109,7 @@ def test_the_audit_has_denials(box: Sandbox) -> None:
     assert any(row.kind == "denial" for row in box.audit())
 
 
-def test_a_command_that_is_not_there(box: Sandbox) -> None:
+def test_a_missing_command_is_an_error(box: Sandbox) -> None:
     with pytest.raises(CommandNotFoundError) as missing:
         box.exec(["no-such-program"])
     assert missing.value.kind == "not-found" and missing.value.hint and missing.value.code == -32005

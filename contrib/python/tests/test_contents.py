@@ -170,7 +170,7 @@ def test_saving_follows_no_link_of_the_session(place: Path) -> None:
     assert secret.read_text() == "mine"
 
 
-def test_the_same_awaited(place: Path, little_memory: None) -> None:
+def test_limits_and_holes_with_asyncio(place: Path, little_memory: None) -> None:
     async def main() -> None:
         async with AsyncSandbox() as box:
             (await box.bash(SPARSE.format("huge"))).check()

@@ -136,7 +136,7 @@ def test_cancelling_the_first_call_does_not_cancel_the_others() -> None:
     asyncio.run(main())
 
 
-def test_without_holt(local: LocalSandbox) -> None:
+def test_a_localsandbox_outlives_its_holt_serve(local: LocalSandbox) -> None:
     """Every failure is a LocalSandboxError, as programs expect."""
     local.execute_python("x = 1")
     serve = local._box._server._process
@@ -512,7 +512,7 @@ class TestBridge:
     @pytest.mark.parametrize("name, schema, words", [
         ("my tool", {"type": "object"}, 'the tool name "my tool" is invalid'), ("t", {"type": "objct"}, 'Did you mean "object"?'),
     ])
-    def test_a_definition_that_makes_no_sense(
+    def test_invalid_definitions_are_refused(
         self, name: str, schema: "dict[str, str]", words: str, local: LocalSandbox
     ) -> None:
         bad = PythonToolset(

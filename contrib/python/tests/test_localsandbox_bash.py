@@ -88,7 +88,7 @@ def test_a_limit_keeps_earlier_output_and_kills_background_processes(strict: Loc
     assert strict.bash("ls -A /home/agent/.localsandbox").stdout.count("limit-") == 0
 
 
-def test_the_trap_does_not_come_off_by_itself(strict: LocalSandbox) -> None:
+def test_common_settings_of_bash_keep_the_limits(strict: LocalSandbox) -> None:
     for off in ("trap - DEBUG", "trap '' DEBUG", "set +x", "set -euo pipefail", "exec 199<&-; true"):
         with pytest.raises((ExecutionLimitError, CommandError)):
             strict.bash(off + "; while :; do :; done")
@@ -176,7 +176,7 @@ def test_both_names_in_one_program_of_python(local: LocalSandbox, how: str, code
     assert local.bash("find / /data -maxdepth 1 -xtype l").stdout == ""
 
 
-def test_a_thousand_names_and_both_of_one(strict: LocalSandbox) -> None:
+def test_symlinks_for_names_do_not_count_as_commands(strict: LocalSandbox) -> None:
     """Commands that make symlinks for names are not counted, because they do not belong to the program."""
     strict.bash("seq -f n%g 1000 | xargs touch; seq -f /m%g 500 | xargs touch")
     assert strict.bash("echo a > /x; cat /data/x").stdout == "a\n"

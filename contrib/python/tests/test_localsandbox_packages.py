@@ -74,7 +74,7 @@ def test_a_package_that_is_missing(packages: Any, with_wheels: bool, words: str,
     assert session_names(holt) == []
 
 
-def test_arguments_that_make_no_sense(place: Path) -> None:
+def test_invalid_arguments_are_refused(place: Path) -> None:
     with pytest.raises(TypeError, match="packages must be a list"):
         LocalSandbox(packages="numpy")
     with pytest.raises(TypeError, match="a package must be str, not int"):

@@ -161,7 +161,7 @@ def test_policies(box: Sandbox) -> None:
         Sandbox(policy={"limits": {"timeuot": "1s"}})
 
 
-def test_without_holt(holt: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_holt_is_an_error(holt: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLT", str(place / "nothing"))
     with pytest.raises(HoltNotFoundError, match="nothing") as missing:
         Sandbox()

@@ -54,7 +54,7 @@ def test_a_server_that_dies_fails_what_waits_and_says_why(fake: Fake) -> None:
         ask(server, "x")
 
 
-def test_a_fork_does_not_keep_the_server_of_who_was_killed(fake: Fake) -> None:
+def test_a_server_ends_with_its_program_despite_a_fork(fake: Fake) -> None:
     program = (
         "import os, signal, sys; from holt import Server; server = Server(sys.argv[1]); server.call('x')\n"
         "print(server._process.pid, flush=True)\n"

@@ -53,7 +53,7 @@ def test_a_directory_goes_in_and_out(box: Sandbox, tree: Path, place: Path) -> N
     )
 
 
-def test_nothing_is_replaced(box: Sandbox, tree: Path, place: Path) -> None:
+def test_existing_directories_are_not_replaced(box: Sandbox, tree: Path, place: Path) -> None:
     box.files.upload(tree, "deep/er/copy/")
     assert box.files.exists("deep/er/copy/large")
     with pytest.raises(ExistsError, match="upload.. does not merge"):

@@ -59,7 +59,7 @@ async def _async(venv: Path) -> None:
         assert (await box.python("import tea; tea.price")).result == "3"
 
 
-def test_with_asyncio(venv: Path) -> None:
+def test_a_venv_with_asyncio(venv: Path) -> None:
     asyncio.run(_async(venv))
 
 
