@@ -127,7 +127,7 @@ def test_bounds_and_references_are_checked(host: Host) -> None:
 
 
 def test_a_client_that_checks_itself(host: Host) -> None:
-    """holt passes on what does not match the schemas, in both directions."""
+    """With checked_by_client, holt passes on payloads and results that do not match the schemas."""
     number: Json = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     for checks in (False, True):
         host.tool("t", lambda p: p.get("n"), number, output_schema={"type": "integer"}, checked_by_client=checks)

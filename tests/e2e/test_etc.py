@@ -129,7 +129,7 @@ def test_a_symlink_of_the_tree_does_not_lead_to_the_host(link: str, holt: Holt, 
 
 @tree
 def test_a_mount_of_the_policy_may_lie_in_a_shown_place(holt: Holt, rootfs: Tree, put: Tree, workspace: Path) -> None:
-    """Its target is made. If the host has none there, the rest of the host's directory gives way."""
+    """holt makes the mount's target. If the host's directory has no such name, the sandbox leaves that directory out."""
     put("given/file", "given\n")
     top = rootfs("etc/php/8.2/ini", "etc/xml/catalog", "var/lib/texmf/ls-R")
     mounts = [":/etc/php/8.2", ":/etc/xml/new/place", ":/var/lib/texmf/own", ":/var/lib/dpkg", ":/var/cache/mine"]
@@ -140,7 +140,7 @@ def test_a_mount_of_the_policy_may_lie_in_a_shown_place(holt: Holt, rootfs: Tree
 
 @tree
 def test_a_mount_of_the_policy_may_take_the_place_of_an_entry(holt: Holt, rootfs: Tree, put: Tree, workspace: Path) -> None:
-    """The entry may be of another type, or a symlink."""
+    """The host's entry may be of another type than the mount, or a symlink."""
     put("given", "given\n")
     top = rootfs("etc/php/ini")
     (top / "etc/shells").symlink_to("/no/such")
@@ -331,7 +331,7 @@ def test_the_result_names_the_missing_settings(layout: str, holt: Holt, package:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.identities("user", "root")
 def test_a_session_names_the_missing_settings(layout: str, sessions: Sessions, package: Tree) -> None:
-    """Its keeper may read no file of the host, but the sandbox's own /usr."""
+    """The keeper cannot read the host's /usr, so it searches the sandbox's own."""
     program, link = LAYOUTS[layout]
     session = sessions.create("w", "--rootfs", package(program, link, "/etc/settings"))
     for command in (["tool"], ["sh", "-c", "tool || exit 7"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--output, if others have the pipe or socket of the output too, or the command changes it."""
+"""--output, if other programs share the pipe or socket of the output, or if the command changes it."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_the_command_steals_no_more_than_its_own_output(holt: Holt) -> None:
 
 
 def test_the_caller_s_own_pipe_is_out_of_reach(holt: Holt) -> None:
-    """A command that makes it non-blocking does so for everybody who writes to it; with a limit it has another pipe.
-    Afterwards the caller's is as it was, either way."""
+    """The command makes its stdout non-blocking. Without a limit, that is the caller's pipe, and holt restores it at the
+    end. With a limit, it is another pipe."""
     flags = []
     for argv in ([], ["--output", "1KiB"]):
         reader, writer = os.pipe()

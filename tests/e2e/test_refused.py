@@ -275,7 +275,7 @@ def test_system_calls_have_a_typed_grant_too(holt: Holt) -> None:
 
 
 def test_a_sandbox_inside_is_told_that_there_are_no_namespaces(holt: Holt) -> None:
-    """To allow the call would lead nowhere, because such a program mounts next, and Landlock refuses that."""
+    """Allowing the call would not help: such a program then mounts file systems, which Landlock refuses."""
     for command in ("unshare --map-root-user true", "bwrap --ro-bind / / true"):
         result = holt.sh(command)
         denial = result.denials.get("unshare") or result.denials.get("clone")

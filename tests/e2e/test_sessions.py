@@ -173,7 +173,7 @@ def test_the_keeper_has_nothing_of_its_starter(sessions: Sessions, session: Sess
 
     assert Path(f"/proc/{keeper}/cmdline").read_bytes() == b"holt\0keeper\0w\0"
     if os.geteuid() == 0:
-        # It hides this directory, because holt's settings may be in it. When holt gives up root, it wipes all.
+        # The keeper needs this variable to hide the settings. When holt gives up root, it removes all variables.
         config = f"XDG_CONFIG_HOME={sessions.holt.identity.home}/.config"
         kept = "" if sessions.holt.identity.name == "root" else config
         assert Path(f"/proc/{keeper}/environ").read_bytes().strip(b"\0") == kept.encode()

@@ -81,7 +81,7 @@ def test_holt_config_names_other_settings(holt: Holt, settings: "Callable[..., d
 
 
 def test_sessions_start_from_the_settings(sessions: Sessions, settings: "Callable[..., dict[str, str]]") -> None:
-    """The policy is settled then: later settings do not change the session."""
+    """The session keeps the policy that it was created with: later settings do not change it."""
     env = {**sessions.env, **settings(env={"set": {"MARK": "mine"}})}
     sessions.create("w", env=env)
     settings(env={"set": {"MARK": "new"}})

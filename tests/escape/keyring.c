@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "keyring NAME SECRET COMMAND [ARG...]": a caller with a session keyring and a key in it. The
- * login (pam_keyinit(8)) and encrypted directories make such ones. An ARG "KEY" is replaced by the
- * key's serial number. Exits with 3 if this host has no keys. */
+/* "keyring NAME SECRET COMMAND [ARG...]": a caller with a session keyring and a key in it. A login
+ * (pam_keyinit(8)) makes such a keyring, and so do encrypted directories. An ARG "KEY" is replaced
+ * by the key's serial number. Exits with 3 if this host has no keys. */
 #include <errno.h>
 #include <linux/keyctl.h>
 #include <stdio.h>

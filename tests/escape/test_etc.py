@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's /etc and /var, as far as they are inside, give away nothing that not every user of the host may read."""
+"""The parts of the host's /etc and /var that are inside contain only files that every user of the host may read."""
 
 from __future__ import annotations
 

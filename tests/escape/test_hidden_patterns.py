@@ -79,8 +79,8 @@ def test_a_hidden_file_cannot_be_moved_or_uncovered(holt: Holt, secret: Path) ->
     assert secret.read_text() == "secret\n"
 
 
-def test_directories_that_move_during_the_search_hide_nothing_less_when_they_rest(holt: Holt, put: Make) -> None:
-    """The name that the search finds is the one that is hidden; a pattern is resolved anew at each start."""
+def test_moved_files_are_hidden_at_the_next_start(holt: Holt, put: Make) -> None:
+    """A pattern is searched at each start, so a file that was moved in between is hidden at its new place."""
     put("a/.env", "secret\n")
     holt.sh("mv a b").ok()
     result = holt.sh("cat a/.env b/.env", *HIDE)

@@ -80,7 +80,7 @@ def test_a_directory_of_programs_is_suggested_for_reading_alone(holt: Holt, put:
 
 @pytest.mark.identities("user")
 def test_no_home_directory_is_suggested(holt: Holt, mkdir: Make) -> None:
-    """Neither that of another user, nor that of the caller's account if HOME names another directory."""
+    """This covers homes of other users, and the home of the caller's account if HOME names another directory."""
     homes = [home for home in Path("/home").iterdir() if home.is_dir()]
     account = Path(pwd.getpwuid(holt.identity.uid).pw_dir) if holt.identity.uid in {p.pw_uid for p in pwd.getpwall()} else None
     env = {"HOME": os.fspath(mkdir(holt.cwd.parent / "elsewhere"))}
@@ -92,7 +92,7 @@ def test_no_home_directory_is_suggested(holt: Holt, mkdir: Make) -> None:
 
 
 def test_a_planted_symlink_is_not_followed_on_the_host(holt: Holt, put: Make) -> None:
-    """It would tell the caller about, and suggest, a place that the command has chosen in disguise."""
+    """Otherwise, the command could make holt report and suggest a place that its link hides."""
     outside = put(holt.cwd.parent / "outside" / "file", "x\n")
     holt.sh(f"ln -s {outside.parent} out; ln -s {outside} file").ok()
     for path in ("out/file", "file", holt.cwd / "out" / "file", holt.cwd / "out" / "none"):

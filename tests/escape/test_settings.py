@@ -52,7 +52,7 @@ def test_a_command_cannot_write_the_settings(
 
 @USER_AND_ROOT
 def test_a_session_cannot_write_the_settings_of_its_creator(sessions: Sessions, program: Make) -> None:
-    """They are in another place, which only the caller's environment names."""
+    """Only the caller's environment says where they are."""
     config = program("elsewhere/holt/config.json", '{"holt": 1}').parents[1]
     env = {**sessions.env, "XDG_CONFIG_HOME": str(config)}
     sessions.create("w", "--rw", str(config), env=env)
@@ -120,7 +120,7 @@ def test_settings_of_another_user_are_refused(holt: Holt, program: Make, place: 
 
 @pytest.mark.identities("user", "root")
 def test_a_file_that_the_settings_extend_is_not_the_command_s(holt: Holt, place: Path, program: Make) -> None:
-    """It lies in a workspace, and a command would change what the next run obeys."""
+    """The file lies in the workspace. If a command could change it, the next run would obey the command."""
     base = program("workspace/base.json", '{"holt": 1, "env": {"set": {"MARK": "good"}}}')
     program("xdg/holt/config.json", f'{{"holt": 1, "extends": "{base}"}}').chmod(0o644)
 
@@ -131,7 +131,7 @@ def test_a_file_that_the_settings_extend_is_not_the_command_s(holt: Holt, place:
 
 @pytest.mark.identities("user", "root")
 def test_a_planted_file_of_variables_passes_no_secret(holt: Holt, put: Make, place: Path) -> None:
-    """A command may write the .env that the next run reads: names, links and pipes lead to nothing of the caller's."""
+    """A command may write the .env that the next run reads. Names without values, links and pipes in it must not pass secrets."""
     put("x")
     (place / "secret").write_text("A=s3cret\n")
     plants = ("echo TOKEN > .env", f"ln -sf {place}/secret .env", "ln -sf /proc/self/environ .env", "mkfifo .env",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the reader of a repository's index, which a sandbox may have written. Results must keep
- * the bounds that the header promises. Read as a file, the bytes must give the same. */
+ * the bounds that the header promises. Reading the same bytes from a file must give the same
+ * result. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -302,7 +302,7 @@ def test_a_snapshot_that_is_too_large(local: LocalSandbox, monkeypatch: pytest.M
 
 
 def test_a_snapshot_while_files_come_and_go(local: LocalSandbox) -> None:
-    """Removed files are also symlinks in the root, whose names tar must not get as arguments."""
+    """The files have symlinks in the root, and are removed meanwhile. tar fails if its arguments name a removed one."""
     done = threading.Event()
 
     def change() -> None:
