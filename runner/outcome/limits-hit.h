@@ -3,8 +3,8 @@
  *
  * Theory of operation. The kernel tells nobody that a process has met an rlimit, and the processes
  * are gone when the command has ended. So holt looks for the usual messages in the command's last
- * output. It checks them by the facts that remain: whether the policy has such a limit, and whether
- * the memory for /tmp or a disk of the host is full.
+ * output. It checks them by the facts that remain: the policy's limits, and whether the memory for
+ * /tmp or a disk of the host is full.
  *
  * Some facts are certain: a full tmpfs that holt can still see, SIGXFSZ, and a kill by the OOM
  * killer in holt's cgroup. The rest is likely, and the result says so. */

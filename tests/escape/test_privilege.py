@@ -45,7 +45,7 @@ def test_no_privilege_can_be_taken(attack: Attack, holds: Run) -> None:
 
 
 # A file that the sandbox makes belongs to the caller on the host. If a file of root's had the SUID bit, every user who
-# can reach the workspace could become root (similar to CVE-2017-1000364; Nix refuses the same calls).
+# can reach the workspace could become root. CVE-2017-1000364 is similar, and Nix refuses the same calls.
 MODES = (
     "sgid-open", "sgid-tmpfile",
     "suid-chmod", "suid-fchmod", "suid-fchmodat", "suid-fchmodat2", "suid-high-bit",

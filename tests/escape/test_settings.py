@@ -131,7 +131,7 @@ def test_a_file_that_the_settings_extend_is_not_the_command_s(holt: Holt, place:
 
 @pytest.mark.identities("user", "root")
 def test_a_planted_file_of_variables_passes_no_secret(holt: Holt, put: Make, place: Path) -> None:
-    """A command may write the .env that the next run reads. Names without values, links and pipes in it must not pass secrets."""
+    """A command may write the .env that the next run reads. Names without values, links and pipes must pass no secret."""
     put("x")
     (place / "secret").write_text("A=s3cret\n")
     plants = ("echo TOKEN > .env", f"ln -sf {place}/secret .env", "ln -sf /proc/self/environ .env", "mkfifo .env",
