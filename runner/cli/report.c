@@ -56,7 +56,7 @@ static const struct {
         { EISDIR, "The path is a directory: name a file in it." },
         { EACCES, "holt writes it with your rights: name a file that you may write." },
         { ELOOP, "The path contains a symlink in a directory that commands in the sandbox can "
-                 "write, and holt follows none there." },
+                 "write. holt follows no symlink there." },
 };
 
 int report_check_name(const char *name, Error *reterr) {

@@ -326,8 +326,8 @@ static int programs_at(Programs *p, const char *name, size_t *at, bool *ret_more
                                        "cannot be a tool's command, because it starts a shell");
         if (program->flags & PROGRAM_INPUT)
                 return programs_refuse(p, program->name,
-                                       "cannot be a tool's command, because it makes words of a "
-                                       "program from the tool's input");
+                                       "cannot be a tool's command, because it turns the tool's "
+                                       "input into words of a program");
         r = programs_banned(p, program->name, *at);
         if (r == 0 && program->flags & PROGRAM_SHELL)
                 r = programs_shell(p, program, *at);

@@ -260,7 +260,7 @@ static const struct {
                  "other end may be unused." },
         { EAGAIN, "A process has a lease on it (fcntl(2), F_SETLEASE): end that process." },
         { ELOOP, "The path contains a symlink in a directory that commands in the session can "
-                 "write, and holt follows none there." },
+                 "write. holt follows no symlink there." },
 };
 
 static int transfer_refuse(const char *doing, const char *path, int r, Error *reterr) {

@@ -52,7 +52,8 @@ static const struct {
         { EPERM, ERROR_USAGE,
           "The file or its file system does not allow it, not even for commands inside." },
         { EBUSY, ERROR_USAGE,
-          "It is a mount point of the sandbox, which stays. Files below it can be changed." },
+          "A mount point of the sandbox cannot be replaced, renamed or removed. Files below it can "
+          "be changed." },
         { EAGAIN, ERROR_BUSY,
           "A process inside has a lease on it, or keeps moving it. Try again." },
         { ETXTBSY, ERROR_BUSY, "A process executes it. Wait for its end, or write to a new file." },

@@ -53,7 +53,8 @@ int act_begin(Acts *all, RpcConnection *connection, const char *name, const char
         if (!act)
                 return error_oom(reterr);
         if (act_goes_on(all, connection)) {
-                (void)error_set(reterr, ERROR_BUSY, 0, "this connection has an open act already");
+                (void)error_set(reterr, ERROR_BUSY, 0,
+                                "this connection has already begun a row of the history");
                 return error_cure(reterr, -EBUSY, "End it first: history.end.");
         }
         r = store_history_begin(all->store, name, params, &act->row, reterr);
@@ -69,7 +70,8 @@ int act_end(Acts *all, const RpcConnection *connection, const char *result,
         _cleanup_free_ Act *act = act_find(all, connection);
 
         if (!act) {
-                (void)error_set(reterr, ERROR_MISSING, 0, "this connection has no open act");
+                (void)error_set(reterr, ERROR_MISSING, 0,
+                                "this connection has not begun a row of the history");
                 return error_cure(reterr, -ENOENT, "Begin one first: history.begin.");
         }
         (void)list_remove(&all->first, act);

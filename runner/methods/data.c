@@ -269,9 +269,11 @@ static const RpcField audit_row_fields[] = {
         { "kind", RPC_STRING, RPC_ALWAYS, "such as \"denial\", \"limit\", \"kill\" or \"tool\"" },
         { "detail", RPC_STRING, RPC_ALWAYS, "JSON of what happened" },
 };
-static const RpcShape audit_row_shape = { .name = "AuditRow",
-                                          .help = "a decision about the session",
-                                          RPC_FIELDS(audit_row_fields) };
+static const RpcShape audit_row_shape = {
+        .name = "AuditRow",
+        .help = "something that was refused, granted, killed or limited",
+        RPC_FIELDS(audit_row_fields)
+};
 
 static const RpcField audit_fields[] = {
         { "rows", RPC_SHAPES, RPC_ALWAYS, "the newest first", .shape = &audit_row_shape },
@@ -299,7 +301,7 @@ static RpcMethod methods[] = {
         [SHOW] =
         {
                 .name = "session.show",
-                .help = "says what the session is and has",
+                .help = "describes the session",
                 .result = &session_shape,
                 .example = { "{}", "{}" },
                 .at_rest = true,

@@ -228,7 +228,7 @@ static const RpcShape mount_path_shape = { .name = "MountPath", RPC_FIELDS(path_
 
 static const RpcField item_fields[] = {
         { "size", RPC_UINT, RPC_ALWAYS, "in bytes" },
-        { "last_modified", RPC_STRING, RPC_ALWAYS, "as in RFC 3339" },
+        { "last_modified", RPC_STRING, RPC_ALWAYS, "the time, in the form of RFC 3339" },
         { "mime_type", RPC_STRING, RPC_ALWAYS, "guessed from the file's name" },
 };
 static const RpcShape item_shape = { .name = "MountItem",

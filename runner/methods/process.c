@@ -543,8 +543,8 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.resume",
-                .help = "puts a stopped command into the foreground of its terminal; all that it "
-                        "has started goes on",
+                .help = "puts a stopped command into the foreground of its terminal, and continues "
+                        "all that it has started",
                 RPC_PARAMS(id_params),
                 .result = &rpc_nothing,
                 .errors = RPC_ERROR(NO_PROCESS),
