@@ -45,7 +45,7 @@ static char *identity_included(const char *path, const char *value) {
 }
 
 /* Reads one config. A config that git could not read is ignored. Included files are read last, so
- * their values win: the file with the includes mostly has the defaults. */
+ * their values win, because the file that includes them mostly has only the defaults. */
 static void identity_read(Identity *identity, const char *path, unsigned depth) {
         _cleanup_(git_config_clear) GitConfig config = { 0 };
         _cleanup_free_ char *text = NULL;

@@ -22,7 +22,7 @@ static const RpcField denial_fields[] = {
           "the layer that refused it: \"seccomp\", \"filesystem\"" },
         { "what", RPC_STRING, RPC_ALWAYS, "the system call or the path that was refused" },
         { "count", RPC_UINT, RPC_ALWAYS,
-          "how often, or how many paths the same grant would allow" },
+          "how often, or the number of paths that this entry stands for" },
         { "answer", RPC_STRING, RPC_ALWAYS, "the errno that the program got, or \"SIGSYS\"" },
         { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
         { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },

@@ -58,12 +58,12 @@ typedef struct Refusals {
 /* Finds the refused paths of a command that has failed. Returns NULL if there are none, or if
  * memory is out. The caller owns the result.
  *
- * cwd   the command's working directory inside; absolute
- * here  it is also the caller's own, so that a relative path means the same for the caller
- * text  the command's last output; NULL if it is not known
- * argv  the command, up to NULL, or NULL; without a text, its words are candidates
- * programs   the command, or NULL; if no path is refused, the symlinks of its programs are looked
- * at inside_fd  the sandbox's root, for a process that may read only there; otherwise FD_NONE */
+ * cwd        the command's working directory inside; absolute
+ * here       cwd is also the caller's own directory, so a relative path means the same for both
+ * text       the command's last output; NULL if it is not known
+ * argv       the command, which ends with NULL, or NULL; without a text, its words are candidates
+ * programs   the command, or NULL; if no path is refused, its programs are searched for dead links
+ * inside_fd  the sandbox's root, for a process that may read only there; otherwise FD_NONE */
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
                        size_t length, const char *const *argv, const char *const *programs,
                        int inside_fd);

@@ -46,7 +46,7 @@ typedef struct StoreSearch {
         const char *what; /* store_words or settings_words: the subject of errors */
         Reach *reach;     /* NULL unless the mount table is needed. */
         StrList hide;     /* Paths inside. */
-        StrList sockets;  /* Paths inside of servers' sockets. */
+        StrList sockets;  /* Sockets of servers, by their paths inside. */
 } StoreSearch;
 
 static const char store_words[] = "session store", settings_words[] = "settings";

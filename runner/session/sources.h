@@ -17,7 +17,7 @@ int sources_plan(const Settings *settings, Store *store, const char *path, Launc
  * ret_settings (zeroed), which the caller clears even on failure. */
 int sources_open(int dir_fd, const char *path, StoreMode mode, Settings *ret_settings,
                  LaunchPlan *ret, Error *reterr);
-/* Writes what settings_write_facts() writes, from the database of the session whose directory is
+/* Does the same as settings_write_facts(), from the database of the session whose directory is
  * path. Returns 0 or a negative errno. */
 int sources_write_facts(Store *store, const char *path, JsonWriter *w, Error *reterr);
 /* Stores the records that have changed since sources_plan(). The sources must be open. Returns 0 or

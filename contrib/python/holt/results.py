@@ -28,7 +28,7 @@ class Denial:
 
     layer    "seccomp" or "filesystem"
     what     the system call, or the path as the command named it
-    count    how often, or how many paths the same grant would allow
+    count    how often, or the number of paths that this entry stands for
     answer   the errno that the program got, such as "EROFS"
     path     the path, or None for a system call
     reason   why it was refused
