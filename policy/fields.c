@@ -442,7 +442,7 @@ const PolicyField policy_fields[] = {
           .option = "--env",
           .option_arg = "NAME[=VALUE]",
           .set_option = set_env,
-          .help = "variable to set; without a value, pass on yours" },
+          .help = "variable to set; --env NAME passes on yours" },
         { .path = "env.pass",
           .kind = FIELD_LIST,
           .offset = AT(env_pass),

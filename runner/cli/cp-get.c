@@ -67,7 +67,7 @@ static int get_empty(int dir_fd, const char *name, unsigned mode, Error *reterr)
         return r < 0 ? refuse_making("the directory", name, r, reterr) : 0;
 }
 
-/* No file that is written later follows the link; see cp_open_above(). */
+/* Makes a symlink. Later writes of the copy do not follow it; see cp_open_above(). */
 static int get_link(Cp *cp, int dir_fd, const char *name, const JsonValue *entry, Error *reterr) {
         const char *last;
         _cleanup_close_ int above_fd = cp_open_above(dir_fd, name, &last);

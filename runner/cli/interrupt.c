@@ -9,7 +9,7 @@
 
 /* The key went to the command's terminal alone, because holt had set the caller's to raw mode.
  * Otherwise the kernel would have sent SIGINT to the whole job, for example to a script that calls
- * holt in a loop. So holt sends it now. Run by root, holt has another uid by now, and the signal
+ * holt in a loop. So holt sends it now. If root runs holt, it has another uid by now, so the signal
  * reaches only holt itself. */
 int interrupt_end(const char *cause, int exit_code, Interrupt by) {
         sigset_t set;

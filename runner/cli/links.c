@@ -55,7 +55,7 @@ int link_put(RpcClient *client, const WalkEntry *entry, const char *path, Error 
         return transfer_call(client, "files.link", &w, FD_NONE, NULL, reterr);
 }
 
-/* A target that is not UTF-8 comes with U+FFFD in it, and so does not exist. */
+/* In a reply, a target that is not UTF-8 has U+FFFD in it, and so leads nowhere. */
 int link_get(const JsonValue *entry, const char *path, int above_fd, const char *name) {
         const char *target = json_member_text(entry, "target");
 

@@ -74,7 +74,7 @@ static bool has_part_of(const char *path, const char *const *parts, size_t count
         return false;
 }
 
-/* Whether the path is a home directory, of the caller or of another user, or one lies below it. */
+/* Whether the path is a home directory, of the caller or of another user, or contains one. */
 static bool grant_is_home(const char *path) {
         const char *name = path_rest(path, "/home"), *home = home_of_uid(getuid());
 

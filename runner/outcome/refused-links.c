@@ -230,8 +230,8 @@ static bool links_search_program(LinkSearch *search, const char *path) {
         return true;
 }
 
-/* Whether the path is in the system tree. Nothing else is opened: to open a device or a name of an
- * automounter has an effect, and the words may be anybody's. */
+/* Whether the path is in the system tree. Nothing else is opened: opening a device or a name of an
+ * automounter has an effect, and an attacker may have chosen the words. */
 static bool links_of_system(const char *path) {
         for (size_t i = 0; i < tree_system_count; i++)
                 if (path_below(path + 1, tree_system[i]))

@@ -105,8 +105,8 @@ static bool search_note(const Search *search, const Suspect *s, RefusalKind kind
         return true;
 }
 
-/* Returns the words by which the caller may name the host path: those of the command, if they are
- * relative to the caller's own directory. NULL if there are none. */
+/* Returns the host path in the command's own words, if these are relative to the caller's own
+ * directory. NULL if there are none. */
 static char *words_for(const Search *search, const Suspect *s, const char *subject) {
         const char *typed = s->complaint->path;
         const size_t whole = strlen(s->path), part = strlen(subject);

@@ -10,8 +10,8 @@
  *
  * A failed command's last messages tell which paths were refused (outcome/refused.h). If stderr is
  * a file, the launcher reads its end afterwards. If it is a pipe or socket of its own, it gets a
- * pipe as with the limit. If it is also stdout (2>&1), nothing is read, because each byte of stdout
- * would take the detour.
+ * pipe as with the limit. If it is also stdout (2>&1), nothing is read, because then each byte of
+ * stdout would pass through holt.
  *
  * The limit is exact. The launcher counts and drops every byte past it, and supervise.c ends the
  * command. */
