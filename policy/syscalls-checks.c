@@ -79,9 +79,9 @@ static const CheckRange ioctl_requests[] = {
  * can list its interfaces, whatever its family. Under strict, there is no netlink socket either. */
 static const CheckRange interface_requests[] = { SPAN(0x8910, 0x89ff, ENOTTY) };
 
-/* The ids that a sandbox has: PLAN_AGENT_ID, and -1 for "unchanged". To the kernel, every other id
- * is one that the user namespace does not have, and it answers EINVAL. Programs such as fakeroot
- * and libuv know only EPERM, which an ordinary user gets for another id. */
+/* The ids that a sandbox has: PLAN_AGENT_ID, and -1 for "unchanged". For every other id, which the
+ * user namespace does not have, the kernel returns EINVAL. But programs such as fakeroot and libuv
+ * expect EPERM, which an ordinary user gets for another id. */
 #define IDS(action)                                                                                \
         { VALUE(PLAN_AGENT_ID, action), VALUE(WHOLE, action), }
 static const CheckRange id_last[] = IDS(ALLOW);

@@ -63,7 +63,7 @@ typedef struct Capture {
         const char *end_method; /* NULL before the end */
         JsonWriter end;
         struct CaptureWatcher *watchers;
-        bool awaits; /* holds the output until the client that asked for all of it can be sent it */
+        bool awaits; /* the output waits until the client that asked for all of it can get it */
         char id[24]; /* id of the process, for notifications */
 } Capture;
 

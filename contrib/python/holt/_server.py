@@ -88,7 +88,7 @@ class Server(Peer):
     holt           path of the program; default: $HOLT, or holt in the PATH
     env            environment variables in addition to this process's; {"XDG_DATA_HOME": ...} stores sessions elsewhere
     reply_timeout  time after which calls raise TimeoutError if the server answers nothing; default 60 s; None: never.
-                   Commands may take longer, because the server then answers other requests.
+                   A command may take longer: the server still answers other requests.
     """
 
     def __init__(
