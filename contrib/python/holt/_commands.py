@@ -117,7 +117,7 @@ class CommandsApi(Part):
         except BaseException as error:
             if isinstance(error, HoltError) and (error.data.get("gone") or isinstance(error, NoProcessError)):
                 raise SetupError(
-                    f"the session was stopped, and with it {process.id}", hint="history() shows how it ended."
+                    f"{process.id} has ended, because the session was stopped", hint="history() shows how it ended."
                 ) from None
             self._ask_and_forget("process.kill", id=process.id)
             raise

@@ -214,8 +214,8 @@ class Part:
         return given
 
     def _get(self, method: str, whole: str, path: Path, max_bytes: Optional[int] = READ_MAX) -> "Steps[bytes]":
-        """Reads a whole file. A small file comes in the reply to `method`, and a large one as a descriptor in the reply to `whole`.
-        Raises LimitError."""
+        """Reads a whole file. A small file comes in the reply to `method`, and a large one as a descriptor in the reply to
+        `whole`. Raises LimitError."""
         check_max(max_bytes)
         part = yield self._ask(method, {"path": path, "length": PIECE, "base64": True})
         check_size(path, part["size"], max_bytes)

@@ -150,7 +150,7 @@ class Tree:
         """Yields the directory of an entry, and its name there."""
         *above, name = path.split("/")
         if not name or name in (".", "..") or any(part in ("", ".", "..") for part in above):
-            raise UsageError(f"{path!r} is no path of an entry")
+            raise UsageError(f"{path!r} is not the path of an entry")
         directory = os.dup(self._top)
         try:
             for part in above:

@@ -50,7 +50,10 @@ def _site_of(place: str) -> Tuple[str, str]:
         raise UsageError(f"{place}: a virtual environment must have one lib/python3.*/site-packages, not {len(found)}")
     site, top = os.path.realpath(found[0]), os.path.realpath(place)
     if not site.startswith(f"{top.rstrip('/')}/"):
-        raise UsageError(f"{found[0]} leads out of the virtual environment", hint="Only what is in it can be shown.")
+        raise UsageError(
+            f"{found[0]} leads out of the virtual environment",
+            hint="holt shows only packages that are in the environment itself.",
+        )
     return site, os.path.basename(os.path.dirname(found[0]))[len("python") :]
 
 

@@ -263,7 +263,7 @@ def _bare_schema_of(hint: Any, definitions: Definitions) -> JsonSchema:
     if isinstance(hint, typing.TypeVar):
         return schema_of(hint.__bound__, definitions) if hint.__bound__ else {}
     what = hint.__name__ if isinstance(hint, type) else repr(hint)
-    raise ValueError(f"JSON has nothing like {what}" + ("; take text, which may be base64" if hint in _BYTES else ""))
+    raise ValueError(f"JSON cannot express {what}" + ("; take text, which may be base64" if hint in _BYTES else ""))
 
 
 def member_of(members: Any, value: Any) -> Any:

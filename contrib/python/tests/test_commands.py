@@ -44,7 +44,7 @@ def test_a_session_that_another_stops_before_a_command_is_waited_for(monkeypatch
             return ask(method, *args, **options)
 
         monkeypatch.setattr(box, "_ask", stopped)
-        with pytest.raises(SetupError, match="the session was stopped, and with it p1"):
+        with pytest.raises(SetupError, match="p1 has ended, because the session was stopped"):
             box.bash("true")
         monkeypatch.undo()
         assert box.bash("echo again").stdout == "again\n"

@@ -230,9 +230,9 @@ def test_a_type_without_a_json_equivalent_names_its_parameter() -> None:
     def fetch(name: str) -> complex: return 0
     def walk(tree: Gone) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(ValueError, match="store: parameter content: JSON has nothing like bytes; take text"):
+    with pytest.raises(ValueError, match="store: parameter content: JSON cannot express bytes; take text"):
         Tool.of(store)
-    with pytest.raises(ValueError, match="fetch: the result: JSON has nothing like complex"):
+    with pytest.raises(ValueError, match="fetch: the result: JSON cannot express complex"):
         Tool.of(fetch)
     with pytest.raises(ValueError, match="walk: a hint can't be resolved"):
         Tool.of(walk)

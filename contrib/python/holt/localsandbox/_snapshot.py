@@ -43,7 +43,7 @@ def pack_snapshot(files: bytes, state: Mapping[str, Any]) -> bytes:
 def unpack_snapshot(snapshot: bytes) -> Tuple[bytes, Dict[str, Any]]:
     """Returns the files' archive, and the state with kv and history. Raises ValueError for invalid data."""
     if snapshot.startswith(b"SQLite format 3"):
-        raise ValueError("this snapshot is a database, and not from holt, which cannot read the original's snapshots")
+        raise ValueError("this snapshot is a database, as the original makes them; holt reads only its own snapshots")
     try:
         whole = cast(IO[bytes], gzip.GzipFile(fileobj=io.BytesIO(snapshot)))
         with whole, tarfile.open(fileobj=whole, mode="r:") as archive:
