@@ -18,9 +18,9 @@ static size_t link_depth(const char *path) {
 }
 
 /* Returns whether the symlink at path, relative to the top of the tree, leads to a place in the
- * tree, whether or not that exists. It may climb with ".." at the start of its target only: after a
- * name, ".." could start from the end of another link. So every other link on the way is one of the
- * tree's own, for which the same holds. An absolute target leads out. */
+ * tree, whether or not that exists. The target must be relative, and may have ".." only at its
+ * start. After a name, ".." could start from the end of another link. Other links on the way belong
+ * to the tree, so the same holds for them. */
 static bool link_stays(const char *path, const char *target) {
         size_t depth = link_depth(path);
         bool named = false;

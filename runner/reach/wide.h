@@ -4,5 +4,6 @@
 
 #include <stdbool.h>
 
-/* Whether a writable mount of this path of the kernel needs --allow-wide, whoever runs holt. */
+/* Whether a writable mount of path needs --allow-wide for every caller. path is the kernel's own
+ * name. */
 bool path_is_wide(const char *path);
