@@ -25,8 +25,8 @@ enum { BUFFER_SIZE = 128 * 1024 };
 
 /* --- requests --- */
 
-/* Takes ownership of fd, and asks once. A keeper or reader that answers is there for later
- * requests, so these are not repeated. */
+/* Makes a client of fd, which it takes over, and sends a first request. If that is answered, the
+ * keeper or reader stays for later requests. */
 static int transfer_greet(int fd, RpcClient **ret, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
         RpcClient *client = NULL;
@@ -65,7 +65,7 @@ static int connect_to_read(const char *session, int *ret_fd, Error *reterr) {
                                            : r;
 }
 
-/* A failure of any kind is repeated by transfer_open(), which says why. */
+/* After any failure, transfer_open() tries again, and reports the reason. */
 int transfer_open_to_read(const char *session, RpcClient **ret, Error *reterr) {
         int fd;
 

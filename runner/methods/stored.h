@@ -11,7 +11,7 @@ int stored_reply(RpcCall *call, Store *store, Error *error);
 
 /* Whether `holt serve` can answer the method for a session at rest. */
 bool stored_has(const char *method);
-/* Whether a reader can answer it (keeper/connect.h). */
+/* Whether a reader (keeper/connect.h) can answer the method. */
 bool stored_reads_files(const RpcMethod *method);
 /* The function of session.show in a reader. */
 int stored_show_plan(RpcCall *call, void *data, Error *error);

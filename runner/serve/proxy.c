@@ -11,7 +11,8 @@
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
 
-/* usec. In READER_TIME, files may be made that the policy hides, as in a live session. */
+/* usec. During READER_TIME, files may appear that the policy would hide at the next start, as in a
+ * live session. */
 enum { READER_TIME = 1000000, READER_IDLE = 100000 };
 
 static void proxy_read_waiting(void *data);
@@ -510,7 +511,7 @@ static int proxy_reply_stopped(RpcCall *call) {
 enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
 enum { READER_TRIES = 2 };
 
-/* To read from a session at rest, or to stop it, must not start it. Returns ASK_NOBODY if the call
+/* Reading from a session at rest, or stopping it, must not start it. Returns ASK_NOBODY if the call
  * was answered, whom to ask otherwise, or a negative errno. A session counts as live if this client
  * has an earlier request under way, which may have started it. */
 static int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, Error *error) {

@@ -47,8 +47,9 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """Lets every KeyboardInterrupt of a test reach it. Python drops the one that is raised in the callback of a weak
-    reference, and the threading module has such a callback for each thread that is collected as garbage."""
+    """Lets every KeyboardInterrupt of a test reach it. Python drops one that is raised in the callback of a weak reference.
+
+    The threading module has such a callback for each thread that is collected as garbage."""
     gc.collect()
     gc.disable()
     yield
