@@ -95,7 +95,7 @@ bool exec_result_needs_show(const JsonValue *result) {
                json_member_uint(result, "exit_code") == GIT_FATAL;
 }
 
-static void read_names(const JsonValue *names, StrList *ret) {
+static void exec_result_read_names(const JsonValue *names, StrList *ret) {
         for (const JsonValue *n = json_first(names); n; n = json_next(n))
                 if (json_string(n))
                         (void)strlist_add(ret, json_string(n));
@@ -105,10 +105,10 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) 
         const char *workspace = show ? json_member_text(show, "workspace") : "";
         _cleanup_(strlist_clear) StrList moved = { 0 }, still = { 0 };
 
-        read_names(json_member(result, "set_aside"), &moved);
+        exec_result_read_names(json_member(result, "set_aside"), &moved);
         report_moved(&moved, workspace[0] ? workspace : NULL,
                      json_member_text(result, "replaced")[0] ? MOVED_REPLACED : MOVED_MADE, stderr);
-        read_names(json_member(result, "still_aside"), &still);
+        exec_result_read_names(json_member(result, "still_aside"), &still);
         report_moved(&still, workspace[0] ? workspace : NULL, MOVED_STILL, stderr);
         if (json_member_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
