@@ -13,7 +13,7 @@
 #include "keeper/connect.h"
 #include "process/capture.h"
 #include "rpc/server.h"
-#include "session/directory.h"
+#include "session/live.h"
 #include "store/rows.h"
 
 /* --- a verb --- */

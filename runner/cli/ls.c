@@ -8,7 +8,7 @@
 #include "cli/ask.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
-#include "session/directory.h"
+#include "session/live.h"
 #include "session/sources.h"
 
 typedef struct LsOptions {

@@ -19,7 +19,7 @@
 #include "cli/shown.h"
 #include "files/copy.h"
 #include "keeper/connect.h"
-#include "session/directory.h"
+#include "session/live.h"
 
 enum { BUFFER_SIZE = 128 * 1024 };
 

@@ -15,7 +15,7 @@
 #include "base/own-limits.h"
 #include "base/strings.h"
 #include "keeper/connect.h"
-#include "session/directory.h"
+#include "session/live.h"
 
 enum {
         CONNECT_TRIES =

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "keeper/keeper.h"
+#include "session/live.h"
 
 enum { NAMES_MAX = 32 << 10 }; /* In bytes, so that the reply is sent without waiting. */
 

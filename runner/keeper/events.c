@@ -19,6 +19,7 @@
 #include "files/staged.h"
 #include "inside/interpreter.h"
 #include "keeper/acts.h"
+#include "session/live.h"
 
 enum {
         FLUSH_TIME = 200000, /* Longest time for the last replies to leave, in usec. */

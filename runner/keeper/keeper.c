@@ -22,6 +22,7 @@
 #include "inside/interpreter.h"
 #include "keeper/acts.h"
 #include "keeper/events.h"
+#include "session/live.h"
 #include "session/sources.h"
 
 /* --- starting --- */

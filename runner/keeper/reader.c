@@ -22,6 +22,7 @@
 
 #include "base/own-limits.h"
 #include "keeper/keeper.h"
+#include "session/live.h"
 
 static int reader_take_lock(Keeper *reader, Error *reterr) {
         return session_share(KEEPER_DIRECTORY_FD, &reader->lock_fd, reterr);

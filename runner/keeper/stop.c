@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "session/directory.h"
+#include "session/live.h"
 
 /* Pauses of 10 ms each: half a minute in all. */
 enum { STOP_TRIES = 3000, STOP_PAUSE = 10000000 };

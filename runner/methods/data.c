@@ -6,7 +6,7 @@
 #include "methods/area.h"
 #include "methods/stored.h"
 #include "outcome/result.h"
-#include "session/directory.h"
+#include "session/live.h"
 #include "session/tier.h"
 #include "store/rows.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "keeper/keeper.h"
-#include "session/directory.h"
+#include "session/live.h"
 #include "session/sources.h"
 #include "store/rows.h"
 

@@ -12,7 +12,7 @@
 #include "base/paths.h"
 #include "keeper/connect.h"
 #include "policy/load.h"
-#include "session/directory.h"
+#include "session/live.h"
 #include "session/make.h"
 #include "session/policy-files.h"
 #include "session/sources.h"

@@ -10,6 +10,7 @@
 #include "methods/stored.h"
 #include "serve/methods.h"
 #include "serve/proxy-tools.h"
+#include "session/live.h"
 
 /* usec. During READER_TIME, files may appear that the policy would hide at the next start, as in a
  * live session. */

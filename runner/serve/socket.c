@@ -14,7 +14,7 @@
 #include "base/paths.h"
 #include "policy/plan.h"
 #include "reach/reach.h"
-#include "session/directory.h"
+#include "session/live.h"
 #include "session/sources.h"
 
 /* --- listening --- */

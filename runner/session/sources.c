@@ -9,7 +9,7 @@
 #include "base/paths.h"
 #include "base/time.h"
 #include "sandbox/prepare.h"
-#include "session/directory.h"
+#include "session/live.h"
 
 /* Prefix of keys in the store's meta table; the target follows it. The value is IDENTITY PARENT
  * PATH. PARENT identifies the directory that has a file, or is "-". */

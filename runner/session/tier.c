@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "session/directory.h"
+#include "session/live.h"
 
 const char *const tier_names[TIERS + 1] = { "standard", "medium", "large", "xlarge", NULL };
 

@@ -14,7 +14,7 @@
 
 #include "base/strings.h"
 #include "base/sys.h"
-#include "session/directory.h"
+#include "session/live.h"
 
 static char home[64];
 
