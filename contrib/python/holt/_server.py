@@ -3,7 +3,8 @@
 
 Theory of operation. `holt serve` makes and removes sessions. Other requests go straight to the keeper of their session,
 because the detour through `holt serve` would take longer than many replies. The first request for a session asks
-`holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. If a keeper ends, for
+`holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. A request that only
+reads does not start a session at rest: then `holt serve` itself answers. If a keeper ends, for
 example because the session was stopped, the next request starts a new one. The tools of this program are then
 registered again. If `holt serve` ends, connections to keepers stay, and the next request that needs it starts another
 one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
@@ -57,8 +58,16 @@ OF_SERVE = frozenset(
 )
 """Methods that only holt serve has, and session.stop, which must not start a session at rest."""
 
-STORED = frozenset(("session.show", "kv.get", "kv.keys", "history.list", "audit.list"))
-"""Methods that only read the database. holt serve answers them without starting a session at rest."""
+AT_REST = frozenset(
+    (
+        "session.show", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list", "mount.download",
+        *(f"files.{verb}" for verb in ("read", "open", "list", "glob", "grep", "stat", "exists")),
+    )
+)
+"""Methods that only read. holt serve answers them without starting a session at rest."""
+
+REST = 1.0
+"""Seconds for which a session counts as at rest after it was found so. Until then, holt serve answers what only reads."""
 
 NO_METHOD = -32601
 """The error code for an unknown method."""
@@ -104,6 +113,7 @@ class Server(Peer):
         self._process: Optional["subprocess.Popen[bytes]"] = None
         self._serve: Optional[Connection] = None
         self._links: Dict[str, _Link] = {}
+        self._rested: Dict[str, float] = {}  # when a session was found at rest, by time.monotonic()
         self._linked: "weakref.WeakSet[Connection]" = weakref.WeakSet()
         self._tools_of: Dict[str, Dict[str, Mapping[str, Any]]] = {}
         self._stderr: Any = None
@@ -183,6 +193,7 @@ class Server(Peer):
     def _ask_serve(self, request: Request) -> Request:
         if request.method == "session.stop":
             self._forget_link(request.params.get("session"))
+            self._rested.pop(str(request.params.get("session")), None)
         for _ in range(2):  # the running holt serve may have died since the last request
             serve = self._start()
             if serve.start(request):
@@ -200,7 +211,7 @@ class Server(Peer):
         if self._ended or self._pid != _pid:
             self._start()
         link = self._links.get(session)
-        if link is None and method in STORED:
+        if link is None and method in AT_REST and self._rested.get(session, -REST) + REST > time.monotonic():
             return self._ask_serve(Request(method, {"session": session, **params}, urgent, fds))
         request = Request(method, params, urgent, fds, then)
         if not (link and link.ready and link.connection and link.connection.start(request)):
@@ -229,8 +240,14 @@ class Server(Peer):
 
     def _connect(self, link: _Link) -> None:
         connection, error = None, None  # type: Optional[Connection], Optional[HoltError]
+        with self._lock:
+            start = not self._only_reads(link)
         try:
-            connection = self._connected(link.session)
+            connection = self._connected(link.session, start)
+            if not connection:
+                if self._left_at_rest(link):
+                    return
+                connection = self._connected(link.session, start=True)
         except HoltError as why:
             error = why
         except Exception as why:
@@ -255,23 +272,47 @@ class Server(Peer):
                     queued, link.queued = link.queued, []
                     link.ready = not queued
 
-    def _connected(self, session: str) -> Connection:
-        """Returns a new connection to the session's keeper, or the one to holt serve if that is impossible."""
+    @staticmethod
+    def _only_reads(link: _Link) -> bool:
+        return all(request.method in AT_REST for request in link.queued)
+
+    def _left_at_rest(self, link: _Link) -> bool:
+        """If all queued requests only read, passes them to holt serve, and drops the link. Otherwise returns False."""
+        with self._lock:
+            if not self._only_reads(link):
+                return False
+            queued, link.queued = link.queued, []
+            self._rested[link.session] = time.monotonic()
+            if self._links.get(link.session) is link:
+                del self._links[link.session]
+        for request in queued:
+            request.params = {"session": link.session, **request.params}
+            try:
+                self._ask_serve(request)
+            except Exception as error:  # otherwise the requests behind it would wait forever
+                request.settle(None, error)
+            request.wake()
+        return True
+
+    def _connected(self, session: str, start: bool) -> Optional[Connection]:
+        """Returns a new connection to the session's keeper, or the one to holt serve if that is impossible. Returns None if
+        the session is at rest, unless start is true."""
         serve = self._start()
-        asked = Request("session.connect", {"session": session}, urgent=True)
+        asked = Request("session.connect", {"session": session, "start": start}, urgent=True)
         if not serve.start(asked):
             self._end(serve)
             serve = self._start()
             if not serve.start(asked):
                 raise self._end(serve)
         try:
-            files = asked.result().get("files")
+            reply = asked.result()
         except HoltError as error:
             if error.code == NO_METHOD:
                 return serve
             raise
+        files = reply.get("files")
         if not files:
-            return serve  # this program has too many files open
+            return serve if reply.get("live", True) else None  # this program has too many files open
         with files[0] as file:
             ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, os.dup(file.fileno()))
         ours.setblocking(True)
@@ -474,7 +515,7 @@ class Server(Peer):
         for request in waiting:
             if connection.hangs:
                 request.settle(None, _hangs(f'the keeper of session "{session}"'))
-            elif request in unread and not request.fds:
+            elif (request in unread or request.method in AT_REST) and not request.fds:
                 self._again(session, request)
                 request.wake()
             else:
