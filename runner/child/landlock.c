@@ -10,11 +10,13 @@
  * exception is a file of the host that no mount shows. The command opens it again through
  * /proc/self/fd: truncate(2) would cut a file that was opened for reading, and a log that was
  * opened for appending could be read. Such a file is stdin, stdout or stderr, or a peer sends it
- * through a socket that is one of these. So both rights are handled if there is such a file or
- * socket. They are also handled in each session, where a later exec may bring a file.
+ * through a socket that is one of these. So in a single run, both rights are handled if there is
+ * such a file or socket. In a session they never are, because a command of a session gets a copy of
+ * such a file, or a pipe (sandbox/stdio-files.c).
  *
- * One case is left: a service of the host listens on a socket in a mounted directory, and sends a
- * file that it has opened for reading. The command can cut that file. */
+ * One case is left: a process of the host sends a file that it has opened for reading. Its socket
+ * is in a mounted directory, or is the stdin of a session's command. The command can cut that file.
+ */
 #include "child/landlock.h"
 
 #include <errno.h>
@@ -243,14 +245,12 @@ int landlock_confine_to(const int *fds, size_t count, Error *error) {
 }
 
 int landlock_confine(Launch *launch, Error *error) {
-        const bool lasting = launch->plan->root.source;
         int abi = launch->layers.landlock_abi, fd, r;
         uint64_t handled;
 
         if (abi == 0)
                 return 0;
-        r = make_ruleset(abi, true, lasting || landlock_has_file() ? 0 : FS_EVERY_OPEN, &handled,
-                         &fd, error);
+        r = make_ruleset(abi, true, landlock_has_file() ? 0 : FS_EVERY_OPEN, &handled, &fd, error);
         if (r < 0)
                 return r;
         r = add_rules(fd, handled, error);

@@ -18,6 +18,9 @@ int exec_result_code(const ExecResult *result) {
         if (result->lost)
                 return 128 + SIGKILL;
         (void)json_uint(json_member(result->result, "exit_code"), 255, &code);
+        /* The command does not notice that its last bytes were lost. */
+        if (code == 0 && result->result && json_member_text(result->result, "stream_error")[0])
+                return 125;
         return (int)code;
 }
 
@@ -150,6 +153,9 @@ void exec_result_tell(const ExecResult *result) {
                 return;
         }
         report_unrecorded(json_member_text(result->result, "unrecorded"), stderr);
+        if (json_member_text(result->result, "stream_error")[0])
+                (void)fprintf(stderr, "holt: %s\n",
+                              json_member_text(result->result, "stream_error"));
         cause = json_member_text(result->result, "cause");
         if (streq(cause, "timeout"))
                 exec_result_tell_timeout(result);
@@ -242,11 +248,11 @@ static void write_replaced(const ExecResult *result, JsonWriter *w) {
 }
 
 /* Writes the member only if there is something to report. */
-static void write_unrecorded(const ExecResult *result, JsonWriter *w) {
-        const char *why = result->result ? json_member_text(result->result, "unrecorded") : "";
+static void write_reason(const ExecResult *result, const char *key, JsonWriter *w) {
+        const char *why = result->result ? json_member_text(result->result, key) : "";
 
         if (why[0])
-                json_write_string(w, "unrecorded", why);
+                json_write_string(w, key, why);
 }
 
 static const char *cause_of(const ExecResult *result) {
@@ -277,7 +283,8 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         if (result->result && json_member(result->result, "still_aside"))
                 write_member(result->result, "still_aside", true, w);
         write_replaced(result, w);
-        write_unrecorded(result, w);
+        write_reason(result, "unrecorded", w);
+        write_reason(result, "stream_error", w);
         json_write_end(w);
         return json_write_finish(w);
 }

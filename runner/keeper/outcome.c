@@ -53,6 +53,8 @@ void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor w
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
         keeper_write_denials(keeper, process, out->refusals, &out->limits_hit, w);
         process_write_set_aside(process, w);
+        if (process->stream_error[0])
+                json_write_string(w, "stream_error", process->stream_error);
         if (process->unrecorded[0] && unwritten_waits(keeper->unwritten, process->unrecorded_row))
                 json_write_string(w, "unrecorded", process->unrecorded);
         if (what < WAIT_END_TEXT)

@@ -160,11 +160,12 @@ static int method_exec(RpcCall *call, void *data, Error *error) {
 static int exec_method_take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec *spec,
                                 Error *error) {
         const uint64_t given = rpc_uint(call, "fds", 0);
-        const int landlock = keeper->launch.layers.landlock_abi;
         size_t next = 0;
         int r;
 
         for (int fd = 0; fd <= 2; fd++) {
+                bool detour;
+
                 if (!(given & (1U << fd)))
                         continue;
                 spec->fds[fd] = rpc_take_fd(call, next++);
@@ -174,9 +175,10 @@ static int exec_method_take_fds(const Keeper *keeper, RpcCall *call, ProcessSpec
                                 "fds does not match the descriptors that came with the request");
                 if (!stdio_is_harmless(spec->fds[fd]))
                         return stdio_refuse(fd, error);
-                r = stdio_shield(&keeper->plan, NULL, landlock, fd, &spec->fds[fd], error);
+                r = stdio_shield(&keeper->plan, fd, &spec->fds[fd], &detour, error);
                 if (r < 0)
                         return r;
+                spec->detours |= detour ? 1U << fd : 0;
         }
         return 0;
 }
@@ -284,7 +286,9 @@ static const RpcParam spawn_params[] = {
         { "master", RPC_BOOL, false, 0,
           "answer with the master side of the terminal, as an fd (SCM_RIGHTS)" },
         { "fds", RPC_UINT, false, 7,
-          "a bit for each of fds 0 to 2 that comes with the request (SCM_RIGHTS)" },
+          "a bit for each of fds 0 to 2 that comes with the request (SCM_RIGHTS); for some files "
+          "the "
+          "command gets a copy or a pipe, see SECURITY.md" },
 };
 
 static const RpcField spawn_fields[] = {

@@ -85,6 +85,8 @@ static const RpcField ended_fields[] = {
         { "signal", RPC_UINT, RPC_OR_NULL, "the signal that ended it" },
         { "stdout_bytes", RPC_UINT, RPC_ALWAYS, "bytes that it wrote to stdout" },
         { "stderr_bytes", RPC_UINT, RPC_ALWAYS, "bytes that it wrote to stderr" },
+        { "stream_error", RPC_STRING, RPC_SOMETIMES,
+          "why holt could not write or read a file that came with the request" },
 };
 const RpcShape method_ended = { .name = "Ended",
                                 .help = "how a command ended",

@@ -4,7 +4,8 @@
  * - process.c: the table, and messages from init
  * - start.c: starts a process
  * - outbox.c: messages to init
- * - streams.c: stdin, stdout and stderr */
+ * - streams.c: stdin, stdout and stderr
+ * - detour.c: files of the caller that the command must not get itself */
 #pragma once
 
 #include "outcome/oom.h"
@@ -71,5 +72,23 @@ int process_watch_streams(Process *process, Error *reterr);
 /* Answers a process that was waiting for init, and now cannot be started: process->error says
  * why. */
 void process_not_started(Process *process);
-/* Closes all fds and the timer. */
-void process_release(Process *process);
+/* Closes all fds and the timer. Unless all is set, a stream stays open if bytes of it still have to
+ * be written to the caller's file. */
+void process_release(Process *process, bool all);
+
+/* --- detours --- */
+
+/* Moves the files that spec->detours names into the process. Call it before the pipes are made. */
+void detour_take(Process *process, ProcessSpec *spec);
+/* Whether stderr goes to the same file of the caller as stdout, and so into the same pipe. */
+bool detour_is_shared(const Process *process);
+/* Copies what is in the pipe of stream i to the caller's file. Returns false at the end of the
+ * stream, and after an error, which process->stream_error has. */
+bool detour_pass(Process *process, unsigned i);
+/* Reads the next bytes for stdin from the caller's file into process->pending. At its end, sets
+ * process->input_ends. */
+void detour_fill(Process *process);
+/* Whether bytes of stream i still have to be written to the caller's file. */
+bool detour_has_more(const Process *process, unsigned i);
+/* Closes the file of stream i. */
+void detour_close(Process *process, unsigned i);

@@ -58,7 +58,7 @@ int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const Proc
 
 void process_drop(Process *process) {
         process_forget_due(process);
-        process_release(process);
+        process_release(process, true);
         capture_clear(&process->output);
         strlist_clear(&process->argv);
         strlist_clear(&process->set_aside);
@@ -459,7 +459,7 @@ static void process_on_gone(Process *process, const SessionMessage *message) {
         else if (process->running)
                 settle_unknown(process);
         process_drain(process);
-        process_release(process);
+        process_release(process, false);
         process->all->events.gone(process->all->events.data, process);
 }
 
@@ -491,7 +491,7 @@ void processes_end_told(Processes *all) {
 void process_not_started(Process *process) {
         process->gone = true;
         answer_error(process);
-        process_release(process);
+        process_release(process, true);
 }
 
 static void process_obey(Processes *all, const SessionMessage *message, int *fd) {

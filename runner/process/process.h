@@ -44,6 +44,7 @@ typedef struct ProcessSpec {
         uint64_t timeout;  /* usec of wall time, from the request on; 0 is none */
         /* stdin, stdout and stderr. FD_NONE: the keeper makes a pipe; for stdin, input decides. */
         int fds[3];
+        unsigned detours; /* a bit for each of fds that the command must not get (detour.c) */
         ProcessInput input;
         unsigned terminal; /* a bit for each of fds 0 to 2 that is the terminal made inside */
         bool background;   /* that terminal gets keys only once the command reads from it */
@@ -92,11 +93,16 @@ typedef struct Process {
         StrList set_aside;                     /* paths set aside, relative to the workspace */
         StrList still_aside;                   /* files of the host, set aside before that */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be set aside, or "" */
-        const char *replaced; /* borrowed: the path for which the sandbox was stopped, or NULL */
+        const char *replaced;  /* borrowed: the path for which the sandbox was stopped, or NULL */
+        char stream_error[80]; /* why the caller's file could not be written or read; or "" */
 
         /* private */
         int streams[CAPTURE_STREAMS], input, master;
         LoopWatch *stream_watches[CAPTURE_STREAMS], *input_watch;
+        /* detour.c: the caller's files, or FD_NONE; a watch while the file has no room. */
+        int sinks[CAPTURE_STREAMS], source;
+        LoopWatch *sink_watches[CAPTURE_STREAMS];
+        off_t source_at;
         char *pending; /* bytes for stdin */
         size_t pending_length;
         bool input_ends;

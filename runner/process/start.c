@@ -76,6 +76,8 @@ static int make_block(const ProcessSpec *spec, const StrList *argv, char **ret, 
 static int make_stream(ProcessSpec *spec, Process *process, int fd, Error *reterr) {
         int pair[2];
 
+        if (fd == 2 && detour_is_shared(process))
+                spec->fds[2] = fcntl(spec->fds[1], F_DUPFD_CLOEXEC, 3);
         if (spec->fds[fd] >= 0 || spec->terminal & (1U << fd))
                 return 0;
         if (fd == 0 && spec->input == INPUT_NONE) {
@@ -140,6 +142,8 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
                 .streams = { FD_NONE, FD_NONE },
                 .input = FD_NONE,
                 .master = FD_NONE,
+                .sinks = { FD_NONE, FD_NONE },
+                .source = FD_NONE,
                 .started_at = time_now_usec(),
                 .started_at_ms = time_epoch_ms(),
                 .timeout = spec->timeout,
@@ -163,6 +167,7 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
 static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
         int r = process->command && process->cwd ? 0 : error_oom(reterr);
 
+        detour_take(process, spec);
         for (int fd = 0; r == 0 && fd <= 2; fd++)
                 r = make_stream(spec, process, fd, reterr);
         if (r == 0)

@@ -11,19 +11,22 @@
 static void close_stream(Process *process, int i) {
         process->stream_watches[i] = loop_unwatch(process->stream_watches[i]);
         process->streams[i] = fd_close(process->streams[i]);
+        detour_close(process, (unsigned)i);
 }
 
 static void stream_close_input(Process *process) {
         process->input_watch = loop_unwatch(process->input_watch);
         process->input = fd_close(process->input);
+        process->source = fd_close(process->source);
         free(process->pending);
         process->pending = NULL;
         process->pending_length = 0;
 }
 
-void process_release(Process *process) {
+void process_release(Process *process, bool all) {
         for (int i = 0; i < CAPTURE_STREAMS; i++)
-                close_stream(process, i);
+                if (all || !detour_has_more(process, (unsigned)i))
+                        close_stream(process, i);
         stream_close_input(process);
         process->master = fd_close(process->master);
         process->timer = loop_timer_free(process->timer);
@@ -44,7 +47,9 @@ static bool read_stream(Process *process, unsigned i) {
 }
 
 static void stream_take(Process *process, unsigned i) {
-        if (process->streams[i] >= 0 && !read_stream(process, i))
+        if (process->streams[i] < 0)
+                return;
+        if (!(process->sinks[i] >= 0 ? detour_pass : read_stream)(process, i))
                 close_stream(process, (int)i);
 }
 
@@ -54,12 +59,13 @@ void process_follow_output(Process *process) {
         const bool held = capture_is_held(&process->output);
 
         for (int i = 0; i < CAPTURE_STREAMS; i++)
-                if (process->stream_watches[i])
+                if (process->stream_watches[i] && process->sinks[i] < 0)
                         loop_watch_set(process->stream_watches[i], held ? 0 : EPOLLIN);
 }
 
 static void on_stream(Process *process, unsigned i, uint32_t events) {
-        if (events & (EPOLLHUP | EPOLLERR) || !capture_is_held(&process->output))
+        if (events & (EPOLLHUP | EPOLLERR) || process->sinks[i] >= 0 ||
+            !capture_is_held(&process->output))
                 stream_take(process, i);
         if (capture_is_held(&process->output))
                 process_follow_output(process);
@@ -105,6 +111,8 @@ static void stream_on_input(void *data, uint32_t events) {
         Process *process = data;
         ssize_t n = 0;
 
+        if (process->source >= 0 && process->pending_length == 0)
+                detour_fill(process);
         if (process->pending_length > 0) {
                 n = write(process->input, process->pending, process->pending_length);
                 if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -112,15 +120,17 @@ static void stream_on_input(void *data, uint32_t events) {
         }
         if (n < 0 || events & EPOLLERR)
                 return stream_close_input(process);
-        process->pending_length -= (size_t)n;
-        memmove(process->pending, process->pending + n, process->pending_length);
+        if (n > 0) {
+                process->pending_length -= (size_t)n;
+                memmove(process->pending, process->pending + n, process->pending_length);
+        }
         if (process->pending_length > 0)
                 return;
         free(process->pending);
         process->pending = NULL;
         if (process->input_ends)
                 stream_close_input(process);
-        else
+        else if (process->source < 0)
                 process->input_watch = loop_unwatch(process->input_watch);
 }
 
@@ -136,7 +146,7 @@ int process_write(Process *process, const char *data, size_t length, Error *rete
         char *grown;
         int r = 0;
 
-        if (process->input < 0 || process->input_ends) {
+        if (process->input < 0 || process->input_ends || process->source >= 0) {
                 (void)error_set(reterr, ERROR_USAGE, EPIPE, "stdin of %s is not open here",
                                 process->id);
                 return error_cure(reterr, -EPIPE,
@@ -191,8 +201,12 @@ int process_watch_streams(Process *process, Error *reterr) {
         static const LoopWatchFn functions[CAPTURE_STREAMS] = { on_stdout, on_stderr };
         int r = 0;
 
+        if (process->source >= 0 && !process->input_watch)
+                r = loop_watch(process->all->loop, process->input, EPOLLOUT, stream_on_input,
+                               process, &process->input_watch, reterr);
         for (int i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
-                if (process->streams[i] >= 0 && !process->stream_watches[i])
+                if (process->streams[i] >= 0 && !process->stream_watches[i] &&
+                    !process->sink_watches[i])
                         r = loop_watch(process->all->loop, process->streams[i], EPOLLIN,
                                        functions[i], process, &process->stream_watches[i], reterr);
         return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that the command gets as its stdin and must not write.
+/* Files that the command gets as its stdin, stdout or stderr, but must not write or read again.
  *
  * Theory of operation. A process that has a file open for reading can open it again by
  * /proc/self/fd. The kernel then checks the file's mode, and the mount by which it was opened
@@ -11,7 +11,12 @@
  * command gets the copy. A file that is too large for that is passed unchanged if Landlock protects
  * its content, and refused otherwise.
  *
- * If the caller has opened a file for writing, the command may write it. */
+ * If the caller has opened a file for writing, the command may write it. It could also read what
+ * others have written there.
+ *
+ * The commands of a session share one Landlock domain, which leaves reading and truncating to the
+ * mounts (child/landlock.c). So they never get a file that needs this protection: the keeper copies
+ * the bytes between the file and a pipe (process/detour.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +24,8 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "base/sys.h"
 #include "reach/reach.h"
@@ -28,18 +35,26 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
+#define PIPEFS_MAGIC 0x50495045
+
 enum {
         COPY_MAX = 16 << 20,    /* Bytes. */
         LANDLOCK_TRUNCATES = 3, /* The ABI since which Landlock restricts truncate(2). */
 };
 
-/* Whether the file is regular and open for reading only. A file without a name is excluded, because
- * nobody else has it. */
+/* Whether the file is regular and open for reading only. */
 static bool is_read_only_file(int fd, struct stat *ret) {
         const int flags = fcntl(fd, F_GETFL);
 
         return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY && fstat(fd, ret) == 0 &&
-               S_ISREG(ret->st_mode) && ret->st_nlink > 0;
+               S_ISREG(ret->st_mode);
+}
+
+/* Whether it is a memory file that nobody can change. */
+static bool shield_is_sealed(int fd) {
+        const int seals = fcntl(fd, F_GET_SEALS);
+
+        return seals >= 0 && seals & F_SEAL_WRITE;
 }
 
 /* Whether the command could change the file. The command has no capabilities. The owner of a file
@@ -107,24 +122,21 @@ static int shield_refuse_file(int number, int errnum, Error *reterr) {
         return error_cure(reterr, r, "Put a pipe before holt: cat FILE | holt ...");
 }
 
-int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock, int number,
-                 int *fd, Error *reterr) {
-        struct stat st;
+static int shield_find_place(const LaunchPlan *plan, int fd, ReachPlace *ret, Error *reterr) {
         Reach *reach = NULL;
-        ReachPlace place;
-        int copy_fd = FD_NONE, r;
+        int r = reach_new(plan, &reach, reterr);
 
-        if (!is_read_only_file(*fd, &st) || !shield_may_be_changed(*fd, &st, identity))
-                return 0;
-        r = reach_new(plan, &reach, reterr);
         if (r < 0)
                 return r;
-        place = reach_place(reach, *fd);
+        *ret = reach_place(reach, fd);
         reach_free(reach);
-        if (place == REACH_OPEN ||
-            (st.st_size > COPY_MAX && place == REACH_OUTSIDE && landlock >= LANDLOCK_TRUNCATES))
-                return 0;
-        r = st.st_size > COPY_MAX ? -EFBIG : shield_copy_file(*fd, st.st_size, &copy_fd);
+        return 0;
+}
+
+/* Replaces *fd by a sealed copy. */
+static int shield_copy(int number, int *fd, off_t size, Error *reterr) {
+        int copy_fd = FD_NONE, r = size > COPY_MAX ? -EFBIG : shield_copy_file(*fd, size, &copy_fd);
+
         if (r < 0)
                 return shield_refuse_file(number, -r, reterr);
         (void)close(*fd);
@@ -132,20 +144,68 @@ int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock,
         return 0;
 }
 
+/* For one file of a single run, as stdio_files_shield() says. */
+static int shield_file(const Launch *launch, int number, int *fd, Error *reterr) {
+        struct stat st;
+        ReachPlace place;
+        int r;
+
+        if (!is_read_only_file(*fd, &st) || !shield_may_be_changed(*fd, &st, &launch->identity))
+                return 0;
+        r = shield_find_place(launch->plan, *fd, &place, reterr);
+        if (r < 0 || place == REACH_OPEN)
+                return r;
+        if (st.st_size > COPY_MAX && place == REACH_OUTSIDE &&
+            launch->layers.landlock_abi >= LANDLOCK_TRUNCATES)
+                return 0;
+        return shield_copy(number, fd, st.st_size, reterr);
+}
+
+/* Whether the command could read what others write, by opening the file again. That goes for a
+ * file, a named pipe or a device that is open for writing only. No path leads to a plain pipe. */
+static bool shield_may_be_read(int fd, const struct stat *st) {
+        enum { MEMORY = 1 }; /* /dev/null and its like hold nothing. */
+        const int flags = fcntl(fd, F_GETFL);
+        struct statfs fs;
+
+        if (flags < 0 || (flags & O_ACCMODE) != O_WRONLY)
+                return false;
+        if (S_ISFIFO(st->st_mode))
+                return fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
+        return S_ISREG(st->st_mode) || (S_ISCHR(st->st_mode) && major(st->st_rdev) != MEMORY);
+}
+
+int stdio_shield(const LaunchPlan *plan, int number, int *fd, bool *ret_detour, Error *reterr) {
+        struct stat st;
+        ReachPlace place;
+        const bool reads = is_read_only_file(*fd, &st) && !shield_is_sealed(*fd) &&
+                           shield_may_be_changed(*fd, &st, NULL);
+        int r;
+
+        *ret_detour = false;
+        if (!reads && (fstat(*fd, &st) < 0 || !shield_may_be_read(*fd, &st)))
+                return 0;
+        r = shield_find_place(plan, *fd, &place, reterr);
+        if (r < 0 || place == REACH_OPEN)
+                return r;
+        *ret_detour = !reads || st.st_size > COPY_MAX;
+        return *ret_detour ? 0 : shield_copy(number, fd, st.st_size, reterr);
+}
+
 int stdio_files_shield(Launch *launch, Error *reterr) {
-        const int landlock = launch->layers.landlock_abi;
         int r = 0;
 
         for (int number = 0; r == 0 && number <= 2; number++) {
                 int fd;
                 struct stat st;
 
-                if (!is_read_only_file(number, &st))
+                /* Nobody else has a file without a name, and Landlock keeps it from being cut. */
+                if (!is_read_only_file(number, &st) || st.st_nlink == 0)
                         continue;
                 fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
                 if (fd < 0)
                         return shield_refuse_file(number, errno, reterr);
-                r = stdio_shield(launch->plan, &launch->identity, landlock, number, &fd, reterr);
+                r = shield_file(launch, number, &fd, reterr);
                 if (r == 0 && dup2(fd, number) < 0)
                         r = shield_refuse_file(number, errno, reterr);
                 fd_close(fd);

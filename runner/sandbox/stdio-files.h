@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps a command from writing through its stdin to a file that it must only read. */
+/* Keeps a command from writing through its stdin to a file that it must only read. In a session,
+ * also keeps it from reading a file that it must only write. */
 #pragma once
 
 #include "sandbox/launch.h"
@@ -10,8 +11,7 @@
  * another negative errno. */
 int stdio_files_shield(Launch *launch, Error *reterr);
 
-/* The same for one open file. *fd is replaced if needed; number, 0 to 2, is its number in the
- * command. identity is NULL if it is the caller's own. landlock is its ABI, or 0 if it is not in
- * force. */
-int stdio_shield(const LaunchPlan *plan, const Identity *identity, int landlock, int number,
-                 int *fd, Error *reterr);
+/* For one open file that a command of a live session gets as its stdin, stdout or stderr (number).
+ * *fd is replaced by a copy if needed. *ret_detour: the command must not get *fd at all, but a pipe
+ * from or to it. Returns 0, or a negative errno with an Error. */
+int stdio_shield(const LaunchPlan *plan, int number, int *fd, bool *ret_detour, Error *reterr);

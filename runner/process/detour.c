@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of the caller that the command must not get itself.
+ *
+ * Theory of operation. A process can open each of its files again, by /proc/self/fd. So it could
+ * read a log that the caller has opened for appending, or cut a file that the caller has opened for
+ * reading. For such a file (sandbox/stdio-files.c), the command gets a pipe. The keeper copies the
+ * bytes between the pipe and the file. It writes them before it reports the end of the command.
+ *
+ * A write to a regular file does not wait for long. A named pipe or a terminal may have no room. So
+ * the keeper writes there only after poll(2) has said that there is some, and not more than
+ * certainly fits. */
+#include "process/process-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+enum {
+        TERMINAL_ROOM = 256, /* bytes: the kernel reports no less (WAKEUP_CHARS) */
+        RETRY_TIME = 1000,   /* ms */
+};
+
+void detour_take(Process *process, ProcessSpec *spec) {
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                if (spec->detours & (2U << i))
+                        process->sinks[i] = TAKE_FD(spec->fds[i + 1]);
+        if (!(spec->detours & 1))
+                return;
+        process->source = TAKE_FD(spec->fds[0]);
+        process->source_at = lseek(process->source, 0, SEEK_CUR);
+        spec->input = INPUT_PIPE;
+}
+
+/* One pipe keeps the order of what the command writes to the two. */
+bool detour_is_shared(const Process *process) {
+        const int *fds = process->sinks;
+        struct stat first, second;
+
+        return fds[0] >= 0 && fds[1] >= 0 && fstat(fds[0], &first) == 0 &&
+               fstat(fds[1], &second) == 0 && first.st_dev == second.st_dev &&
+               first.st_ino == second.st_ino && fcntl(fds[0], F_GETFL) == fcntl(fds[1], F_GETFL);
+}
+
+bool detour_has_more(const Process *process, unsigned i) {
+        int there = 0;
+
+        return process->sinks[i] >= 0 && process->streams[i] >= 0 &&
+               ioctl(process->streams[i], FIONREAD, &there) == 0 && there > 0;
+}
+
+void detour_close(Process *process, unsigned i) {
+        process->sink_watches[i] = loop_unwatch(process->sink_watches[i]);
+        process->sinks[i] = fd_close(process->sinks[i]);
+}
+
+/* A named pipe without readers is no error of the host: the command gets EPIPE, as usual. */
+static void detour_note_error(Process *process, int fd, int errnum) {
+        static const char *const names[] = { "stdin", "stdout", "stderr" };
+
+        if (errnum != EPIPE)
+                (void)snprintf(process->stream_error, sizeof(process->stream_error),
+                               "cannot %s %s: %s", fd ? "write" : "read", names[fd],
+                               strerror(errnum));
+}
+
+/* --- output --- */
+
+/* Returns the number of bytes that can be written without waiting. After an error, write(2) tells
+ * it. */
+static size_t detour_room(int fd) {
+        struct pollfd room = { .fd = fd, .events = POLLOUT };
+        struct stat st;
+
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+                return CAPTURE_CHUNK_MAX;
+        if (poll(&room, 1, 0) <= 0)
+                return 0;
+        return S_ISCHR(st.st_mode) ? TERMINAL_ROOM : PIPE_BUF;
+}
+
+static void detour_on_room(Process *process, unsigned i) {
+        Error ignored;
+
+        process->sink_watches[i] = loop_unwatch(process->sink_watches[i]);
+        (void)process_watch_streams(process, &ignored);
+}
+
+static void detour_on_stdout(void *data, uint32_t events) {
+        (void)events;
+        detour_on_room(data, 0);
+}
+
+static void detour_on_stderr(void *data, uint32_t events) {
+        (void)events;
+        detour_on_room(data, 1);
+}
+
+/* Leaves the bytes in the command's pipe until the file has room. Meanwhile, the pipe is not
+ * watched, because its end would be reported again and again. */
+static bool detour_wait(Process *process, unsigned i) {
+        static const LoopWatchFn functions[CAPTURE_STREAMS] = { detour_on_stdout,
+                                                                detour_on_stderr };
+        Error ignored;
+
+        if (process->sink_watches[i])
+                return true;
+        process->stream_watches[i] = loop_unwatch(process->stream_watches[i]);
+        return loop_watch(process->all->loop, process->sinks[i], EPOLLOUT, functions[i], process,
+                          &process->sink_watches[i], &ignored) == 0;
+}
+
+/* The caller may have set O_NONBLOCK, and another process may have taken the room. */
+static bool detour_may_retry(int fd) {
+        struct pollfd room = { .fd = fd, .events = POLLOUT };
+
+        return errno == EINTR || (errno == EAGAIN && poll(&room, 1, RETRY_TIME) > 0);
+}
+
+static bool detour_write(Process *process, unsigned i, const char *data, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(process->sinks[i], data, length);
+
+                if (n < 0 && detour_may_retry(process->sinks[i]))
+                        continue;
+                if (n < 0) {
+                        detour_note_error(process, (int)i + 1, errno);
+                        return false;
+                }
+                data += n;
+                length -= (size_t)n;
+        }
+        return true;
+}
+
+bool detour_pass(Process *process, unsigned i) {
+        _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
+        const size_t room = detour_room(process->sinks[i]);
+        ssize_t n;
+
+        if (room == 0)
+                return detour_wait(process, i);
+        n = read(process->streams[i], buf, room);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return true;
+        return n > 0 && detour_write(process, i, buf, (size_t)n);
+}
+
+/* --- input --- */
+
+/* The caller's file offset stays the same, like that of a file that is copied. */
+void detour_fill(Process *process) {
+        char *buf = malloc(CAPTURE_CHUNK_MAX);
+        ssize_t n = buf ? pread(process->source, buf, CAPTURE_CHUNK_MAX, process->source_at) : -1;
+
+        if (n > 0) {
+                free(process->pending);
+                process->pending = buf;
+                process->pending_length = (size_t)n;
+                process->source_at += n;
+                return;
+        }
+        if (n < 0)
+                detour_note_error(process, 0, buf ? errno : ENOMEM);
+        free(buf);
+        process->source = fd_close(process->source);
+        process->input_ends = true;
+}

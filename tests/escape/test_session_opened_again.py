@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command of a session opens its stdin, stdout or stderr again, through /proc/self/fd, to change or read a file of the host.
+
+Landlock leaves this to the keeper, which gives the command a pipe. So nothing else in the session can open the file either.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import HANGS, Holt
+from lib.sessions import Sessions, until
+
+ALL = pytest.mark.identities("user", "root", "nested")
+LANDLOCK = pytest.mark.parametrize("landlock", ("auto", "off"))
+SECRET = "the caller's\n"
+
+# All of them end, also with a pipe. A reader of a pipe finds only what the command itself has written.
+ATTACKS = {
+    "read": "os.write(2, os.read(os.open(f'/proc/{pid}/fd/1', os.O_RDONLY | os.O_NONBLOCK), 100))",
+    "read and written": "os.write(2, os.pread(os.open(f'/proc/{pid}/fd/1', os.O_RDWR | os.O_NONBLOCK), 100, 0))",
+    "mapped": "os.write(2, mmap.mmap(1, 10, prot=mmap.PROT_READ)[:])",
+    "cut": "os.ftruncate(1, 0)",
+    "cut by its path": "os.truncate(f'/proc/{pid}/fd/1', 0)",
+    "cut by opening": "os.open(f'/proc/{pid}/fd/1', os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK)",
+    "written elsewhere": "fcntl.fcntl(1, fcntl.F_SETFL, 0); os.pwrite(1, b'evil', 0)",
+    "given another mode": "os.fchmod(1, 0o666)",
+    "given a time": "os.utime(1, (1, 1))",
+}
+START = "import fcntl, mmap, os, sys; pid = sys.argv[1] if sys.argv[1:] else 'self'\n"
+
+
+def state(path: Path) -> tuple[bytes, int]:
+    return path.read_bytes(), path.stat().st_mode
+
+
+@pytest.fixture
+def log(holt: Holt, place: Path) -> Path:
+    path = place / "log"
+    path.write_text(SECRET)
+    path.chmod(0o644)
+    holt.identity.own(path)
+    return path
+
+
+def attack(name: str) -> list[str]:
+    return ["/usr/bin/python3", "-c", START + ATTACKS[name]]
+
+
+@ALL
+@LANDLOCK
+@pytest.mark.parametrize("mode", ("a", "r+"))
+def test_a_file_that_is_open_for_writing_only(mode: str, landlock: str, sessions: Sessions, log: Path) -> None:
+    session = sessions.create("w", "--landlock", landlock)
+    before = state(log)
+    for name in ATTACKS:
+        fd = os.open(log, os.O_WRONLY | (os.O_APPEND if mode == "a" else 0))
+        with open(fd, "w") as stdout:
+            assert SECRET not in session.exec(*attack(name), stdout=stdout).err, name
+        assert state(log) == before, name
+    with session.rpc() as rpc:
+        for name in ATTACKS:
+            with open(os.open(log, os.O_WRONLY), "w") as stdout:
+                process = rpc.call("process.spawn", [stdout.fileno()], argv=attack(name), fds=2)["id"]
+                rpc.call("process.wait", id=process, timeout=HANGS)
+            text = "".join(c["text"] for c in rpc.call("process.read", id=process)["chunks"])
+            assert SECRET not in text and state(log) == before, name
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("name", ("read", "cut", "cut by its path", "given another mode"))
+def test_the_attacks_succeed_on_the_host(name: str, holt: Holt, log: Path) -> None:
+    before = state(log)
+    result = holt.identity.run(["sh", "-c", 'exec "$@" >>"$0"', log, *attack(name)])
+
+    assert SECRET in result.stderr if name == "read" else state(log) != before
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("name", ATTACKS)
+def test_another_process_of_the_session_can_not_either(name: str, sessions: Sessions, log: Path) -> None:
+    """It was there before the file came, and looks at the other's descriptors."""
+    session = sessions.create("w")
+    before = state(log)
+    with log.open("a") as stdout:
+        victim = session.start("sleep", "60", stdout=stdout)
+        ps = until(lambda: [p for p in session.ps().values() if p["state"] == "running"], "it runs")
+        err = session.exec(*attack(name), str(ps[0]["pid"])).err
+        victim.process.terminate()
+        victim.wait()
+
+    assert SECRET not in err and state(log) == before
+
+
+CHANGES = {
+    "by its path": "os.truncate('/proc/self/fd/0', 0)",
+    "by opening for reading": "os.open('/proc/self/fd/0', os.O_RDONLY | os.O_TRUNC)",
+    "by opening for writing": "os.open('/proc/self/fd/0', os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK)",
+    "after opening": "os.ftruncate(os.open('/proc/self/fd/0', os.O_RDWR), 0)",
+    "by writing": "os.write(os.open('/proc/self/fd/0', os.O_RDWR | os.O_NONBLOCK), b'evil')",
+    "a mode": "os.fchmod(0, 0o666)",
+}
+
+
+@ALL
+@LANDLOCK
+def test_a_large_file_that_is_open_for_reading(landlock: str, sessions: Sessions, holt: Holt, log: Path) -> None:
+    """It is too large to be copied."""
+    os.truncate(log, 17 << 20)
+    before = log.stat()
+    session = sessions.create("w", "--landlock", landlock)
+    for change in CHANGES.values():
+        with log.open() as stdin:
+            session.exec("/usr/bin/python3", "-c", START + change, stdin=stdin)
+        after = log.stat()
+        assert (after.st_size, after.st_mode, after.st_mtime_ns) == (before.st_size, before.st_mode, before.st_mtime_ns)
+
+
+@pytest.mark.identities("user")
+def test_a_file_without_a_name(sessions: Sessions, log: Path) -> None:
+    """The caller still reads from it."""
+    session = sessions.create("w")
+    with log.open() as stdin:
+        log.unlink()
+        for change in CHANGES.values():
+            session.exec("/usr/bin/python3", "-c", START + change, stdin=stdin)
+        assert stdin.read() == SECRET
+        stdin.seek(0)
+        assert session.exec("cat", stdin=stdin).out == SECRET
+
+
+@ALL
+def test_a_named_pipe(sessions: Sessions, holt: Holt, place: Path) -> None:
+    path = place / "fifo"
+    os.mkfifo(path, 0o600)
+    holt.identity.own(path)
+    session = sessions.create("w")
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(path, "wb", buffering=0) as pipe:
+        pipe.write(SECRET.encode())
+        err = session.exec(*attack("read"), stdout=pipe).err
+    kept = os.read(reader, 100)
+    os.close(reader)
+
+    assert SECRET not in err and kept.startswith(SECRET.encode())
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("open_it", (
+    lambda path: os.open(path, os.O_WRONLY | os.O_TRUNC), lambda path: os.open(path, os.O_WRONLY | os.O_APPEND),
+), ids=(">", ">>"))
+def test_the_command_gets_a_pipe(open_it: Callable[[Path], int], sessions: Sessions, log: Path) -> None:
+    """Also for an empty file, into which others may write later."""
+    session = sessions.create("w")
+    with open(open_it(log), "w") as stdout:
+        out = session.exec("stat", "-Lc", "%f", "/proc/self/fd/1", stderr=stdout, stdout=stdout)
+
+    assert out.code == 0 and stat.S_ISFIFO(int(log.read_text().split()[-1], 16))
