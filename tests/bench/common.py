@@ -52,8 +52,8 @@ class Sessions:
         subprocess.run([self.holt, *words], check=True, stdout=subprocess.DEVNULL)
 
     @contextmanager
-    def live(self, name: str) -> Iterator[Keeper]:
-        self.run("create", name)
+    def live(self, name: str, *flags: str) -> Iterator[Keeper]:
+        self.run("create", name, *flags)
         self.run("exec", name, "--", "true")
         try:
             yield Keeper(self.base / name)
