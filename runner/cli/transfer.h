@@ -55,10 +55,17 @@ int transfer_put(RpcClient *client, const char *file, const char *path, Error *r
 /* Copies from an fd, which the caller keeps. mode 0 keeps the mode of an existing file. */
 int transfer_put_fd(RpcClient *client, int fd, const char *path, unsigned mode, Error *reterr);
 
+/* Makes the error of a host file that cannot be read or written, with its cure. doing: "read" or
+ * "write". Returns r, the negative errno. */
+int transfer_refuse(const char *doing, const char *path, int r, Error *reterr);
+
 /* Opens a host path; flags are those of open(2), with O_CLOEXEC added. No link is followed in a
  * directory that the session's commands can write, because they may have made it (beneath_open()).
  * Returns an fd that the caller owns, or a negative errno: -ELOOP for such a link. */
 int transfer_open_own(RpcClient *client, const char *path, int flags);
+/* Opens the file of an O_PATH fd, whose status is st. Returns an fd that the caller owns, or a
+ * negative errno: -ENXIO for a FIFO or socket with a name, which nobody may have open. */
+int transfer_open_stream(int path_fd, const struct stat *st, int flags);
 /* Opens a host file for reading. Refuses a directory, and (-ENXIO) a FIFO or socket that has a
  * name, unless holt has it open already. Opening never waits: a lease of another process on the
  * file gives -EAGAIN. The caller owns *ret_fd. */
