@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a plan that builds the file tree: which host files appear at which place inside. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/paths.h"

@@ -16,7 +16,6 @@
 #include "child/landlock.h"
 #include "child/limits.h"
 #include "child/step.h"
-#include "helpers/init-protocol.h"
 #include "policy/syscalls.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER

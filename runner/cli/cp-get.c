@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/path-text.h"
 #include "base/sys.h"
 #include "cli/cp-internal.h"
 #include "cli/links.h"

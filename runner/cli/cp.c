@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/own-limits.h"
-#include "base/path-text.h"
 #include "cli/cp-internal.h"
 #include "cli/fail.h"
 #include "cli/operands.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt serve: the command line. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/fail.h"
 #include "cli/options.h"

@@ -6,7 +6,6 @@
  * command ran, or an interpreter. The names are therefore kept in the session's directory, and
  * every reply about a command repeats them. A name is dropped when nothing has it any more, because
  * the user has moved the file back or removed it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>

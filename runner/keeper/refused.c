@@ -6,7 +6,6 @@
 #include "base/paths.h"
 #include "keeper/keeper.h"
 #include "outcome/complaints.h"
-#include "store/unwritten.h"
 
 /* Returns the end of what the process wrote to stderr, and more. Owned by the caller. */
 static char *last_words(const Process *process, const char *more, size_t *ret_length) {

@@ -2,7 +2,6 @@
 /* The methods of files.* that only read. Paths mean the same as for a command inside. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/path-text.h"
 #include "methods/area.h"

@@ -2,7 +2,6 @@
 #include "process/process-internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>

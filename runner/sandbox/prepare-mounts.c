@@ -3,8 +3,6 @@
  * runs holt. */
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -6,18 +6,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <time.h>
 
 #include "base/nearest.h"
 #include "base/paths.h"
 #include "base/private.h"
 #include "base/strings.h"
 #include "base/sys.h"
-#include "base/wait.h"
 #include "files/unfinished.h"
 #include "session/live.h"
 
