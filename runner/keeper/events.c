@@ -428,11 +428,9 @@ int keeper_make_processes(Keeper *keeper, Error *reterr) {
 
         if (r < 0)
                 return r;
+        /* A full disk may refuse the first file; numbers then begin with 1 after each rest. */
         fd = openat(keeper->plan.state.fd, PROCESS_NUMBER_FILE,
                     O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno,
-                                 "cannot open " PROCESS_NUMBER_FILE " in the session's directory");
         processes_continue_numbers(keeper->processes, fd);
         return 0;
 }
