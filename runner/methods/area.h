@@ -14,8 +14,9 @@ typedef struct MethodArea {
 } MethodArea;
 
 /* One area for each file of methods. List a new one in methods.c too. */
-extern const MethodArea method_data_area, method_exec_area, method_process_area, method_python_area,
-        method_tools_area, method_files_area, method_files_write_area, method_mount_area;
+extern const MethodArea method_data_area, method_exec_area, method_process_area,
+        method_process_act_area, method_python_area, method_tools_area, method_files_area,
+        method_files_write_area, method_mount_area;
 
 /* --- shapes that several areas use --- */
 
@@ -57,6 +58,10 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
                 "missed", RPC_SHAPE, RPC_SOMETIMES,                                                \
                         "the first directory that could not be listed", .shape = &method_missed    \
         }
+
+/* The parameter of method_find_process(). */
+#define METHOD_PROCESS_ID                                                                          \
+        { "id", RPC_STRING, true, 32, "the process: \"p1\"" }
 
 /* Parameters of the methods of files. */
 #define METHOD_PATH(name)                                                                          \
@@ -139,6 +144,8 @@ int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Erro
  * not list some directory. */
 void method_write_next(JsonWriter *w, const char *key, const FilesWork *work);
 
+/* Finds the process of the parameter id. The error tells how a process of the past has ended. */
+int method_find_process(const RpcCall *call, Keeper *keeper, Process **ret, Error *error);
 /* Reads the parameters timeout_ms, output_max and keep, limited by the policy. */
 void method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret_timeout,
                         size_t *ret_kept, bool *ret_keep_tail);
