@@ -438,8 +438,8 @@ static bool concerns_git(const StrList *moved) {
 static const char *const moved_texts[] = {
         [MOVED_MADE] = "set aside a new entry at a protected path; it is now",
         [MOVED_REPLACED] = "set aside the new file at a protected path; it is now",
-        [MOVED_STILL] = "the host replaced a protected file while the session ran; the new file is "
-                        "still",
+        [MOVED_STILL] =
+                ("the host replaced a protected file while the session ran; the new file is still"),
 };
 static_assert(ELEMENTSOF(moved_texts) == MOVED_WHY_MAX, "each reason has a text");
 
