@@ -69,7 +69,6 @@ static const struct {
         { "--bind", "--rw", NULL },
         { "--chdir", "--cwd", NULL },
         { "--mount", "--ro", "--rw" },
-        { "--read-only", "--ro", "--workspace-mode ro" },
         { "--readonly", "--ro", "--workspace-mode ro" },
         { "--ro-bind", "--ro", NULL },
         { "--setenv", "--env", NULL },
@@ -278,6 +277,8 @@ static int parse_field(Parser *parser, const char *argument) {
                 if (!field->option || !name_matches(argument, field->option, &value))
                         continue;
                 r = take_value(parser, field->option, field->option_arg, &value);
+                if (r == 0 && streq(field->option, "--tmpfs"))
+                        r = other_tmpfs_check(value, parser->reterr);
                 if (r < 0)
                         return r;
                 result->words[result->words_count++] = (OptionWord){ field, value, NULL };

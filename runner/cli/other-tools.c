@@ -8,6 +8,9 @@ const OtherName other_names[] = {
         { "-e", "--env" },
         { "-w", "--cwd" },
         { "--workdir", "--cwd" },
+        { "-m", "--memory" },
+        { "--pids-limit", "--pids" },
+        { "--net", "--network" },
 };
 const size_t other_names_count = ELEMENTSOF(other_names);
 
@@ -19,6 +22,34 @@ static const char port_hint[] = "Leave it out: in this version, a sandbox has no
                                 "each other's ports: holt exec NAME -- curl ...";
 static const char user_hint[] = "Leave it out: the command always has the user \"agent\", and its "
                                 "files in the workspace belong to you.";
+
+static const char privilege_hint[] =
+        "Leave it out: no option gives a command capabilities or devices.\nIf a system call is "
+        "refused, the result names the option that allows it.";
+static const char security_hint[] =
+        "Leave it out: a command has no capabilities, and no program gives it more rights.\n"
+        "--syscalls, --allow-syscall and --deny-syscall change the allowed system calls.";
+static const char mount_hint[] = "The policy of a session is settled: holt create NAME -v "
+                                 "SRC:DST[:ro]\nTo copy files into the session: holt cp FILE "
+                                 "NAME:PATH";
+static const char session_limit_hint[] =
+        "holt create NAME sets the limits of a session: --memory, --pids and --open-files.";
+static const char processor_hint[] = "holt does not limit processor time. To use two processors: "
+                                     "taskset -c 0,1 holt run -- COMMAND";
+static const char session_processor_hint[] =
+        "--tier medium gives the session 2 processors, large 4 and xlarge 8.";
+static const char ulimit_hint[] =
+        "holt has options for these limits: --open-files (nofile), --pids (nproc), --file-size "
+        "(fsize) and --memory (data).\nA command inherits the other limits of your shell: ulimit "
+        "-c 0; holt run -- COMMAND";
+static const char program_hint[] = "Write the program as the command: holt run [OPTIONS] -- "
+                                   "PROGRAM [ARG...]";
+static const char memory_hint[] = "--memory limits each process. For all processes together, run "
+                                  "holt in a cgroup with a memory limit.";
+static const char shared_hint[] = "/dev/shm, /tmp and the home directory inside share one limit: "
+                                  "--tmp-size SIZE";
+static const char resolver_hint[] = "Leave it out: in this version, a sandbox has no network.";
+static const char namespace_hint[] = "Leave it out: a sandbox always has namespaces of its own.";
 
 static const struct {
         const char *word;
@@ -48,6 +79,46 @@ static const struct {
         { "--detach", "run create",
           "To leave a command running, use a session: holt create NAME [OPTIONS], then holt exec "
           "NAME --detach -- COMMAND" },
+        { "-v", "exec", mount_hint },
+        { "--volume", "exec", mount_hint },
+        { "--mount", "exec", mount_hint },
+        { "-w", "create",
+          "The commands of a session start in its workspace. For another directory: holt exec NAME "
+          "-w DIR -- COMMAND" },
+        { "--workdir", "create",
+          "The commands of a session start in its workspace. For another directory: holt exec NAME "
+          "-w DIR -- COMMAND" },
+        { "--cwd", "create",
+          "The commands of a session start in its workspace. For another directory: holt exec NAME "
+          "--cwd DIR -- COMMAND" },
+        { "-m", "exec", session_limit_hint },
+        { "--memory-swap", "run create", memory_hint },
+        { "--memory-reservation", "run create", memory_hint },
+        { "--cpus", "run", processor_hint },
+        { "--cpuset-cpus", "run", processor_hint },
+        { "--cpu-shares", "run", "For less processor time than others: nice holt run -- COMMAND" },
+        { "-c", "run", "For a shell: holt run -- bash -c LINE" },
+        { "--cpus", "create", session_processor_hint },
+        { "--cpuset-cpus", "create", session_processor_hint },
+        { "--ulimit", "run create", ulimit_hint },
+        { "--entrypoint", "run", program_hint },
+        { "--shm-size", "run create", shared_hint },
+        { "--read-only", "run create",
+          "The system is always read-only inside. For a read-only workspace: --workspace-mode ro" },
+        { "--privileged", "run create exec", privilege_hint },
+        { "--cap-add", "run create exec", privilege_hint },
+        { "--device", "run create", privilege_hint },
+        { "--gpus", "run create", privilege_hint },
+        { "--cap-drop", "run create exec", security_hint },
+        { "--security-opt", "run create", security_hint },
+        { "--dns", "run create", resolver_hint },
+        { "--add-host", "run create", resolver_hint },
+        { "--userns", "run create", namespace_hint },
+        { "--pid", "run create", namespace_hint },
+        { "--ipc", "run create", namespace_hint },
+        { "--init", "run create", "Leave it out: every sandbox has an init." },
+        { "--stop-timeout", "run create",
+          "The time between SIGTERM and SIGKILL: --kill-after TIME" },
 };
 
 static const struct {
@@ -151,4 +222,36 @@ int other_volume(const char *value, const PolicyField **ret_field, char **ret_va
         *ret_value = strndup(value, modes ? (size_t)(modes - value) : strlen(value));
         *ret_field = policy_field(field);
         return *ret_value ? 0 : error_oom(reterr);
+}
+
+/* --- --tmpfs --- */
+
+/* The options that docker takes behind the directory. */
+static const char *const tmpfs_words[] = { "rw",     "ro",   "exec",      "noexec", "suid",
+                                           "nosuid", "dev",  "nodev",     "size=",  "mode=",
+                                           "uid=",   "gid=", "nr_inodes=" };
+
+static bool is_tmpfs_word(const char *word, size_t length) {
+        for (size_t i = 0; i < ELEMENTSOF(tmpfs_words); i++) {
+                const size_t known = strlen(tmpfs_words[i]);
+
+                if (strncmp(word, tmpfs_words[i], known) == 0 &&
+                    (length == known || tmpfs_words[i][known - 1] == '='))
+                        return true;
+        }
+        return false;
+}
+
+int other_tmpfs_check(const char *value, Error *reterr) {
+        const char *options = strrchr(value, ':');
+        char quoted[160];
+        int r;
+
+        if (!options || !is_tmpfs_word(options + 1, strcspn(options + 1, ",")))
+                return 0;
+        r = error_set(reterr, ERROR_USAGE, 0, "--tmpfs: \"%s\" has options of docker",
+                      str_quote(value, quoted, sizeof(quoted)));
+        return error_cure(reterr, r,
+                          "Write only the directory. --tmp-size SIZE limits all private files in "
+                          "memory together.");
 }

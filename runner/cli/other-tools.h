@@ -21,3 +21,7 @@ const char *other_verb_hint(const char *name);
 /* Splits "SRC:DST[:ro]", the value of -v. *ret_field is the policy's field for it, and *ret_value
  * the value of that field, "SRC:DST", which the caller owns. Returns 0, -EINVAL or -ENOMEM. */
 int other_volume(const char *value, const PolicyField **ret_field, char **ret_value, Error *reterr);
+
+/* Refuses a value of --tmpfs with docker's options behind the directory, such as "/x:size=64m".
+ * Returns 0 or -EINVAL. */
+int other_tmpfs_check(const char *value, Error *reterr);

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,34 @@ def test_v_mounts_a_directory(mode: str, writes: bool, holt: Holt, put: Put) -> 
 @pytest.mark.parametrize("value", ("/opt", "name:", ":/x", "/opt:/x:shared", "/opt:relative"))
 def test_v_needs_a_source_and_a_target(value: str, holt: Holt) -> None:
     failed(holt(["run", "-v", value, "--", "true"]), f'-v: "{value}" is not SRC:DST[:ro]', "no named volumes")
+
+
+# --- limits and mounts ---
+
+
+@pytest.mark.parametrize("option, field, value", (("-m", "memory", "512m"), ("--pids-limit", "pids", "50")))
+def test_a_limit_has_the_name_of_docker(option: str, field: str, value: str, holt: Holt) -> None:
+    shown = json.loads(holt(["policy", "show", "--json", option, value]).ok().out)
+
+    assert shown["limits"][field] in ("512MiB", 50)
+    assert holt(["run", option, value, "--", "true"]).ok().err == ""
+
+
+def test_net_is_network(holt: Holt) -> None:
+    holt(["run", "--net", "none", "--", "true"]).ok()
+    for option in ("--net=host", "--network=host"):
+        failed(holt(["run", option, "--", "true"]), '"host" is not supported', "no network")
+
+
+def test_tmpfs_has_no_options(holt: Holt) -> None:
+    holt(["run", "--tmpfs", "/x:y", "--", "test", "-d", "/x:y"]).ok()
+    for value in ("/x:size=64m", "/x:rw,noexec", "/x:ro"):
+        failed(holt(["run", "--tmpfs", value, "--", "true"]), f'--tmpfs: "{value}"', "--tmp-size SIZE")
+
+
+def test_taskset_limits_the_processors(holt: Holt) -> None:
+    """The hint for --cpus says so."""
+    assert holt(["run", "--", "nproc"], prefix=["taskset", "-c", "0"]).ok().out == "1\n"
 
 
 # --- --env-file ---
@@ -153,6 +182,22 @@ def test_rm_f_reports_other_errors(sessions: Sessions) -> None:
     ("start w", "holt exec NAME"),
     ("attach w", "holt sh NAME"),
     ("destroy w", "holt rm NAME"),
+    ("run --cpus 2 -- true", "taskset"),
+    ("create x --cpus=2", "--tier medium"),
+    ("run --ulimit nofile=100 -- true", "--open-files"),
+    ("run --privileged -- true", "Leave it out"),
+    ("exec --privileged w -- true", "Leave it out"),
+    ("run --cap-add SYS_PTRACE -- true", "no option gives a command capabilities"),
+    ("run --cap-drop=ALL -- true", "no capabilities"),
+    ("run --security-opt seccomp=unconfined -- true", "--allow-syscall"),
+    ("run --entrypoint bash -- true", "holt run [OPTIONS] -- PROGRAM"),
+    ("run --shm-size 64m -- true", "--tmp-size SIZE"),
+    ("run --read-only -- true", "--workspace-mode ro"),
+    ("run --memory-swap 1g -- true", "cgroup"),
+    ("create x -w /tmp", "holt exec NAME -w DIR"),
+    ("create x --cwd /tmp", "holt exec NAME --cwd DIR"),
+    ("exec -v /opt:/opt w -- true", "holt create NAME -v"),
+    ("exec -m 1g w -- true", "holt create NAME"),
 ))
 def test_a_word_of_docker_gets_a_hint(line: str, hint: str, holt: Holt) -> None:
     failed(holt(line.split()), f'unknown {"option" if "-" in line else "verb"} "', hint)
