@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "base/paths.h"
 #include "policy/plan-parts.h"
 
@@ -160,7 +161,7 @@ static int add_private(LaunchPlan *plan, const Policy *policy, const PlanContext
         return 0;
 }
 
-/* Adds a pattern. "*", "?" and "[" in an absolute path are plain characters. */
+/* Adds a pattern. In an absolute path, its special characters are plain ones. */
 static int add_glob(LaunchPlan *plan, const char *where, const char *pattern, Error *reterr) {
         PlanGlob *more = reallocarray(plan->globs, plan->globs_count + 1, sizeof(*more));
         PlanGlob *glob;
@@ -179,7 +180,7 @@ static int add_hidden(LaunchPlan *plan, const Policy *policy, const PlanContext 
         for (size_t i = 0; i < policy->hide.count; i++) {
                 const char *path = policy->hide.items[i];
                 const char *where = asked_by(policy, "filesystem.hide", path, "--hide");
-                int r = path[0] != '/' && strpbrk(path, "*?[")
+                int r = path[0] != '/' && glob_is_pattern(path)
                                 ? add_glob(plan, where, path, reterr)
                                 : plan_add_mount(
                                           plan, PLAN_HIDE, path[0] == '/' ? PLAN_HIDE_ABSOLUTE : 0,

@@ -59,6 +59,7 @@ typedef struct Policy {
         char *preset; /* the last "extends" or --policy NAME; for people */
         PolicyNote *notes;
         size_t notes_count;
+        size_t settings_notes; /* The first notes: what the user's settings have set. */
 
         char *workspace_source;  /* NULL means the working directory */
         char *workspace_target;  /* NULL means the source's own path */

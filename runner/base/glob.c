@@ -191,3 +191,82 @@ bool glob_name(const char *pattern, const char *name, bool dots) {
         pattern += strspn(pattern, "*");
         return *pattern == '\0';
 }
+
+/* --- braces --- */
+
+/* "{a,b}" in a text: from start to end, which is behind the "}". */
+typedef struct Braces {
+        const char *start, *end;
+} Braces;
+
+/* Looks for the end of the braces that open at *start. Returns whether they have a comma. */
+static bool braces_close(const char *start, Braces *ret) {
+        unsigned depth = 0;
+        bool comma = false;
+
+        for (const char *s = start; *s; s++) {
+                if (*s == '\\' && s[1])
+                        s++;
+                else if (*s == '{')
+                        depth++;
+                else if (*s == ',')
+                        comma |= depth == 1;
+                else if (*s == '}' && --depth == 0) {
+                        *ret = (Braces){ start, s + 1 };
+                        return comma;
+                }
+        }
+        return false;
+}
+
+static bool braces_find(const char *text, Braces *ret) {
+        for (const char *s = text; *s; s++) {
+                if (*s == '\\' && s[1])
+                        s++;
+                else if (*s == '{' && braces_close(s, ret))
+                        return true;
+        }
+        return false;
+}
+
+bool glob_is_pattern(const char *text) {
+        Braces braces;
+
+        return strpbrk(text, "*?[") || braces_find(text, &braces);
+}
+
+/* Returns the end of the alternative that starts at s. */
+static const char *braces_alternative(const char *s) {
+        for (unsigned depth = 0; depth > 0 || (*s != ',' && *s != '}'); s++) {
+                if (*s == '\\' && s[1])
+                        s++;
+                else if (*s == '{')
+                        depth++;
+                else if (*s == '}')
+                        depth--;
+        }
+        return s;
+}
+
+/* Replaces the first braces by each of their alternatives in turn. */
+static int braces_expand(const char *text, size_t max, StrList *ret) {
+        Braces braces;
+        int r = 0;
+
+        if (!braces_find(text, &braces))
+                return strlist_add(ret, text) < 0 ? -ENOMEM : ret->count > max ? -E2BIG : 0;
+        for (const char *s = braces.start; r == 0 && s + 1 < braces.end;) {
+                const char *end = braces_alternative(s + 1);
+                _cleanup_free_ char *one = str_format("%.*s%.*s%s", (int)(braces.start - text),
+                                                      text, (int)(end - s - 1), s + 1, braces.end);
+
+                r = one ? braces_expand(one, max, ret) : -ENOMEM;
+                s = end;
+        }
+        return r;
+}
+
+int glob_expand(const char *pattern, size_t max, StrList *ret) {
+        return strlen(pattern) > GLOB_PATTERN_MAX ? -ENAMETOOLONG
+                                                  : braces_expand(pattern, max, ret);
+}

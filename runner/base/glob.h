@@ -4,12 +4,14 @@
  * "*" matches any characters of a name, "?" one character, and "[a-z]" or "[!a-z]" one of a set.
  * "\" makes the next character plain. A part that is "**" matches any number of directories,
  * including none. Without GLOB_DOTS, none of these matches a dot at the start of a name, as in a
- * shell without dotglob. Braces are plain characters.
+ * shell without dotglob. Braces are plain characters, unless glob_expand() has replaced them.
  * The time is at most the length of the pattern times that of the path. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/strings.h"
 
 enum {
         GLOB_PATTERN_MAX = 1024, /* In bytes. */
@@ -42,3 +44,12 @@ bool glob_matches(const Glob *glob, uint64_t state, bool directory);
 
 /* Matches one name with one part of a pattern. dots: GLOB_DOTS. */
 bool glob_name(const char *pattern, const char *name, bool dots);
+
+/* Whether the text is a pattern, or contains "{a,b}". */
+bool glob_is_pattern(const char *text);
+
+/* Adds the patterns that "{a,b}" in the pattern stands for, as in bash: "*.{pem,key}" is "*.pem"
+ * and "*.key". Braces without a comma in them are plain characters. Without such braces, adds the
+ * pattern itself. Returns 0, -E2BIG if *ret has more than max items then, -ENAMETOOLONG, or
+ * -ENOMEM. */
+int glob_expand(const char *pattern, size_t max, StrList *ret);

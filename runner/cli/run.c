@@ -191,10 +191,11 @@ static int run_open_report(Run *run, Error *reterr) {
 /* Prints warnings before the command can print anything. */
 static int run_warn(Run *run, Error *reterr) {
         Message message;
+        int r = warnings_find(&run->policy, &run->plan, run->launch.layers.landlock_abi > 0,
+                              &run->warnings, reterr);
 
-        if (warnings_find(&run->policy, &run->plan, run->launch.layers.landlock_abi > 0,
-                          &run->warnings) < 0)
-                return error_oom(reterr);
+        if (r < 0)
+                return r;
         run->result.warnings = &run->warnings;
         if (!run->options.json) {
                 report_print_warnings(&run->warnings, message_open(&message));

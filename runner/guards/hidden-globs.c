@@ -22,7 +22,9 @@
 typedef struct GlobSearch {
         LaunchPlan *plan;
         const PlanMount *workspace;
-        Glob *globs[HIDDEN_GLOBS_MAX];
+        Glob *globs[HIDDEN_GLOBS_MAX]; /* A pattern with braces has several. */
+        size_t of[HIDDEN_GLOBS_MAX];   /* The index of each one's pattern in the plan. */
+        size_t count;
         StrList found; /* Relative to the workspace. */
         size_t entries;
         char path[PATH_MAX]; /* The current path, relative to the workspace. */
@@ -114,8 +116,8 @@ static bool search_step(GlobSearch *search, const GlobStates *now, const char *n
         bool found = false;
 
         *ret_more = false;
-        for (size_t i = 0; i < search->plan->globs_count; i++) {
-                PlanGlob *glob = &search->plan->globs[i];
+        for (size_t i = 0; i < search->count; i++) {
+                PlanGlob *glob = &search->plan->globs[search->of[i]];
 
                 ret->of[i] = now->of[i] ? glob_step(search->globs[i], now->of[i], name) : 0;
                 if (glob_matches(search->globs[i], ret->of[i], directory) ||
@@ -231,22 +233,43 @@ static int search_directory(GlobSearch *search, int fd, const GlobStates *states
         return r;
 }
 
-static int search_begin(GlobSearch *search, GlobStates *ret, Error *reterr) {
-        const LaunchPlan *plan = search->plan;
-
-        if (plan->globs_count > HIDDEN_GLOBS_MAX)
+static int search_fail_pattern(const GlobSearch *search, const PlanGlob *glob, int errnum,
+                               Error *reterr) {
+        if (errnum == ENOMEM)
+                return error_oom(reterr);
+        if (errnum == E2BIG)
                 return search_refuse(search, "more than 64 patterns", "Use fewer patterns.", 0,
                                      reterr);
-        for (size_t i = 0; i < plan->globs_count; i++) {
-                int r = glob_new(plan->globs[i].pattern, GLOB_ANYWHERE | GLOB_DOTS,
-                                 &search->globs[i]);
+        return error_set(reterr, ERROR_POLICY, errnum, "%s: the pattern is not valid",
+                         glob->origin);
+}
 
+static int search_begin_pattern(GlobSearch *search, size_t at, GlobStates *states) {
+        _cleanup_(strlist_clear) StrList patterns = { 0 };
+        int r = glob_expand(search->plan->globs[at].pattern, HIDDEN_GLOBS_MAX - search->count,
+                            &patterns);
+
+        for (size_t i = 0; r == 0 && i < patterns.count; i++) {
+                r = glob_new(patterns.items[i], GLOB_ANYWHERE | GLOB_DOTS,
+                             &search->globs[search->count]);
                 if (r < 0)
-                        return error_set(reterr, ERROR_POLICY, -r, "%s: the pattern is not valid",
-                                         plan->globs[i].origin);
-                ret->of[i] = glob_start(search->globs[i]);
+                        return r;
+                states->of[search->count] = glob_start(search->globs[search->count]);
+                search->of[search->count++] = at;
         }
-        return 0;
+        return r;
+}
+
+static int search_begin(GlobSearch *search, GlobStates *ret, Error *reterr) {
+        const LaunchPlan *plan = search->plan;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->globs_count; i++) {
+                r = search_begin_pattern(search, i, ret);
+                if (r < 0)
+                        r = search_fail_pattern(search, &plan->globs[i], -r, reterr);
+        }
+        return r;
 }
 
 static int search_workspace(GlobSearch *search, Error *reterr) {
@@ -273,7 +296,7 @@ int hidden_globs_prepare(LaunchPlan *plan, Error *reterr) {
 
                 r = rest ? plan_hide(plan, plan->workspace, rest, reterr) : error_oom(reterr);
         }
-        for (size_t i = 0; i < HIDDEN_GLOBS_MAX; i++)
+        for (size_t i = 0; i < search.count; i++)
                 glob_free(search.globs[i]);
         strlist_clear(&search.found);
         return r;

@@ -126,29 +126,78 @@ static int find_unshown(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
-static int find_unhidden(const LaunchPlan *plan, StrList *ret) {
+/* --- hidden paths without a file --- */
+
+/* Whether the user's settings hide this. They serve all workspaces, so a warning in each one
+ * without such a file would only teach the user to ignore warnings. */
+static bool is_of_settings(const Policy *policy, const char *origin) {
+        for (size_t i = 0; i < policy->settings_notes; i++) {
+                const PolicyNote *note = &policy->notes[i];
+                _cleanup_free_ char *own = str_format("%s: %s", note->where,
+                                                      note->text ? note->text : "");
+
+                if (own && streq(note->field->path, "filesystem.hide") && streq(own, origin))
+                        return true;
+        }
+        return false;
+}
+
+/* Whether a comma in the text separates paths or patterns, rather than being a part of a name such
+ * as "*,v" or "Report, final.pdf". */
+static bool is_list(const char *text) {
+        static const char marks[] = "*.?[{/";
+        int depth = 0;
+
+        for (const char *s = text; *s; s++) {
+                const char *next = s + 1 + strspn(s + 1, " ");
+
+                depth += (*s == '{') - (*s == '}');
+                if (*s == ',' && depth == 0 &&
+                    (next == s + 1 ? strcspn(next, marks) < strcspn(next, ",")
+                                   : strcspn(next, marks) == 0 && *next))
+                        return true;
+        }
+        return false;
+}
+
+/* text: the path or pattern of the policy. */
+static int tell_unhidden(const Policy *policy, const char *origin, const char *text,
+                         const char *what, StrList *ret, Error *reterr) {
+        char quoted[512];
+        int r;
+
+        (void)str_quote(origin, quoted, sizeof(quoted));
+        if (is_list(text)) {
+                r = error_set(reterr, ERROR_POLICY, 0, "%s: %s, and it looks like a list", quoted,
+                              what);
+                return error_cure(reterr, r,
+                                  "For several paths, repeat the option (--hide .env --hide "
+                                  "'*.pem'), or write several items in a policy file.");
+        }
+        if (is_of_settings(policy, origin))
+                return 0;
+        r = strlist_take(ret, str_format("%s: %s, so nothing is hidden", quoted, what));
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+static int find_unhidden(const Policy *policy, const LaunchPlan *plan, StrList *ret,
+                         Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
-                char quoted[512];
+                const char *rest = plan->workspace ? path_rest(mount->target, plan->workspace)
+                                                   : NULL;
 
                 if (mount->kind == PLAN_HIDE && !str_starts(mount->origin, "hidden: ") &&
                     !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(plan, mount->target))
-                        r = strlist_take(
-                                ret, str_format("%s: the path does not exist, so nothing is hidden",
-                                                str_quote(mount->origin, quoted, sizeof(quoted))));
+                        r = tell_unhidden(policy, mount->origin, rest ? rest : mount->target,
+                                          "the path does not exist", ret, reterr);
         }
-        for (size_t i = 0; r == 0 && i < plan->globs_count; i++) {
-                char quoted[512];
-
+        for (size_t i = 0; r == 0 && i < plan->globs_count; i++)
                 if (!plan->globs[i].found)
-                        r = strlist_take(
-                                ret, str_format("%s: no file in the workspace matches, so nothing "
-                                                "is hidden",
-                                                str_quote(plan->globs[i].origin, quoted,
-                                                          sizeof(quoted))));
-        }
+                        r = tell_unhidden(policy, plan->globs[i].origin, plan->globs[i].pattern,
+                                          "no file in the workspace matches", ret, reterr);
         return r;
 }
 
@@ -369,7 +418,8 @@ static int find_filters(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
-int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret) {
+int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,
+                  Error *reterr) {
         int r = find_unset(policy, plan, ret);
 
         if (r == 0)
@@ -378,11 +428,15 @@ int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, S
                 r = find_unshown(plan, ret);
         if (r == 0)
                 r = find_unguarded(plan, ret);
-        if (r == 0)
-                r = find_unhidden(plan, ret);
-        if (r == 0)
-                r = find_repository_below(plan, ret);
+        if (r < 0)
+                return error_oom(reterr);
+        r = find_unhidden(policy, plan, ret, reterr);
+        if (r < 0)
+                return r;
+        r = find_repository_below(plan, ret);
         if (r == 0)
                 r = find_filters(plan, ret);
-        return r < 0 ? r : find_vain(policy, landlock, ret);
+        if (r == 0)
+                r = find_vain(policy, landlock, ret);
+        return r < 0 ? error_oom(reterr) : 0;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options on the command line that have no effect: likely mistakes, but no reason to fail. A policy
- * file serves many places, so its names need not exist in all of them. */
+ * file serves many places, so its names need not exist in all of them.
+ *
+ * A list in one hidden path, ".env,*.pem", is an error: the caller believes that these files are
+ * hidden. */
 #pragma once
 
 #include "base/strings.h"
@@ -11,5 +14,6 @@
  * plan      its mounts are open: launch_prepare(), prepare_try_mounts().
  * landlock  whether Landlock will be in force.
  *
- * Returns 0 or -ENOMEM. */
-int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret);
+ * Returns 0, -EINVAL for such a list, or -ENOMEM. */
+int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,
+                  Error *reterr);

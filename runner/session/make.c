@@ -92,8 +92,7 @@ static int make_warn(const Settings *settings, const LaunchPlan *plan, StrList *
                      Error *reterr) {
         bool landlock = plan->landlock != LANDLOCK_OFF && landlock_abi() >= LANDLOCK_ABI_NEEDED;
 
-        return warnings_find(&settings->policy, plan, landlock, warnings) < 0 ? error_oom(reterr)
-                                                                              : 0;
+        return warnings_find(&settings->policy, plan, landlock, warnings, reterr);
 }
 
 /* Records policy files that lie in the workspace as protected paths. The session outlives the

@@ -203,7 +203,10 @@ static int policy_files_start(Policy *policy, Error *reterr) {
                 return error_cure(reterr, r, "Write the path in full, or \"none\".");
         }
         r = private_check_file(config_used, reterr);
-        return r < 0 ? r : policy_file_load(policy, config_used, NULL, reterr);
+        if (r == 0)
+                r = policy_file_load(policy, config_used, NULL, reterr);
+        policy->settings_notes = policy->notes_count;
+        return r;
 }
 
 static bool policy_file_starts(const Policy *policy, const JsonValue *root) {

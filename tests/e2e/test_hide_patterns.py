@@ -36,6 +36,9 @@ def readable(holt: Holt, *flags: str) -> list[str]:
         ("a/**", {"a/k.pem", "a/.b/.k.pem", "a/.env", "a/b/.env", "a/plain"}),
         ("x[1]", {"x1"}),
         ("?1", {"x1"}),
+        ("*.{pem,key}", {"k.pem", "a/k.pem", "a/.b/.k.pem"}),
+        ("{.env,x[12],gone}", {".env", "a/.env", "a/b/.env", "x1", "x2"}),
+        ("{a/{plain,.env},k.*}", {"a/plain", "a/.env", "k.pem", "a/k.pem"}),
         ("*", {"k.pem", "a/k.pem", "a/.b/.k.pem", "a/.env", ".env", "a/b/.env", "a/plain", "x1", "x2"}),
     ],
 )
@@ -64,6 +67,39 @@ def test_patterns_without_a_match_are_a_warning(holt: Holt, put: Make) -> None:
     assert f"{policy}: $.filesystem.hide[0]: *.none: no file in the workspace matches" in result.err
     assert f"{policy}: $.filesystem.hide[1]: gone: the path does not exist" in result.err
     assert result.report and len(result.report["warnings"]) == 2
+
+
+@pytest.mark.parametrize("value", (".env,*.pem", "*.pem,.env", ".env, *.pem", "gone,a/plain", "*.{pem,key},.env", "/etc/a,/etc/b"))
+def test_a_list_is_an_error(holt: Holt, sessions: Sessions, tree: None, put: Make, value: str) -> None:
+    """The caller believes that these files are hidden."""
+    for args in (["run", "--hide", value, "--", "true"], ["create", "w", "--workspace", holt.cwd, "--hide", value]):
+        result = sessions(args)
+        assert (result.code, result.out) == (125, ""), result
+        assert f"holt: --hide {value}: " in result.err and "it looks like a list" in result.err, result
+        assert "repeat the option (--hide .env --hide '*.pem')" in result.err
+
+
+def test_a_name_with_a_comma_is_no_list(holt: Holt, put: Make) -> None:
+    for name in ("a,v", "Report, final.pdf", "x,.y", "plain"):
+        put(name, "x\n")
+    names = ["--hide", "*,v", "--hide", "Report, final.pdf", "--hide", "x,.y"]
+    assert readable(holt, *names) == ["plain"]
+    for name in ("a,v", "Report, final.pdf"):
+        (holt.cwd / name).unlink()
+    assert holt.sh("true", *names).ok().err.count("so nothing is hidden") == 2
+
+
+def test_settings_warn_of_nothing(holt: Holt, put: Make) -> None:
+    """They serve all workspaces. A pattern of the policy given now is a likely mistake."""
+    config = put("settings/config.json", json.dumps({"holt": 1, "extends": "standard", "filesystem": {"hide": ["*.none", "gone"]}}))
+    work = put("work/plain", "x\n").parent
+    env = {"HOLT_CONFIG": str(config)}
+    assert holt(["run", "--", "true"], cwd=work, env=env).ok().err == ""
+    result = holt(["run", "--hide", "*.other", "--", "true"], cwd=work, env=env).ok()
+    assert "*.other" in result.err and "*.none" not in result.err
+    policy = put("policy.json", json.dumps({"holt": 1, "filesystem": {"hide": ["*.mine"]}}))
+    result = holt(["run", "--policy", str(policy), "--", "true"], cwd=work, env=env).ok()
+    assert "*.mine" in result.err and "gone" not in result.err
 
 
 def test_a_session_resolves_patterns_at_each_start(sessions: Sessions, holt: Holt, tree: None) -> None:

@@ -232,6 +232,36 @@ static bool glob_finds(const char *pattern, unsigned flags, const char *path) {
         return found;
 }
 
+static void assert_expands(const char *pattern, const char *expected) {
+        _cleanup_(strlist_clear) StrList all = { 0 };
+        char text[256] = "";
+
+        assert_int_equal(glob_expand(pattern, 8, &all), 0);
+        for (size_t i = 0; i < all.count; i++)
+                (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ",
+                               all.items[i]);
+        assert_string_equal(text, expected);
+        assert_int_equal(glob_is_pattern(pattern), all.count > 1);
+}
+
+static void test_glob_braces(void **state) {
+        _cleanup_(strlist_clear) StrList all = { 0 };
+
+        (void)state;
+        assert_expands("plain", "plain ");
+        assert_expands("x.{pem,key}", "x.pem x.key ");
+        assert_expands("{a,b}{c,d}", "ac ad bc bd ");
+        assert_expands("{a,b{c,d/e}}x", "ax bcx bd/ex ");
+        assert_expands("{,a}b{}", "b{} ab{} ");
+        assert_expands("{{name}}.{a,b}", "{{name}}.a {{name}}.b ");
+        assert_expands("{a", "{a ");
+        assert_expands("a,b}", "a,b} ");
+        assert_expands("{a{b,c}", "{ab {ac ");
+        assert_expands("{a\\,b}", "{a\\,b} ");
+        assert_expands("\\{a,b}", "\\{a,b} ");
+        assert_int_equal(glob_expand("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", 8, &all), -E2BIG);
+}
+
 static void test_glob_with_dots(void **state) {
         (void)state;
         assert_false(glob_finds("**/.env", 0, "a/.b/.env"));
@@ -517,6 +547,7 @@ int main(void) {
                 cmocka_unit_test(test_a_page_is_bounded),
                 files_test(test_names_of_any_bytes),
                 cmocka_unit_test(test_glob_names),
+                cmocka_unit_test(test_glob_braces),
                 cmocka_unit_test(test_glob_with_dots),
                 cmocka_unit_test(test_glob_does_not_blow_up),
                 files_test(test_glob_paths),
