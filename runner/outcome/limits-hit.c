@@ -33,23 +33,42 @@ static_assert(ELEMENTSOF(limits) == LIMIT_KIND_MAX, "every limit has its texts")
 static const struct {
         LimitKind kind;
         const char *text, *with, *without;
+        unsigned stack; /* MiB. A new thread did not start: it may have lacked this memory. */
+        bool shadow;    /* A sanitizer reserves more memory than any limit allows. */
 } messages[] = {
-        { LIMIT_MEMORY, "cannot allocate memory", NULL, "fork" },
-        { LIMIT_MEMORY, "memoryerror", NULL, NULL },
-        { LIMIT_MEMORY, "bad_alloc", NULL, NULL },
-        { LIMIT_MEMORY, "memory exhausted", NULL, NULL },
-        { LIMIT_MEMORY, "out of memory", NULL, "heap out of memory" },
-        { LIMIT_PROCESSES, "can't start new thread", NULL, NULL },
-        { LIMIT_PROCESSES, "cannot fork", NULL, NULL },
-        { LIMIT_PROCESSES, "native thread", "unable to create", NULL },
-        { LIMIT_PROCESSES, "failed to create new os thread", NULL, NULL },
-        { LIMIT_PROCESSES, "resource temporarily unavailable", "fork", NULL },
-        { LIMIT_PROCESSES, "resource temporarily unavailable", "thread", NULL },
-        { LIMIT_PROCESSES, "resource temporarily unavailable", "spawn", NULL },
-        { LIMIT_OPEN_FILES, "too many open files", NULL, "inotify" },
-        { LIMIT_DISK, "no space left on device", NULL, "inotify" },
-        { LIMIT_FILE_SIZE, "file too large", NULL, NULL },
-        { LIMIT_FILE_SIZE, "file size limit exceeded", NULL, NULL },
+        { .kind = LIMIT_MEMORY, .text = "cannot allocate memory", .without = "fork" },
+        { .kind = LIMIT_MEMORY, .text = "memoryerror", .without = "native thread" },
+        { .kind = LIMIT_MEMORY, .text = "bad_alloc" },
+        { .kind = LIMIT_MEMORY, .text = "memory exhausted" },
+        { .kind = LIMIT_MEMORY, .text = "out of memory", .without = "native thread" },
+        { .kind = LIMIT_MEMORY, .text = "memory allocation of" },
+        { .kind = LIMIT_MEMORY, .text = "native memory allocation" },
+        { .kind = LIMIT_MEMORY, .text = "cannot allocate vector" },
+        { .kind = LIMIT_MEMORY, .text = "reserveshadowmemoryrange failed", .shadow = true },
+        { .kind = LIMIT_MEMORY, .text = "can not mmap the shadow memory", .shadow = true },
+        { .kind = LIMIT_MEMORY, .text = "sanitizer failed to allocate", .with = "errno: 12" },
+        { .kind = LIMIT_PROCESSES, .text = "can't start new thread", .stack = 8 },
+        { .kind = LIMIT_PROCESSES, .text = "cannot fork" },
+        { .kind = LIMIT_PROCESSES,
+          .text = "native thread",
+          .with = "unable to create",
+          .stack = 1 },
+        { .kind = LIMIT_PROCESSES, .text = "failed to create new os thread", .stack = 8 },
+        { .kind = LIMIT_PROCESSES, .text = "(uv_thread_create", .stack = 8 },
+        { .kind = LIMIT_PROCESSES, .text = "resource temporarily unavailable", .with = "fork" },
+        { .kind = LIMIT_PROCESSES,
+          .text = "resource temporarily unavailable",
+          .with = "std::system_error",
+          .stack = 8 },
+        { .kind = LIMIT_PROCESSES,
+          .text = "resource temporarily unavailable",
+          .with = "thread",
+          .stack = 2 },
+        { .kind = LIMIT_PROCESSES, .text = "resource temporarily unavailable", .with = "spawn" },
+        { .kind = LIMIT_OPEN_FILES, .text = "too many open files", .without = "inotify" },
+        { .kind = LIMIT_DISK, .text = "no space left on device", .without = "inotify" },
+        { .kind = LIMIT_FILE_SIZE, .text = "file too large" },
+        { .kind = LIMIT_FILE_SIZE, .text = "file size limit exceeded" },
 };
 
 static unsigned limit_bit(LimitKind kind) {
@@ -82,18 +101,28 @@ static bool line_has(const char *text, const char *at, const char *word) {
         return found && found < at + strcspn(at, "\n");
 }
 
-static unsigned find_messages(const char *text, size_t length) {
+/* Whether the stacks of fewer threads than the policy allows fill the memory of a process. */
+static bool is_memory_of_threads(const LaunchPlan *plan, unsigned stack) {
+        return plan->memory && stack > 0 &&
+               (!plan->pids || plan->memory / ((uint64_t)stack << 20) < plan->pids);
+}
+
+static LimitsHit find_messages(const LaunchPlan *plan, const char *text, size_t length) {
         _cleanup_free_ char *lower = lower_end(text, length);
-        unsigned found = 0;
+        LimitsHit hit = { 0 };
 
         for (size_t i = 0; lower && i < ELEMENTSOF(messages); i++) {
                 const char *at = strstr(lower, messages[i].text);
 
-                if (at && (!messages[i].with || strstr(lower, messages[i].with)) &&
-                    !(messages[i].without && line_has(lower, at, messages[i].without)))
-                        found |= limit_bit(messages[i].kind);
+                if (!at || (messages[i].with && !strstr(lower, messages[i].with)) ||
+                    (messages[i].without && line_has(lower, at, messages[i].without)))
+                        continue;
+                hit.hit |= limit_bit(is_memory_of_threads(plan, messages[i].stack)
+                                             ? LIMIT_MEMORY
+                                             : messages[i].kind);
+                hit.memory_is_shadow |= messages[i].shadow;
         }
-        return found;
+        return hit;
 }
 
 /* --- facts --- */
@@ -147,7 +176,10 @@ static void check_disk(LimitsHit *hit, const LaunchPlan *plan, int inside_fd) {
 
 LimitsHit limits_hit_find(const LaunchPlan *plan, const char *text, size_t length, int inside_fd,
                           const OomKills *kills, int signal) {
-        LimitsHit hit = { .hit = text ? find_messages(text, length) : 0 };
+        LimitsHit hit = { 0 };
+
+        if (text)
+                hit = find_messages(plan, text, length);
 
         if (!plan->memory)
                 hit.hit &= ~limit_bit(LIMIT_MEMORY);
@@ -202,6 +234,11 @@ static void limit_describe(LimitKind kind, const LimitsHit *hit, const LaunchPla
                 ret->field = field->path;
                 ret->option = field->option;
                 ret->value = plan_limit(plan, field);
+        }
+        if (kind == LIMIT_MEMORY && hit->memory_is_shadow && ret->option) {
+                ret->reason = "a sanitizer (-fsanitize) could not reserve its shadow memory of "
+                              "several TiB";
+                ret->option = "--memory none";
         }
 }
 

@@ -27,6 +27,7 @@ typedef struct LimitsHit {
         unsigned hit, certain; /* A bit for each LimitKind; certain is a part of hit. */
         bool disk_is_host;     /* The disk that is full is the host's. */
         bool memory_is_host;   /* The memory was the host's, or that of its container. */
+        bool memory_is_shadow; /* The memory is a sanitizer's, so no finite limit is enough. */
 } LimitsHit;
 
 /* text: the command's last output. inside_fd: O_PATH of the sandbox's root, or FD_NONE. kills may
@@ -38,7 +39,7 @@ LimitsHit limits_hit_find(const LaunchPlan *plan, const char *text, size_t lengt
 typedef struct LimitText {
         const char *name;   /* "processes" */
         const char *field;  /* "limits.pids", or NULL if no option helps. */
-        const char *option; /* "--pids", or NULL. */
+        const char *option; /* "--pids" or "--memory none", or NULL. */
         const char *reason;
         uint64_t value; /* In the field's unit; 0 if unknown. */
         bool certain;

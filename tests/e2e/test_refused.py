@@ -318,6 +318,41 @@ def test_a_reached_limit_is_named(
         assert again.report and again.report["limits_hit"] == []
 
 
+@pytest.mark.parametrize(
+    "text, options, limit",
+    [
+        ("RuntimeError: can't start new thread", ("--memory", "64M"), "memory"),
+        ("RuntimeError: can't start new thread", ("--memory", "2G", "--pids", "100"), "processes"),
+        ("java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory", ("--memory", "100M"), "memory"),
+        ("java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory", ("--memory", "1G", "--pids", "100"), "processes"),
+        ("runtime: failed to create new OS thread (have 2 already; errno=11)", ("--memory", "64M"), "memory"),
+        ("Assertion `(0) == (uv_thread_create(t.get(), start_thread, this))' failed.", ("--memory", "64M"), "memory"),
+        ("Assertion `(0) == (uv_thread_create(t.get(), start_thread, this))' failed.", ("--pids", "8"), "processes"),
+        ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", ("--memory", "1G"), "memory"),
+        ("java.lang.OutOfMemoryError: Java heap space", ("--memory", "1G"), "memory"),
+        ("memory allocation of 268435456 bytes failed", ("--memory", "1G"), "memory"),
+        ("# Native memory allocation (mmap) failed to map 12288 bytes.", ("--memory", "16M"), "memory"),
+        ("bash: fork: retry: Resource temporarily unavailable", ("--memory", "64M", "--pids", "99"), "processes"),
+    ],
+)
+def test_a_thread_may_lack_memory_rather_than_a_process(holt: Holt, text: str, options: "tuple[str, ...]", limit: str) -> None:
+    result = holt(["run", *options, "--", "bash", "-c", 'echo "$0" >&2; exit 1', text])
+    assert result.report and [hit["limit"] for hit in result.report["limits_hit"]] == [limit]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the sizes are of x86_64")
+@pytest.mark.parametrize("kind", ["address", "thread"])
+def test_a_sanitizer_needs_memory_none(holt: Holt, put: Callable[..., Path], kind: str) -> None:
+    put("a.c", "int main(void) { return 0; }\n")
+    holt(["run", "--", "gcc", f"-fsanitize={kind}", "a.c", "-o", "a"]).ok()
+    result = holt(["run", "--memory", "512M", "--", "./a"])
+    assert result.report
+    (hit,) = result.report["limits_hit"]
+    assert (hit["limit"], hit["option"]) == ("memory", "--memory none")
+    assert "shadow memory" in hit["reason"] and "--memory none raises it" in result.err
+    holt(["run", "--memory", "none", "--", "./a"]).ok()
+
+
 def test_a_full_memory_of_tmp_is_certain_if_holt_sees_it(holt: Holt) -> None:
     """In a repository, holt keeps the sandbox's root open to watch protected files."""
     subprocess.run(holt.identity.as_user(["git", "init", "-q", str(holt.cwd)]), check=True)
