@@ -453,9 +453,17 @@ int policy_preset(Policy *policy, const char *name, const char *where, Error *re
                 (void)error_set(reterr, ERROR_POLICY, 0,
                                 "%s: the preset %s would drop changes made since the preset %s",
                                 where, name, policy->preset);
-                return error_cure(
-                        reterr, -EEXIST,
-                        "A policy starts from one preset. Give only one, and give it first.");
+                if (where[0] != '-')
+                        return error_cure(
+                                reterr, -EEXIST,
+                                "A policy starts from one preset. Name only this file, or "
+                                "remove \"extends\" from it to put it on top of %s.",
+                                policy->preset);
+                return error_cure(reterr, -EEXIST,
+                                  "A policy starts from one preset. Give only one, and give it "
+                                  "first: --policy %s --policy FILE. A file that extends a preset "
+                                  "needs no other.",
+                                  name);
         }
         for (size_t i = 0; i < preset->count; i++) {
                 int r = policy_set(policy, preset->rows[i].path, preset->rows[i].text,

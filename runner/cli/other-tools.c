@@ -104,7 +104,8 @@ static const struct {
         { "--entrypoint", "run", program_hint },
         { "--shm-size", "run create", shared_hint },
         { "--read-only", "run create",
-          "The system is always read-only inside. For a read-only workspace: --workspace-mode ro" },
+          "The system is always read-only inside. For a read-only workspace: --workspace-mode "
+          "ro\nFor a file or directory of the host: --ro PATH" },
         { "--privileged", "run create exec", privilege_hint },
         { "--cap-add", "run create exec", privilege_hint },
         { "--device", "run create", privilege_hint },

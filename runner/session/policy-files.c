@@ -28,13 +28,29 @@ static int fail_file(const char *name, int errnum, const char *what, Error *rete
                          str_quote(name, quoted, sizeof(quoted)));
 }
 
-static int fail_open(const char *name, int errnum, bool project, Error *reterr) {
-        int r = fail_file(name, errnum, "cannot open", reterr);
+/* by: the file whose "extends" names this one, or NULL. */
+static int fail_open(const char *name, const char *by, int errnum, bool project, Error *reterr) {
+        _cleanup_free_ char *cwd = by ? getcwd(NULL, 0) : NULL;
+        _cleanup_free_ char *path = cwd ? path_join(cwd, name) : NULL;
+        char quoted[400], quoted_by[400];
+        int r;
+
+        if (path)
+                r = error_set(reterr, ERROR_POLICY, errnum,
+                              "%s: $.extends: cannot open policy file %s",
+                              str_quote(by, quoted_by, sizeof(quoted_by)),
+                              str_quote(path, quoted, sizeof(quoted)));
+        else
+                r = fail_file(name, errnum, "cannot open", reterr);
 
         if (errnum == ELOOP && project)
                 return error_cure(reterr, r,
                                   "It is a symlink, and a program inside may have made it. A "
                                   "project's own policy must be a regular file in the workspace.");
+        if (errnum == ENOENT && by)
+                return error_cure(reterr, r,
+                                  "It does not exist: correct the path, which is relative to the "
+                                  "file that contains it.");
         if (errnum == ENOENT)
                 return error_cure(
                         reterr, r,
@@ -105,8 +121,8 @@ static int read_regular(int fd, const char *name, char **ret, size_t *ret_length
 }
 
 /* *ret_fd: the file, which the caller closes; FD_NONE if stdin is not a regular file. */
-static int policy_file_read_open(const char *name, bool project, int *ret_fd, char **ret,
-                                 size_t *ret_length, Error *reterr) {
+static int policy_file_read_open(const char *name, const char *by, bool project, int *ret_fd,
+                                 char **ret, size_t *ret_length, Error *reterr) {
         struct stat st;
 
         if (streq(name, "-")) {
@@ -117,7 +133,7 @@ static int policy_file_read_open(const char *name, bool project, int *ret_fd, ch
         }
         *ret_fd = open(name, OPEN_FLAGS | (project ? O_NOFOLLOW : 0));
         if (*ret_fd < 0)
-                return fail_open(name, errno, project, reterr);
+                return fail_open(name, by, errno, project, reterr);
         return read_regular(*ret_fd, name, ret, ret_length, reterr);
 }
 
@@ -125,7 +141,7 @@ int policy_files_read(const char *name, bool project, char **ret, size_t *ret_le
                       Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
 
-        return policy_file_read_open(name, project, &fd, ret, ret_length, reterr);
+        return policy_file_read_open(name, NULL, project, &fd, ret, ret_length, reterr);
 }
 
 static bool policy_file_is_same_file(const struct stat *st, const struct stat *other) {
@@ -146,13 +162,33 @@ typedef struct Extended {
 static char *extended_path(const char *name, const char *value) {
         const char *slash = strrchr(name, '/');
 
+        while (str_starts(value, "./") && strchr(value + 2, '/'))
+                value += 2;
+        if (slash && str_starts(value, "./"))
+                value += 2;
         if (value[0] == '/' || !slash)
                 return str_format("%s%s", strchr(value, '/') ? "" : "./", value);
         return str_format("%.*s/%s", (int)(slash - name), name, value);
 }
 
+/* Returns "A extends B extends A"; first: the same file as last. Owned by the caller, or NULL. */
+static char *extended_circle(const Extended *last, const Extended *first) {
+        char *text = NULL;
+
+        for (const Extended *file = last; file; file = file == first ? NULL : file->by) {
+                char quoted[160], *longer;
+
+                (void)str_quote(file->name, quoted, sizeof(quoted));
+                longer = str_format("%s%s%s", quoted, text ? " extends " : "", text ? text : "");
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
 static int extended_check(const Extended *file, const char *value, Error *reterr) {
         enum { FILES_MAX = 8 };
+        _cleanup_free_ char *circle = NULL;
         char name[160], quoted[160];
         unsigned files = 0;
         int r;
@@ -160,10 +196,13 @@ static int extended_check(const Extended *file, const char *value, Error *reterr
         (void)str_quote(file->name, name, sizeof(name));
         (void)str_quote(value, quoted, sizeof(quoted));
         for (const Extended *by = file->by; by; by = by->by, files++)
-                if (policy_file_is_same_file(&by->st, &file->st))
+                if (policy_file_is_same_file(&by->st, &file->st)) {
+                        circle = extended_circle(file, by);
                         return error_set(reterr, ERROR_POLICY, 0,
-                                         "%s: $.extends: the files extend each other in a circle",
-                                         name);
+                                         "%s: $.extends: the files extend each other in a circle: "
+                                         "%s",
+                                         name, circle ? circle : name);
+                }
         if (files >= FILES_MAX)
                 return error_set(reterr, ERROR_POLICY, 0,
                                  "%s: $.extends: more than %d files extend one another", name,
@@ -252,7 +291,8 @@ static int policy_file_load(Policy *policy, const char *name, const Extended *by
         _cleanup_close_ int fd = FD_NONE;
         Extended file = { .name = name, .by = by };
         size_t length = 0;
-        int r = policy_file_read_open(name, false, &fd, &bytes, &length, reterr);
+        int r = policy_file_read_open(name, by ? by->name : NULL, false, &fd, &bytes, &length,
+                                      reterr);
 
         if (r < 0)
                 return r;
@@ -376,7 +416,7 @@ static int read_project(int workspace_fd, const char *name, char **ret, size_t *
         int r;
 
         if (fd < 0)
-                return errno == ENOENT ? 0 : fail_open(name, errno, true, reterr);
+                return errno == ENOENT ? 0 : fail_open(name, NULL, errno, true, reterr);
         r = read_regular(fd, name, ret, ret_length, reterr);
         if (r == 0 && plan_inputs_add(&files_read, "", TAKE_FD(fd)) < 0)
                 r = error_oom(reterr);

@@ -33,14 +33,14 @@ TOUCH = ["--", "touch", "ran"]
     # options
     (["--no-such-option"], ("--no-such-option",)),
     (["--network", "host"], ("--network", "no network")),
-    (["--net", "host"], ("--net", "did you mean --network")),
+    (["--net", "host"], ("--network", "not supported")),
     (["--allow-syscall", "unshar"], ("--allow-syscall", 'did you mean "unshare"')),
     (["--deny-syscall", "@nonesuch"], ("--deny-syscall", "@mount")),
     (["--deny-syscall", "@basic"], ('--deny-syscall: "@basic" is a group',)),
     (["--deny-syscall", "execve"], ('--deny-syscall: "execve" is in the group @basic',)),
     (["--worksapce", "."], ("--worksapce", "did you mean --workspace")),
     (["-x"], ("-x",)),
-    (["--read-only", "/x"], ("--read-only", "did you mean --ro or --workspace-mode ro?")),
+    (["--read-only", "/x"], ("--read-only", "--ro PATH", "--workspace-mode ro")),
     (["-v", "/no/such:/x"], ("/no/such", "ENOENT")),
     (["--volume=/no/such:/x"], ("/no/such", "ENOENT")),
     (["--workdir"], ("--cwd needs a value",)),
@@ -234,13 +234,14 @@ def test_a_policy_file_that_is_wrong(text: bytes, where: str, holt: Holt, put: M
 
 
 @pytest.mark.parametrize("files, words", (
-    ({"policy": "./missing.json"}, ("missing.json", "ENOENT")),
-    ({"policy": "./policy.json"}, ("policy.json: $.extends", "circle")),
+    ({"policy": "./missing.json"}, ("policy.json: $.extends: cannot open policy file /", "/missing.json", "ENOENT")),
+    ({"policy": "./policy.json"}, ("policy.json: $.extends", "circle: policy.json extends ./policy.json")),
+    ({"policy": "./1.json", "1": "././policy.json"}, ("circle: policy.json extends ./1.json extends ./policy.json",)),
     ({"policy": "conf/a.json", "conf/a": "../b.json", "b": "./conf/../policy.json"}, ("policy.json: $.extends", "circle")),
     ({"policy": "./1.json", **{str(i): f"{i + 1}.json" for i in range(1, 12)}}, ("8.json: $.extends", "more than 8")),
     ({"policy": "~/x.json"}, ("policy.json: $.extends", "not the path of a file")),
-    ({"policy": "./dir/"}, ("./dir/", "policy file")),
-), ids=("missing", "itself", "circle", "long", "tilde", "directory"))
+    ({"policy": "./dir/"}, ("dir/", "policy file")),
+), ids=("missing", "itself", "two", "circle", "long", "tilde", "directory"))
 def test_a_policy_extends_a_file_that_is_wrong(
     files: "dict[str, str]", words: "tuple[str, ...]", holt: Holt, put: Make
 ) -> None:

@@ -131,6 +131,14 @@ def test_a_preset_and_a_file(holt: Holt, policy: Make) -> None:
     assert (document["extends"], document["limits"]["pids"]) == ("permissive", 10)
 
 
+def test_two_policies_with_a_preset_say_what_to_do(holt: Holt, policy: Make) -> None:
+    path = policy(extends="strict")
+    over = holt(["run", "--policy", "ci", "--policy", path, "--", "true"])
+    assert 'remove "extends" from it to put it on top of ci' in over.cure, over
+    late = holt(["run", "--policy", path, "--policy", "ci", "--", "true"])
+    assert "--policy ci --policy FILE" in late.cure, late
+
+
 def test_two_presets_are_one_too_many(holt: Holt, policy: Make) -> None:
     for second in ("ci", policy(extends="ci")):
         assert "preset" in holt(["run", "--policy", "strict", "--policy", second, "--", "true"]).refusal()
