@@ -510,10 +510,28 @@ int tool_paths_words(ToolPaths *paths, const ToolWords *words, bool directories)
         return r;
 }
 
+/* fd: the program, or FD_NONE if it does not exist. */
+static int paths_refuse_program(const ToolPaths *paths, const char *word, const char *path, int fd,
+                                int errnum) {
+        _cleanup_free_ char *shell_word = path ? str_word(path) : NULL;
+        char quoted[300];
+        struct stat st;
+        int r = error_set(paths->reterr, ERROR_USAGE, errnum, "--tool %.100s: cannot execute %s",
+                          paths->tool, str_quote(word, quoted, sizeof(quoted)));
+
+        if (fd >= 0 && errnum == EACCES && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+            !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
+                return error_cure(paths->reterr, r,
+                                  "Its mode allows nobody to execute it: chmod +x %s",
+                                  shell_word ? shell_word : "FILE");
+        return error_cure(paths->reterr, r,
+                          "holt runs a tool's command without a shell. The first word must be the "
+                          "path of a program, or a name in PATH.");
+}
+
 int tool_paths_program(const ToolPaths *paths, const char *word, char **ret_path, int *ret_fd) {
         _cleanup_close_ int fd = FD_NONE;
         _cleanup_free_ char *path = NULL;
-        char quoted[300];
         int r = 0;
 
         if (strchr(word, '/'))
@@ -522,14 +540,8 @@ int tool_paths_program(const ToolPaths *paths, const char *word, char **ret_path
                 r = paths_search(paths, word, &path);
         if (r == 0 && path)
                 r = paths_file(paths, path, path, &fd);
-        if (r == 0 && (fd < 0 || access(path, X_OK) < 0)) {
-                r = error_set(paths->reterr, ERROR_USAGE, fd < 0 ? ENOENT : errno,
-                              "--tool %.100s: cannot execute %s", paths->tool,
-                              str_quote(word, quoted, sizeof(quoted)));
-                return error_cure(paths->reterr, r,
-                                  "holt runs a tool's command without a shell. The first word must "
-                                  "be the path of a program, or a name in PATH.");
-        }
+        if (r == 0 && (fd < 0 || access(path, X_OK) < 0))
+                return paths_refuse_program(paths, word, path, fd, fd < 0 ? ENOENT : errno);
         if (r < 0)
                 return r;
         *ret_path = TAKE_PTR(path);

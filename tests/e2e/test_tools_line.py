@@ -127,6 +127,14 @@ def test_invalid_tools_are_refused(session: Session) -> None:
     assert "cannot execute no-such-command" in session.sh("true", "--tool", "a=no-such-command").refusal()
 
 
+def test_a_program_that_nobody_may_execute_is_told_so(session: Session, place: Path) -> None:
+    tool = place / "tool.sh"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o644)
+    result = session.sh("true", "--tool", f"a={tool}")
+    assert "cannot execute" in result.refusal() and f"chmod +x {tool}" in result.cure
+
+
 def test_a_script_knows_where_it_is(session: Session, place: Path, program: Callable[..., Path]) -> None:
     """A script may need the files beside it. A binary gets its name and its words."""
     program("tools/value", "7")
