@@ -194,14 +194,22 @@ static int add_hidden(LaunchPlan *plan, const Policy *policy, const PlanContext 
         return 0;
 }
 
-int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr) {
+int plan_hide(LaunchPlan *plan, const char *target, const char *rest, const char *by,
+              Error *reterr) {
         PlanMount *mounts = reallocarray(plan->mounts, plan->mounts_count + 1, sizeof(*mounts));
+        PlanMount *mount;
+        int r;
 
         if (!mounts)
                 return error_oom(reterr);
         plan->mounts = mounts;
-        return plan_add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest), "hidden",
-                              rest, reterr);
+        r = plan_add_mount(plan, PLAN_HIDE, 0, NULL, str_format("%s%s", target, rest), "hidden",
+                           rest, reterr);
+        if (r < 0 || !by)
+                return r;
+        mount = &plan->mounts[plan->mounts_count - 1];
+        mount->hidden_by = strdup(by);
+        return mount->hidden_by ? 0 : error_oom(reterr);
 }
 
 const PlanMount *plan_workspace(const LaunchPlan *plan) {

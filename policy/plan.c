@@ -20,6 +20,7 @@ static void mount_clear(PlanMount *mount) {
         free(mount->source);
         free(mount->target);
         free(mount->origin);
+        free(mount->hidden_by);
         free(mount->real);
         free(mount->record);
         if (mount->source)

@@ -147,12 +147,14 @@ typedef struct PlanMount {
         PlanRecord *record; /* owned; NULL if the source may be anything */
 
         /* prepared */
-        int fd;         /* O_PATH of source; or, tree is true, a detached id-mapped mount */
-        bool tree;      /* fd is a mount, to be moved unchanged */
-        bool directory; /* the source is a directory */
-        char *real;     /* the kernel's own path of the source; owned */
-        dev_t device;   /* the source's device; the child compares it when it opens the source again
-                         */
+        char *hidden_by; /* for a path that plan_hide() has added: the origin of the policy's path
+                            or pattern; owned; NULL if holt hides a file of its own */
+        int fd;          /* O_PATH of source; or, tree is true, a detached id-mapped mount */
+        bool tree;       /* fd is a mount, to be moved unchanged */
+        bool directory;  /* the source is a directory */
+        char *real;      /* the kernel's own path of the source; owned */
+        dev_t device; /* the source's device; the child compares it when it opens the source again
+                       */
         ino_t inode;
         uint64_t mount_id; /* the host mount that contains the source; 0 if unknown */
         uid_t owner;       /* the source's owner on the host */
@@ -291,9 +293,11 @@ uint64_t plan_limit(const LaunchPlan *plan, const PolicyField *field);
  * 128 KiB on machines with pages of 4 KiB. `what` names a word in the error. 0 otherwise. */
 int plan_check_lengths(const StrList *list, const char *what, Error *reterr);
 
-/* Hides REST, which is "" or starts with a slash, below the target of a mount. Returns 0, -EINVAL
- * (too many mounts) or -ENOMEM. */
-int plan_hide(LaunchPlan *plan, const char *target, const char *rest, Error *reterr);
+/* Hides REST, which is "" or starts with a slash, below the target of a mount. by: the origin of
+ * the policy's path or pattern, or NULL for a file of holt's own. Returns 0, -EINVAL (too many
+ * mounts) or -ENOMEM. */
+int plan_hide(LaunchPlan *plan, const char *target, const char *rest, const char *by,
+              Error *reterr);
 
 /* Refuses a writable mount whose source, path, is too wide. Returns -EINVAL. */
 int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr);

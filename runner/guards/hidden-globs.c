@@ -25,7 +25,9 @@ typedef struct GlobSearch {
         Glob *globs[HIDDEN_GLOBS_MAX]; /* A pattern with braces has several. */
         size_t of[HIDDEN_GLOBS_MAX];   /* The index of each one's pattern in the plan. */
         size_t count;
-        StrList found; /* Relative to the workspace. */
+        StrList found;                 /* Relative to the workspace. */
+        size_t by[HIDDEN_MATCHES_MAX]; /* The index of each one's pattern in the plan. */
+        size_t matched;                /* The index of the last pattern that has matched. */
         size_t entries;
         char path[PATH_MAX]; /* The current path, relative to the workspace. */
 } GlobSearch;
@@ -64,6 +66,7 @@ static int search_add(GlobSearch *search, const char *path, Error *reterr) {
         if (search->found.count == HIDDEN_MATCHES_MAX)
                 return search_refuse(search, "the patterns match more than 128 files",
                                      "Hide the directories that contain them.", 0, reterr);
+        search->by[search->found.count] = search->matched;
         return strlist_add(&search->found, path) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -121,8 +124,10 @@ static bool search_step(GlobSearch *search, const GlobStates *now, const char *n
 
                 ret->of[i] = now->of[i] ? glob_step(search->globs[i], now->of[i], name) : 0;
                 if (glob_matches(search->globs[i], ret->of[i], directory) ||
-                    streq(glob->pattern, search->path))
+                    streq(glob->pattern, search->path)) {
                         found = glob->found = true;
+                        search->matched = search->of[i];
+                }
                 /* A literal path below may still match. */
                 *ret_more |= ret->of[i] || path_below(glob->pattern, search->path);
         }
@@ -294,7 +299,9 @@ int hidden_globs_prepare(LaunchPlan *plan, Error *reterr) {
         for (size_t i = 0; r == 0 && i < search.found.count; i++) {
                 _cleanup_free_ char *rest = str_format("/%s", search.found.items[i]);
 
-                r = rest ? plan_hide(plan, plan->workspace, rest, reterr) : error_oom(reterr);
+                r = rest ? plan_hide(plan, plan->workspace, rest, plan->globs[search.by[i]].origin,
+                                     reterr)
+                         : error_oom(reterr);
         }
         for (size_t i = 0; i < search.count; i++)
                 glob_free(search.globs[i]);

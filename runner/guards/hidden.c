@@ -18,6 +18,7 @@ typedef struct Hidden {
         const char *below; /* "" or a name in the directory to look for. */
         bool found;        /* A place for the current path was found. */
         StrList inside;    /* The places to hide, for all paths. */
+        StrList by;        /* The origin of the path that each place belongs to. */
 } Hidden;
 
 static int hidden_add(Hidden *hidden, const char *directory, const char *below) {
@@ -119,6 +120,9 @@ static int hidden_find_places(LaunchPlan *plan, size_t index, Hidden *hidden, Er
                 return error_set(reterr, ERROR_SETUP, -r,
                                  "%s: cannot find the mounts that show this file of the host",
                                  mount->origin);
+        while (hidden->by.count < hidden->inside.count)
+                if (strlist_add(&hidden->by, mount->origin) < 0)
+                        return error_oom(reterr);
         if (hidden->found && lstat(mount->target, &st) == 0)
                 mount->flags |= PLAN_HIDE_SHOWN;
         return 0;
@@ -142,7 +146,8 @@ int hidden_prepare(LaunchPlan *plan, Error *reterr) {
         /* Added only now, because plan_hide() may move the plan's mounts. */
         for (size_t i = 0; r == 0 && i < hidden.inside.count; i++)
                 if (!hidden_already(plan, hidden.inside.items[i]))
-                        r = plan_hide(plan, hidden.inside.items[i], "", reterr);
+                        r = plan_hide(plan, hidden.inside.items[i], "", hidden.by.items[i], reterr);
         strlist_clear(&hidden.inside);
+        strlist_clear(&hidden.by);
         return r;
 }

@@ -22,6 +22,7 @@ static const struct {
         { "permission denied", EACCES },
         { "accessdeniedexception", EACCES },
         { "operation not permitted", EPERM },
+        { "value too large for defined data type", EOVERFLOW },
         { "no such file or directory", ENOENT },
         { "nosuchfileexception", ENOENT },
         { "directory nonexistent", ENOENT },
@@ -179,6 +180,14 @@ static void add_quoted(Complaints *c, const Line *line, const char *open, const 
         }
 }
 
+/* Whether it is the name of an errno: "EROFS: read-only file system, open '/x'". */
+static bool is_errno_name(const char *start, const char *end) {
+        const size_t length = (size_t)(end - start);
+
+        return length > 3 && start[0] == 'E' &&
+               strspn(start, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") >= length;
+}
+
 /* Adds the part in front of the phrase: "cat: my file: No such file or directory". It may contain
  * blanks, or be a plain name. */
 static void add_part_before(Complaints *c, const Line *line) {
@@ -189,7 +198,7 @@ static void add_part_before(Complaints *c, const Line *line) {
         for (start = end; start > line->start; start--)
                 if (start[-1] == ' ' && start - 1 > line->start && start[-2] == ':')
                         break;
-        if (start == line->start || start == end)
+        if (start == line->start || start == end || is_errno_name(start, end))
                 return;
         /* A part with quotes is a sentence, not a name. */
         if (start + strcspn(start, "'\"`") >= end && !memmem(start, (size_t)(end - start), "‘", 3))

@@ -24,7 +24,9 @@ static const char *const closed[] = {
         "/var/backups", "/var/log", "/var/mail", "/var/spool", "/var/run",
 };
 
-/* Names that start with a dot often hold credentials, except these: caches and installed tools. */
+/* Names that start with a dot often hold credentials, except these: caches and installed tools.
+ * Commands may read them. They must not write them: what lies there, programs of the host run or
+ * trust later. */
 static const char *const known_dots[] = {
         ".asdf", ".bun",    ".cache", ".cargo",  ".conda",  ".deno", ".dotnet",
         ".git",  ".gradle", ".ivy2",  ".local",  ".m2",     ".npm",  ".nuget",
@@ -40,12 +42,12 @@ static const char *const secret_parts[] = {
 };
 
 /* Directories of programs and settings: a command that can write there can later act as the user.
- * Those that start with a dot belong to tools, which run what lies there on the host. */
-static const char *const program_parts[] = {
-        "/bin/",  "/sbin/",   "/.local/", "/.git/",    "/etc/",     "/usr/",     "/.asdf/",
-        "/.bun/", "/.cargo/", "/.conda/", "/.deno/",   "/.dotnet/", "/.gradle/", "/.m2/",
-        "/.nvm/", "/.pyenv/", "/.rbenv/", "/.rustup/", "/.sdkman/", "/.venv/",   "/.yarn/",
-};
+ */
+static const char *const program_parts[] = { "/bin/", "/sbin/", "/etc/", "/usr/" };
+
+/* More caches of the same sort, whose names have no dot. */
+static const char *const cache_parts[] = { "/go/pkg/", "/go/bin/", "/site-packages/",
+                                           "/dist-packages/", "/vendor_perl/" };
 
 static bool grant_is_listed(const char *const *list, size_t count, const char *word,
                             size_t length) {
@@ -74,6 +76,18 @@ static bool has_part_of(const char *path, const char *const *parts, size_t count
         return false;
 }
 
+bool refused_is_of_tools(const char *path) {
+        _cleanup_free_ char *slashed = str_format("%s/", path);
+
+        for (const char *part = path; (part = strchr(part, '/')) != NULL;) {
+                const size_t length = strcspn(++part, "/");
+
+                if (grant_is_listed(known_dots, ELEMENTSOF(known_dots), part, length))
+                        return true;
+        }
+        return slashed && has_part_of(slashed, cache_parts, ELEMENTSOF(cache_parts));
+}
+
 /* Whether the path is a home directory, of the caller or of another user, or contains one. */
 static bool grant_is_home(const char *path) {
         const char *name = path_rest(path, "/home"), *home = home_of_uid(getuid());
@@ -95,7 +109,7 @@ static bool may_suggest(const char *path, bool for_writing) {
         if (path_below(path, "/root") && !(home_path() && path_below(home_path(), "/root")))
                 return false;
         return !has_part_of(slashed, secret_parts, ELEMENTSOF(secret_parts)) &&
-               !(for_writing && (path_is_wide(path) ||
+               !(for_writing && (path_is_wide(path) || refused_is_of_tools(path) ||
                                  has_part_of(slashed, program_parts, ELEMENTSOF(program_parts))));
 }
 

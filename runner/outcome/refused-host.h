@@ -9,3 +9,7 @@
  * an fd that the caller owns, -ENOENT if there is no such file, or another negative errno. A wide
  * directory, and a place that may hold secrets, give -EPERM. */
 int refused_open_host(const char *path, const StrList *writable, bool for_writing);
+
+/* Whether the path lies in a directory of caches or tools, such as ~/.npm. Programs of the host run
+ * or trust what lies there, so no grant for writing is suggested. */
+bool refused_is_of_tools(const char *path);

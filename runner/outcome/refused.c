@@ -3,12 +3,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/paths.h"
+#include "base/sys.h"
 #include "outcome/complaints.h"
 #include "outcome/refused-host.h"
 #include "outcome/refused-links.h"
@@ -29,7 +31,7 @@ static const struct {
                                 "sandbox" },
         [REFUSAL_INPUT] = { "holt protects it", NULL,
                             "holt obeys this policy file: change it outside of the sandbox" },
-        [REFUSAL_HIDDEN] = { "it is hidden", NULL, "the policy hides it, or it belongs to holt" },
+        [REFUSAL_HIDDEN] = { "it is hidden", NULL, "it belongs to holt" },
         [REFUSAL_MOUNT] = { "it is a mount point", NULL,
                             "nothing inside can remove or rename a mount point" },
         [REFUSAL_SYSTEM] = { "the system is read-only", NULL,
@@ -39,6 +41,12 @@ static const struct {
                            "workspace, /tmp or the home directory inside" },
         [REFUSAL_PROC] = { "every sandbox masks it", NULL,
                            "it would reveal or change the host's kernel" },
+        [REFUSAL_TOOLS] = { "it is read-only in the sandbox", NULL,
+                            "programs of the host use this directory later, so commands should not "
+                            "write it: give them a copy, or let them use their own cache" },
+        [REFUSAL_OWNER] = { "another user owns it", NULL,
+                            "run by root, holt acts as the workspace's owner: change it on the "
+                            "host, or chown it to that owner" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 
@@ -72,6 +80,7 @@ Refusals *refused_free(Refusals *refusals) {
                 free(refusals->items[i].subject);
                 free(refusals->items[i].target);
                 free(refusals->items[i].typed);
+                free(refusals->items[i].why);
         }
         free(refusals);
         return NULL;
@@ -198,6 +207,12 @@ static bool search_note_missing(const Search *search, const Suspect *s, const ch
         return search_note_mount(search, s, REFUSAL_MISSING, directory_fd >= 0 ? directory : path);
 }
 
+static bool search_may_write(const Search *search, const char *path) {
+        _cleanup_close_ int fd = refused_open_host(path, &search->writable, true);
+
+        return fd >= 0;
+}
+
 /* Suggests a directory in which the command may write: the innermost one that the host has. Returns
  * whether there is one. floor: the suggestion is this or lies below it. */
 static bool search_note_writable(const Search *search, const Suspect *s, RefusalKind kind,
@@ -225,15 +240,47 @@ static bool is_refused_change(int errnum) {
         return errnum == EROFS || errnum == EBUSY || errnum == EACCES || errnum == EPERM;
 }
 
+/* Notes a hidden path, with the option or field that hides it. */
+static bool search_note_hidden(const Search *search, const Suspect *s, const PlanMount *mount) {
+        const unsigned before = search->found->count;
+        const char *by = mount->hidden_by ? mount->hidden_by : mount->origin;
+        const bool own = !mount->hidden_by && str_starts(mount->origin, "hidden: ");
+        char quoted[512];
+
+        (void)search_note(search, s, REFUSAL_HIDDEN, mount->target);
+        if (search->found->count > before && !own)
+                search->found->items[before].why = str_format(
+                        "the reason is %s", str_quote(by, quoted, sizeof(quoted)));
+        return true;
+}
+
 static bool judge_hidden(const Search *search, const Suspect *s) {
         for (size_t i = 0; i < search->plan->mounts_count; i++) {
                 const PlanMount *mount = &search->plan->mounts[i];
 
                 if (mount->kind == PLAN_HIDE && path_below(s->path, mount->target) &&
                     is_refused_change(s->complaint->errnum))
-                        return search_note(search, s, REFUSAL_HIDDEN, mount->target);
+                        return search_note_hidden(search, s, mount);
         }
         return false;
+}
+
+/* The kernel gives this errno if a file's owner has no id in the mount. */
+static bool judge_owner(const Search *search, const Suspect *s) {
+        const Identity *identity = &search->launch->identity;
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+
+        if (s->complaint->errnum != EOVERFLOW || !identity->id_mapped || !s->mount ||
+            s->mount->kind != PLAN_BIND || streq(s->path, s->mount->target))
+                return false;
+        fd = sys_openat2(s->mount->fd, path_rest(s->path, s->mount->target),
+                         O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
+                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        /* In the id-mapped mount, the owner's files belong to this uid. */
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == identity->uid)
+                return false;
+        return search_note(search, s, REFUSAL_OWNER, NULL);
 }
 
 static bool judge_input(const Search *search, const Suspect *s) {
@@ -306,13 +353,15 @@ static bool judge_read_only(const Search *search, const Suspect *s) {
                 return false;
         if (mount && mount == plan_workspace(search->plan))
                 return search_note(search, s, REFUSAL_WORKSPACE, NULL);
-        if (mount && !mount->directory)
+        if (mount && !mount->directory && search_may_write(search, mount->source))
                 return search_note_mount(search, s, REFUSAL_BOUND, mount->source);
-        if (mount && search_note_writable(search, s, REFUSAL_BOUND, mount->source))
+        if (mount && mount->directory &&
+            search_note_writable(search, s, REFUSAL_BOUND, mount->source))
                 return true;
         if (!mount && search_note_writable(search, s, REFUSAL_READ_ONLY, "/"))
                 return true;
-        return search_note(search, s, REFUSAL_ROOT, NULL);
+        return search_note(search, s, refused_is_of_tools(s->host) ? REFUSAL_TOOLS : REFUSAL_ROOT,
+                           NULL);
 }
 
 /* ENOENT of a file that the host has. A symlink of the host may lead out of the mount that shows
@@ -336,7 +385,7 @@ static bool judge_missing(const Search *search, const Suspect *s) {
 }
 
 static bool (*const rules[])(const Search *, const Suspect *) = {
-        judge_hidden, judge_input,  judge_protected, judge_mount_point,
+        judge_hidden, judge_owner,  judge_input,     judge_protected, judge_mount_point,
         judge_proc,   judge_system, judge_read_only, judge_missing,
 };
 
@@ -481,7 +530,7 @@ const char *refused_reason(const Refusal *refusal) {
 }
 
 const char *refused_why_not(const Refusal *refusal) {
-        return kinds[refusal->kind].why_not;
+        return refusal->why ? refusal->why : kinds[refusal->kind].why_not;
 }
 
 /* The host path and the path inside, as an option takes them. NULL if an option cannot take it. */

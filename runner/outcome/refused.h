@@ -9,6 +9,7 @@
  * - ENOENT: the host has it and the sandbox does not show it.
  * - EBUSY, EROFS: holt protects it.
  * - EACCES: the policy hides it, or /proc masks it.
+ * - EOVERFLOW: in an id-mapped mount, another user owns it.
  *
  * A hostile command may print any path, in the hope that somebody grants it. So no grant is
  * suggested for a wide directory, such as a home, or for a place that may hold secrets. Nothing is
@@ -35,6 +36,8 @@ typedef enum RefusalKind {
         REFUSAL_SYSTEM,    /* A part of the system, which is read-only in every sandbox. */
         REFUSAL_ROOT,      /* A read-only directory for which no grant is suggested. */
         REFUSAL_PROC,      /* A masked or read-only part of /proc. */
+        REFUSAL_TOOLS,     /* A read-only directory of caches or tools that the host uses, too. */
+        REFUSAL_OWNER,     /* Another user's file, which root's command may not change. */
         REFUSAL_KIND_MAX,
 } RefusalKind;
 
@@ -48,6 +51,7 @@ typedef struct Refusal {
         /* The path inside at which to mount it, if that differs from the host's. Owned, or NULL. */
         char *target;
         char *typed; /* The host path in the words of the command, for people. Owned, or NULL. */
+        char *why;   /* Why no option allows it, if that differs from the kind's text; owned. */
 } Refusal;
 
 typedef struct Refusals {
@@ -72,7 +76,7 @@ Refusals *refused_free(Refusals *refusals);
 
 /* Returns why it was refused. Static. */
 const char *refused_reason(const Refusal *refusal);
-/* Returns why no option allows it, or NULL if one does. Static. */
+/* Returns why no option allows it, or NULL if one does. Borrowed from the refusal. */
 const char *refused_why_not(const Refusal *refusal);
 /* Returns the option that allows it, such as "--rw /opt", or NULL. Owned by the caller. */
 char *refused_grant(const Refusal *refusal);

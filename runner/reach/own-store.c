@@ -560,9 +560,9 @@ int own_store_hide(LaunchPlan *plan, const SystemTree *system, bool from_root, E
         reach_free(search.reach);
         /* Added only now, because plan_hide() may move the plan's mounts. */
         for (size_t i = 0; r == 0 && i < search.hide.count; i++)
-                r = plan_hide(plan, search.hide.items[i], "", reterr);
+                r = plan_hide(plan, search.hide.items[i], "", NULL, reterr);
         for (size_t i = 0; r == 0 && i < search.sockets.count; i++) {
-                r = plan_hide(plan, search.sockets.items[i], "", reterr);
+                r = plan_hide(plan, search.sockets.items[i], "", NULL, reterr);
                 if (r == 0)
                         plan->mounts[plan->mounts_count - 1].flags |= PLAN_MAY_GO;
         }

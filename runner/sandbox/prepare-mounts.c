@@ -313,7 +313,8 @@ int prepare_report(Launch *launch, Error *reterr) {
                 if (mount->kind != PLAN_BIND || !path_below(report, mount->real))
                         continue;
                 r = plan_hide(plan, mount->target,
-                              report + (streq(mount->real, "/") ? 0 : strlen(mount->real)), reterr);
+                              report + (streq(mount->real, "/") ? 0 : strlen(mount->real)), NULL,
+                              reterr);
                 if (r < 0)
                         return r;
         }

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from lib.identity import Identity
 from lib.sandbox import Holt, Result
 from lib.sessions import Bound, Session, Sessions
 from lib.terminal import Terminal
@@ -153,10 +154,42 @@ def test_many_paths_below_one_protected_directory_are_one_line(holt: Holt) -> No
 def test_a_hidden_file_and_a_policy_file(holt: Holt, put: Make) -> None:
     put(".env", "secret\n")
     put(".holt.json", '{"holt": 1}\n')
-    hidden = only(holt.sh("cat .env", "--hide", ".env"))
-    assert hidden["answer"] == "EACCES" and "hides it" in hidden["why_not"]
+    for pattern in (".env", "**/.env", "*.{env,key}", str(holt.cwd / ".env")):
+        hidden = only(holt.sh("cat .env", "--hide", pattern))
+        assert hidden["answer"] == "EACCES" and hidden["why_not"] == f"the reason is --hide {pattern}"
+    put("hiding.json", '{"holt": 1, "filesystem": {"hide": ["*.env"]}}\n')
+    hidden = only(holt.sh("cat .env", "--policy", "hiding.json"))
+    assert hidden["why_not"] == "the reason is hiding.json: $.filesystem.hide[0]: *.env"
     policy = only(holt.sh("rm -f .holt.json"))
     assert policy["grant"] is None and "outside" in policy["why_not"]
+
+
+@pytest.mark.parametrize("name", (".npm", ".cache/pip", ".nuget", ".ivy2", ".m2", ".cargo/registry", "go/pkg/mod"))
+def test_a_cache_of_the_host_is_not_to_be_written(holt: Holt, extra: Path, mkdir: Make, name: str) -> None:
+    """Programs of the host run or trust what lies there."""
+    cache = extra
+    for part in name.split("/"):
+        cache = mkdir(cache / part)
+    (cache / "package").write_text("x\n")
+    denial = only(holt.sh(f"touch {cache}/new", "--ro", cache))
+    assert denial["grant"] is denial["policy"] is None and "programs of the host" in denial["why_not"]
+    for script in (f"touch {cache}/new", f"echo x >> {cache}/package"):
+        assert "--rw" not in holt.sh(script).err
+    assert only(holt.sh(f"cat {cache}/package"))["grant"] == f"--ro {cache}"
+
+
+@pytest.mark.identities("root")
+def test_a_file_of_another_owner(holt: Holt, everyone: "dict[str, Identity]", put: Make) -> None:
+    put("theirs", "x\n")
+    everyone["user"].own(holt.cwd)
+    everyone["user"].own(put("own", "x\n"))
+    for script in ("rm theirs", "mv own theirs", "python3 -c 'import os; os.unlink(\"theirs\")'"):
+        denial = only(holt.sh(script))
+        assert (denial["path"], denial["answer"], denial["grant"]) == ("theirs", "EOVERFLOW", None)
+        assert denial["reason"] == "another user owns it" and "chown" in denial["why_not"]
+    said = "Error: EOVERFLOW: value too large for defined data type, unlink"
+    assert only(holt.sh(f"echo \"{said} 'theirs'\" >&2; exit 1"))["path"] == "theirs"
+    assert not lines(holt.sh(f"echo \"{said} 'own'\" >&2; exit 1"))
 
 
 # --- quiet ---
