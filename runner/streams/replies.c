@@ -61,6 +61,7 @@ int replies_open(int inherited_fd) {
 
 typedef struct Answers {
         uint32_t expected, seen; /* One bit for each question; 1 stands for ASK_TYPE. */
+        bool any;                /* There was an answer, to holt or to the command. */
         enum { OUTSIDE, AFTER_ESCAPE, AFTER_BRACKET, INSIDE, INSIDE_PRIVATE } state;
 } Answers;
 
@@ -75,10 +76,12 @@ static void answers_take(Answers *a, unsigned char c) {
                 if (a->state == AFTER_BRACKET)
                         a->state = c == '?' ? INSIDE_PRIVATE : INSIDE;
         } else {
-                if (c == 'n' && a->state == INSIDE)
-                        a->seen = a->seen << 1;
-                if (c == 'c' && a->state == INSIDE_PRIVATE)
-                        a->seen = a->seen << 1 | 1;
+                const bool status = c == 'n' && a->state == INSIDE;
+                const bool type = c == 'c' && a->state == INSIDE_PRIVATE;
+
+                if (status || type)
+                        a->seen = a->seen << 1 | type;
+                a->any |= status || type;
                 a->state = OUTSIDE;
         }
 }
@@ -106,20 +109,21 @@ static bool replies_write_all(int fd, const char *text, size_t size) {
 }
 
 static bool replies_ask(int fd, uint32_t order) {
-        char text[sizeof(CANCEL) + QUESTIONS * sizeof(ASK_STATUS)] = CANCEL;
-        char *end = text + strlen(CANCEL);
+        char text[QUESTIONS * sizeof(ASK_STATUS)];
+        char *end = text;
 
         for (int i = QUESTIONS - 1; i >= 0; i--)
                 end = stpcpy(end, order >> i & 1 ? ASK_TYPE : ASK_STATUS);
         return replies_write_all(fd, text, (size_t)(end - text));
 }
 
-static void wait_for_answers(int fd, Answers *a) {
+/* first: returns at the first answer. */
+static void wait_for_answers(int fd, Answers *a, bool first) {
         const uint64_t end = time_now_usec() + PATIENCE;
         uint64_t now;
         char data[512];
 
-        while (a->seen != a->expected && (now = time_now_usec()) < end) {
+        while (!(first ? a->any : a->seen == a->expected) && (now = time_now_usec()) < end) {
                 struct pollfd input = { .fd = fd, .events = POLLIN };
                 ssize_t n;
 
@@ -137,6 +141,7 @@ static void wait_for_answers(int fd, Answers *a) {
 
 /* Asks in a mode that passes answers on byte by byte and does not echo them. */
 static void ask_and_wait(int fd) {
+        static const char greeting[] = CANCEL ASK_STATUS ASK_TYPE;
         Answers answers = { 0 };
         struct termios saved, mode;
 
@@ -144,14 +149,17 @@ static void ask_and_wait(int fd) {
                     (ssize_t)sizeof(answers.expected) ||
             tcgetattr(fd, &saved) < 0)
                 return;
-        answers.seen = ~answers.expected;
         mode = saved;
         mode.c_iflag &= ~(tcflag_t)(ISTRIP | INLCR | IGNCR | ICRNL | IXON);
         mode.c_lflag &= ~(tcflag_t)(ECHO | ICANON | ISIG | IEXTEN);
         if (tcsetattr(fd, TCSANOW, &mode) < 0)
                 return;
-        if (replies_ask(fd, answers.expected))
-                wait_for_answers(fd, &answers);
+        if (replies_write_all(fd, greeting, strlen(greeting)))
+                wait_for_answers(fd, &answers, true);
+        /* Answers of any order may have come by now; 32 more must follow. */
+        answers.seen = ~answers.expected;
+        if (answers.any && replies_ask(fd, answers.expected))
+                wait_for_answers(fd, &answers, false);
         (void)tcflush(fd, TCIFLUSH);
         (void)tcsetattr(fd, TCSANOW, &saved);
 }

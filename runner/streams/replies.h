@@ -11,9 +11,11 @@
  * Every terminal knows two questions: its status (DSR) and its type (DA). holt sends 32 of them in
  * a random order and waits for answers in the same order.
  *
- * Some terminals do not answer, and some programs hold a pty without being a terminal. So holt asks
- * only if the command printed something that could be a question (base/escapes.h), and waits for
- * half a second at most. Keys that the user typed meanwhile are thrown away with the answers. */
+ * Some terminals do not answer, and some programs hold a pty without being a terminal: they log
+ * what holt sends. So holt asks only if the command printed something that could be a question
+ * (base/escapes.h). It asks both questions once, and sends the 32 only if the terminal answers
+ * anything to that. It waits for half a second each time, at most. Keys that the user typed
+ * meanwhile are thrown away with the answers. */
 #pragma once
 
 #include <stdbool.h>

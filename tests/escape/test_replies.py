@@ -120,7 +120,14 @@ def test_a_terminal_that_answers_nothing_is_not_waited_for_long(terminal: Callab
     caller = terminal(["run", "--", "printf", r"\033[21t"])
 
     assert caller.wait(timeout=10) == 0
-    assert "\033[5n" in caller.output
+    assert caller.output.count("\033[5n") + caller.output.count("\033[c") == 2
+
+
+def test_a_terminal_that_answers_is_asked_often(holt: Holt) -> None:
+    """The command cannot guess the order of 32 questions."""
+    with start(holt, '"$@"', holt.argv(["run", "--", *printing(ASKED["title"])])) as caller:
+        caller.wait()
+        assert caller.output.count("\033[5n") + caller.output.count("\033[c") == 34
 
 
 @pytest.mark.parametrize(
