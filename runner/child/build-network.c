@@ -46,33 +46,49 @@ static int network_fail(int errnum, const char *what) {
         return -errnum;
 }
 
-/* Routes multicast of IPv4 to the loopback, like a host does to its network. Otherwise programs
- * that join a group fail with ENODEV. The scope gives packets the address 127.0.0.1. */
-static void route_multicast(int fd) {
-        const struct {
-                struct nlmsghdr header;
-                struct rtmsg route;
-                struct rtattr group_header;
-                uint8_t group[4];
-                struct rtattr device_header;
-                uint32_t device;
-        } message = {
-                .header = { .nlmsg_len = sizeof(message),
-                            .nlmsg_type = RTM_NEWROUTE,
-                            .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE },
-                .route = { .rtm_family = AF_INET,
-                           .rtm_dst_len = 4,
-                           .rtm_table = RT_TABLE_MAIN,
-                           .rtm_protocol = RTPROT_BOOT,
-                           .rtm_scope = RT_SCOPE_HOST,
-                           .rtm_type = RTN_UNICAST },
-                .group_header = { .rta_len = RTA_LENGTH(4), .rta_type = RTA_DST },
-                .group = { 224, 0, 0, 0 },
-                .device_header = { .rta_len = RTA_LENGTH(4), .rta_type = RTA_OIF },
-                .device = 1, /* The loopback is the first device of each namespace. */
-        };
+/* Routes of multicast. IPv4's scope gives packets the address 127.0.0.1. For IPv6, the kernel
+ * accepts only local routes to the loopback. */
+static const struct {
+        uint8_t family, bits, scope, type;
+        uint8_t first, length; /* The first byte of the group's address, and its length. */
+} multicast_routes[] = {
+        { AF_INET, 4, RT_SCOPE_HOST, RTN_UNICAST, 224, 4 },
+        { AF_INET6, 8, RT_SCOPE_UNIVERSE, RTN_LOCAL, 0xff, 16 },
+};
 
-        (void)sys6(SYS_sendto, fd, (long)&message, sizeof(message), MSG_NOSIGNAL, 0, 0);
+/* Routes multicast to the loopback, like a host does to its network. Otherwise programs that join a
+ * group fail with ENODEV. */
+static void route_multicast(int fd) {
+        for (size_t i = 0; i < ELEMENTSOF(multicast_routes); i++) {
+                const uint8_t length = multicast_routes[i].length;
+                struct {
+                        struct nlmsghdr header;
+                        struct rtmsg route;
+                        struct rtattr device_header;
+                        uint32_t device;
+                        struct rtattr group_header;
+                        uint8_t group[16];
+                } message = {
+                        .header = { .nlmsg_type = RTM_NEWROUTE,
+                                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE },
+                        .route = { .rtm_family = multicast_routes[i].family,
+                                   .rtm_dst_len = multicast_routes[i].bits,
+                                   .rtm_table = RT_TABLE_MAIN,
+                                   .rtm_protocol = RTPROT_BOOT,
+                                   .rtm_scope = multicast_routes[i].scope,
+                                   .rtm_type = multicast_routes[i].type },
+                        .device_header = { .rta_len = RTA_LENGTH(4), .rta_type = RTA_OIF },
+                        .device = 1, /* The loopback is the first device of each namespace. */
+                        .group_header = { .rta_len = (unsigned short)RTA_LENGTH(length),
+                                          .rta_type = RTA_DST },
+                        .group = { multicast_routes[i].first },
+                };
+
+                message.header.nlmsg_len = (uint32_t)(sizeof(message) - sizeof(message.group)) +
+                                           length;
+                (void)sys6(SYS_sendto, fd, (long)&message, message.header.nlmsg_len, MSG_NOSIGNAL,
+                           0, 0);
+        }
 }
 
 /* Makes a socket in the namespace. Any socket can bring the loopback up. Only an rtnetlink socket

@@ -25,6 +25,18 @@ data, source = receiver.recvfrom(9)
 print(data, source[0])
 """
 
+MULTICAST_6 = """
+import socket
+receiver, sender = (socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) for _ in range(2))
+receiver.settimeout(20)
+receiver.bind(("", 0))
+for group in ("ff02::fb", "ff05::1234"):
+    receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, socket.inet_pton(socket.AF_INET6, group) + bytes(4))
+    sender.sendto(b"hello", (group, receiver.getsockname()[1]))
+    data, source = receiver.recvfrom(9)
+    print(data, source[0])
+"""
+
 PING = """
 import socket
 for family, protocol, address, kind in ((socket.AF_INET, 1, "127.0.0.1", 8), (socket.AF_INET6, 58, "::1", 128)):
@@ -48,6 +60,13 @@ UDP_LITE = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136)
 @needs("python3")
 def test_multicast_reaches_the_group(holt: Holt) -> None:
     assert holt(["run", "--", "python3", "-c", MULTICAST]).ok().out == "b'hello' 127.0.0.1\n"
+
+
+@needs("python3")
+def test_multicast_of_ipv6_does_too(holt: Holt) -> None:
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("the kernel has no IPv6")
+    assert holt(["run", "--", "python3", "-c", MULTICAST_6]).ok().out == "b'hello' ::1\n" * 2
 
 
 @needs("python3")
