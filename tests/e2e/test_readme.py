@@ -30,6 +30,15 @@ VARYING = (
 )
 
 
+def test_the_installs_of_the_readmes_leave_nothing_untracked(place: Path) -> None:
+    """pip builds in the checkout, and contrib/python/README.md makes a virtual environment there."""
+    subprocess.run(["git", "init", "-q", str(place)], check=True)
+    shutil.copy(PROJECT / ".gitignore", place)
+    made = ["contrib/python/build/lib/holt/__init__.py", "contrib/python/holt.egg-info/PKG-INFO", "venv/bin/pip", "build/build.ninja"]
+    ignored = subprocess.run(["git", "-c", "safe.directory=*", "-C", str(place), "check-ignore", *made], capture_output=True, text=True)
+    assert ignored.stdout.split() == made
+
+
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
 
