@@ -241,6 +241,14 @@ def test_without_stderr_the_words_of_the_command_count(holt: Holt, extra: Path) 
         assert only(result)["grant"] == "--ro ../extra", command
 
 
+def test_an_output_limit_shows_the_messages_of_one_pipe(holt: Holt, extra: Path) -> None:
+    """README.md recommends it for 2>&1."""
+    result = holt.sh("cat ../extra/d; exit 1", "--output", "1M", stderr=subprocess.STDOUT)
+    assert only(result)["grant"] == "--ro ../extra"
+    result = holt.sh("echo \"can't start new thread\" >&2; exit 1", "--output", "1M", "--pids", "9", stderr=subprocess.STDOUT)
+    assert result.report and [hit["limit"] for hit in result.report["limits_hit"]] == ["processes"]
+
+
 def test_refused_paths_are_named_with_an_output_limit(holt: Holt, extra: Path) -> None:
     assert only(holt.sh("cat ../extra/d", "--output", "1M"))["grant"] == "--ro ../extra"
 
