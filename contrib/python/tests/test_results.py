@@ -26,7 +26,8 @@ CLASSES: "Tuple[Tuple[Type[Any], str, Mapping[str, str], set[str]], ...]" = (
     (Usage, "Usage", {}, set()),
     (Denial, "Denial", {}, set()),
     (LimitHit, "LimitHit", {}, set()),
-    (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes"}),
+    # The SDK passes no file of the caller to a command, so it never gets a stream_error.
+    (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes", "stream_error"}),
     (PythonError, "PythonError", {}, set()),
     (PythonResult, "PythonResult", TEXTS, {"timeout_us"}),
     (FileInfo, "FileEntry", {}, {"raw"}),
