@@ -7,8 +7,7 @@
  * as they were when the sandbox started.
  *
  * The earlier file itself cannot be trusted. While the host renames a file over it, the kernel
- * removes the mount before the name, and for that moment a command can open the file for writing.
- */
+ * removes the mount before the name. For that moment, a command can open the file for writing. */
 #pragma once
 
 #include <sys/stat.h>
