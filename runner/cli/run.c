@@ -17,7 +17,6 @@
 #include "cli/verbs.h"
 #include "git/identity.h"
 #include "guards/guard.h"
-#include "guards/restore.h"
 #include "policy/plan.h"
 #include "sandbox/launch.h"
 #include "sandbox/supervise.h"
@@ -229,9 +228,8 @@ static int run_started(Run *run, Error *reterr) {
         int swept;
 
         stdio_restore(run->launch.terminal.fds);
-        swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved,
+        swept = guard_sweep(&run->plan, run->launch.workspace_fd, &run->moved, &restored,
                             r < 0 ? NULL : reterr);
-        guard_restore(&run->plan, run->launch.workspace_fd, &run->moved, &restored);
         if (r < 0 || swept < 0)
                 run->result.error = reterr;
         if (r == 0 && swept < 0)

@@ -67,24 +67,25 @@ void sweep_let_in(int dir_fd) {
                 (void)guard_make_usable(dir_fd);
 }
 
-static int aside_move_to(Sweep *sweep, int dir_fd, const char *dir, const char *name, char *aside) {
+static int aside_move_to(Sweep *sweep, int dir_fd, const char *dir, const char *from, char *aside) {
         if (!aside)
                 return -ENOMEM;
-        if (syscall(SYS_renameat2, dir_fd, name, dir_fd, aside, RENAME_NOREPLACE) < 0)
+        if (syscall(SYS_renameat2, dir_fd, from, dir_fd, aside, RENAME_NOREPLACE) < 0)
                 return -errno;
         return strlist_take(sweep->moved, str_format("%s%s", dir, aside));
 }
 
 /* Tries one name. The old name may be so long that no suffix fits; then the new name is only the
  * suffix. */
-static int aside_move(Sweep *sweep, int dir_fd, const char *dir, const char *name, int attempt) {
+static int aside_move(Sweep *sweep, int dir_fd, const char *dir, const char *from, const char *name,
+                      int attempt) {
         _cleanup_free_ char *aside = aside_name(dir, name, attempt), *other = NULL;
-        int r = aside_move_to(sweep, dir_fd, dir, name, aside);
+        int r = aside_move_to(sweep, dir_fd, dir, from, aside);
 
         if (r != -ENAMETOOLONG)
                 return r;
         other = aside_name(dir, "", NAMES_TRIED);
-        return aside_move_to(sweep, dir_fd, dir, name, other);
+        return aside_move_to(sweep, dir_fd, dir, from, other);
 }
 
 /* Takes away all permissions if the disk has no room for another name. Then only root can read the
@@ -97,21 +98,21 @@ static void aside_lock(Sweep *sweep, int dir_fd, const char *name) {
         sweep->locked |= fd >= 0 && chmod(path, 0) == 0;
 }
 
-/* Renames `name` in dir_fd. dir is its path, for the report. */
-void sweep_set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name) {
+void sweep_set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *from,
+                     const char *name) {
         int r = -EEXIST;
 
         (void)repository_works(&sweep->found, WORK_ASIDE);
         for (int i = 1; i <= NAMES_TRIED && (r == -EEXIST || r == -EACCES); i++) {
-                r = aside_move(sweep, dir_fd, dir, name, i);
+                r = aside_move(sweep, dir_fd, dir, from, name, i);
                 if (r == 0)
                         return;
                 if (r == -EACCES && guard_make_usable(dir_fd) < 0)
                         break;
         }
         if (r == -ENOSPC || r == -EDQUOT)
-                aside_lock(sweep, dir_fd, name);
+                aside_lock(sweep, dir_fd, from);
         sweep->foreign |= r == -EOVERFLOW;
         sweep_note(sweep, r);
-        sweep_note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, name)));
+        sweep_note(sweep, strlist_take(&sweep->left, str_format("%s%s", dir, from)));
 }

@@ -12,8 +12,9 @@ typedef struct Sweep {
         RepositoryLinks found; /* Repositories that git enters. */
         RepositoryTree tree;   /* The workspace. */
         StrList *moved;
-        StrList left; /* Paths that could not be moved. */
-        bool locked;  /* At least one of them has mode 0 now, so that nobody can read it. */
+        StrList *restored; /* Paths that have their earlier files again; NULL to restore none. */
+        StrList left;      /* Paths that could not be moved. */
+        bool locked;       /* At least one of them has mode 0 now, so that nobody can read it. */
         /* At least one of them belongs to an owner that the id map does not contain. */
         bool foreign;
         int result; /* The first negative errno, or 0. */
@@ -25,8 +26,14 @@ void sweep_note(Sweep *sweep, int r);
 /* Makes a directory usable again, if the command has removed the right to enter it. */
 void sweep_let_in(int dir_fd);
 
-/* Renames `name` in dir_fd. dir is its path, for the report: "" or with a slash at its end. */
-void sweep_set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *name);
+/* Renames `from` in dir_fd, whose new name begins with `name`. Mostly, both are the same. dir is
+ * its path, for the report: "" or with a slash at its end. */
+void sweep_set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *from, const char *name);
+
+/* Sets the new file at a guard's path aside, and writes the earlier one there, in one step: git on
+ * the host may read the name at any moment (restore.c). */
+void sweep_restore(Sweep *sweep, int dir_fd, const char *dir, const char *name,
+                   const PlanGuard *guard);
 
 /* Sets aside the file at a guard's path, or an obstacle on the way to it, unless the guard holds.
  */

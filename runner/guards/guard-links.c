@@ -26,7 +26,7 @@ static void sweep_set_index_aside(Sweep *sweep) {
                                             O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (git_fd >= 0)
-                sweep_set_aside(sweep, git_fd, ".git/", "index");
+                sweep_set_aside(sweep, git_fd, ".git/", "index", "index");
 }
 
 /* Sets the index aside if it is not a valid index any more, or if something is in the place of a

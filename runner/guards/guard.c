@@ -94,9 +94,18 @@ static bool guard_is_covered(const Sweep *sweep, const PlanGuard *guard) {
  * the guard's path, or an obstacle on the way. */
 static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *name,
                        const PlanGuard *guard) {
-        if (is_there(dir_fd, name) && !is_held(sweep->plan, dir_fd, name, guard) &&
-            !guard_is_covered(sweep, guard))
-                sweep_set_aside(sweep, dir_fd, dir, name);
+        const size_t length = strlen(dir);
+        const bool whole = strncmp(guard->path, dir, length) == 0 &&
+                           streq(guard->path + length, name);
+
+        if (!is_there(dir_fd, name) || is_held(sweep->plan, dir_fd, name, guard) ||
+            guard_is_covered(sweep, guard) ||
+            (whole && sweep->restored && strlist_has(sweep->restored, guard->path)))
+                return;
+        if (whole && sweep->restored && guard->pinned)
+                sweep_restore(sweep, dir_fd, dir, name, guard);
+        else
+                sweep_set_aside(sweep, dir_fd, dir, name, name);
 }
 
 /* Follows the path part by part. Sets aside the last part, or the first part that is a symlink, a
@@ -286,28 +295,38 @@ static int end_sweep(Sweep *sweep, Error *reterr) {
         return r;
 }
 
+typedef struct OtherSweep {
+        Sweep sweep;
+        StrList names, restored;
+} OtherSweep;
+
 /* Ends the sweep of another mount. The names become absolute paths of the host, because they are
  * not relative to the workspace. */
-static int end_other(Sweep *sweep, StrList *moved, Error *reterr) {
-        const PlanMount *mount = plan_workspace(sweep->plan);
-        StrList *names = sweep->moved;
-        int r = end_sweep(sweep, reterr);
+static int end_names(const PlanMount *mount, StrList *names, StrList *ret) {
+        int r = 0;
 
-        for (size_t i = 0; i < names->count; i++)
-                if (strlist_take(moved, path_join(mount->source, names->items[i])) < 0)
-                        r = error_oom(reterr);
+        for (size_t i = 0; r == 0 && i < names->count; i++)
+                r = strlist_take(ret, path_join(mount->source, names->items[i]));
         strlist_clear(names);
         return r;
 }
 
-typedef struct OtherSweep {
-        Sweep sweep;
-        StrList names;
-} OtherSweep;
+static int end_other(OtherSweep *other, StrList *moved, StrList *restored, Error *reterr) {
+        const PlanMount *mount = plan_workspace(other->sweep.plan);
+        int r = end_sweep(&other->sweep, reterr);
 
-int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr) {
+        if (end_names(mount, &other->names, moved) < 0 ||
+            (restored && end_names(mount, &other->restored, restored) < 0))
+                r = error_oom(reterr);
+        return r;
+}
+
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, StrList *restored,
+                Error *reterr) {
         _cleanup_free_ OtherSweep *others = calloc(plan->others_count + 1, sizeof(*others));
-        Sweep first = { .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved };
+        Sweep first = {
+                .plan = plan, .tree = { .fd = workspace_fd }, .moved = moved, .restored = restored
+        };
         size_t more = REPOSITORY_WORK_MORE, count = 0;
         int result;
 
@@ -317,7 +336,9 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error 
                 if (plan->others[i].guards_count > 0) {
                         OtherSweep *other = &others[count++];
 
-                        other->sweep = (Sweep){ .plan = &plan->others[i], .moved = &other->names };
+                        other->sweep = (Sweep){ .plan = &plan->others[i],
+                                                .moved = &other->names,
+                                                .restored = restored ? &other->restored : NULL };
                         other->sweep.tree.fd = plan_workspace(&plan->others[i])->fd;
                         sweep_guards(&other->sweep);
                 }
@@ -329,7 +350,7 @@ int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error 
                 sweep_note(&first, -ENOMEM);
         result = end_sweep(&first, reterr);
         for (size_t i = 0; i < count; i++) {
-                int r = end_other(&others[i].sweep, moved, result < 0 ? NULL : reterr);
+                int r = end_other(&others[i], moved, restored, result < 0 ? NULL : reterr);
 
                 result = result < 0 ? result : r;
         }

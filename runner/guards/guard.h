@@ -45,6 +45,10 @@ const char *guard_find_made(const LaunchPlan *plan, int workspace_fd);
  * whatever the command has made. The new names are added to moved; those of other mounts are
  * absolute paths of the host.
  *
+ * restored  if not NULL, nothing runs in the sandbox any more. Small files that the host replaced
+ *           get their earlier content again, and their paths are added in the same form.
+ *
  * Returns 0, or the negative errno of the first failed rename. A failure does not stop the
  * others. */
-int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, Error *reterr);
+int guard_sweep(const LaunchPlan *plan, int workspace_fd, StrList *moved, StrList *restored,
+                Error *reterr);

@@ -10,10 +10,13 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/guard.h"
+#include "guards/guard-internal.h"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
+#endif
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2
 #endif
 
 /* The copy has this name until it is complete. */
@@ -134,53 +137,37 @@ static int restore_create(int dir_fd, const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
-/* Writes guard's text to `name` in dir_fd. A file that has appeared there meanwhile stays. */
-static int restore_file(const PlanGuard *guard, int dir_fd, const char *name) {
-        _cleanup_free_ char *making = str_format("%s" RESTORE_SUFFIX, name);
-        _cleanup_close_ int fd = FD_NONE;
-        struct stat st;
-        int r;
+/* Makes the file with guard's text, under another name. Returns that name, owned by the caller, or
+ * NULL. */
+static char *restore_make(const PlanGuard *guard, int dir_fd, const char *name) {
+        _cleanup_free_ char *making = guard->text ? str_format("%s" RESTORE_SUFFIX, name) : NULL;
+        _cleanup_close_ int fd = making ? restore_create(dir_fd, making) : FD_NONE;
 
-        if (!making || !guard->text || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-                return -EEXIST;
-        fd = restore_create(dir_fd, making);
         if (fd < 0)
-                return fd;
-        r = restore_write(guard, fd);
-        if (r == 0 && syscall(SYS_renameat2, dir_fd, making, dir_fd, name, RENAME_NOREPLACE) < 0)
-                r = -errno;
-        if (r < 0)
+                return NULL;
+        if (restore_write(guard, fd) < 0) {
                 (void)unlinkat(dir_fd, making, 0);
-        return r;
-}
-
-static int restore_guard(int tree_fd, const PlanGuard *guard) {
-        const char *slash = strrchr(guard->path, '/');
-        _cleanup_free_ char *dir = strndup(guard->path, slash ? (size_t)(slash - guard->path) : 0);
-        _cleanup_close_ int dir_fd = FD_NONE;
-
-        if (!dir)
-                return -ENOMEM;
-        dir_fd = sys_open_beneath(tree_fd, slash ? dir : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW);
-        if (dir_fd < 0)
-                return -errno;
-        return restore_file(guard, dir_fd, slash ? slash + 1 : guard->path);
-}
-
-static void restore_moved(const Place *place, const char *moved, StrList *restored) {
-        const PlanGuard *guard = place->fd < 0 ? NULL : find_guard(place, moved);
-
-        if (guard && restore_guard(place->fd, guard) == 0)
-                (void)strlist_take(restored, place->source ? path_join(place->source, guard->path)
-                                                           : strdup(guard->path));
-}
-
-void guard_restore(const LaunchPlan *plan, int workspace_fd, const StrList *moved,
-                   StrList *restored) {
-        for (size_t i = 0; i <= plan->others_count; i++) {
-                const Place place = restore_place(plan, workspace_fd, i);
-
-                for (size_t j = 0; j < moved->count; j++)
-                        restore_moved(&place, moved->items[j], restored);
+                return NULL;
         }
+        return TAKE_PTR(making);
+}
+
+static bool restore_rename(int dir_fd, const char *from, const char *to, unsigned flags) {
+        return syscall(SYS_renameat2, dir_fd, from, dir_fd, to, flags) == 0;
+}
+
+/* Where a file system cannot exchange two names, the protected one is free for a moment. */
+void sweep_restore(Sweep *sweep, int dir_fd, const char *dir, const char *name,
+                   const PlanGuard *guard) {
+        _cleanup_free_ char *making = restore_make(guard, dir_fd, name);
+        bool restored = making && restore_rename(dir_fd, making, name, RENAME_EXCHANGE);
+
+        sweep_set_aside(sweep, dir_fd, dir, restored ? making : name, name);
+        if (making && !restored) {
+                restored = restore_rename(dir_fd, making, name, RENAME_NOREPLACE);
+                if (!restored)
+                        (void)unlinkat(dir_fd, making, 0);
+        }
+        if (restored)
+                (void)strlist_add(sweep->restored, guard->path);
 }

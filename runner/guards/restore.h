@@ -23,11 +23,3 @@ const PlanGuard *guard_replaced(const LaunchPlan *plan, const char *moved);
 
 /* Whether nothing has the name `moved` any more, so that the user has dealt with the file. */
 bool guard_is_gone(const LaunchPlan *plan, int workspace_fd, const char *moved);
-
-/* Writes the earlier files of the names in moved to their places, unless something is there. Call
- * it when no process of the sandbox
- * lives, because the copies have no mount. workspace_fd may be FD_NONE. The paths of the copies, in
- * the form of moved, are added to restored. Failures are ignored: the new file has its other name,
- * and the caller is told about it. */
-void guard_restore(const LaunchPlan *plan, int workspace_fd, const StrList *moved,
-                   StrList *restored);

@@ -12,7 +12,6 @@
 #include "base/threads.h"
 #include "base/time.h"
 #include "guards/guard.h"
-#include "guards/restore.h"
 #include "inside/interpreter.h"
 #include "keeper/keeper.h"
 
@@ -53,12 +52,10 @@ static void sweeper_look(void *data) {
         Error error;
 
         sweeper->failure[0] = '\0';
-        if (guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved, &error) < 0)
+        if (guard_sweep(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved,
+                        sweeper->dead ? &sweeper->restored : NULL, &error) < 0)
                 (void)snprintf(sweeper->failure, sizeof(sweeper->failure), "%s",
                                error_sentence(&error, sentence));
-        if (sweeper->dead)
-                guard_restore(&keeper->plan, keeper->launch.workspace_fd, &sweeper->moved,
-                              &sweeper->restored);
 }
 
 static void sweeper_tell(const Sweeper *sweeper, Process *process) {

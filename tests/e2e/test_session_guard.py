@@ -216,3 +216,14 @@ def test_a_run_restores_the_earlier_file(holt: Holt, put: Make, workspace: Path,
         result = running.wait()
     assert (result.code, config.read_text()) == (137, "[core]\n"), str(result)
     assert f"  diff {config} {config}.holt-untrusted\n  mv -T {config}.holt-untrusted {config}\n" in result.err
+
+
+def test_the_config_is_there_at_every_moment(guarded: Session, workspace: Path, identity: Identity) -> None:
+    """git remote add writes it twice. Without a config, the second time would make one with a part of the remote."""
+    config, aside = workspace / ".git/config", workspace / ".git/config.holt-untrusted"
+    guarded.detach("exec sleep 1000")
+    identity.run(["bash", "-c", "echo '[user]' > new; mv new .git/config"], cwd=workspace).check_returncode()
+    seen = set()
+    while not aside.exists() or "[core]\n" not in seen:
+        seen.add(config.read_text())
+    assert seen <= {"[user]\n", "[core]\n"}

@@ -49,7 +49,7 @@ static size_t sweep(const char *path, const struct stat *pinned, char moved_to[1
         _cleanup_close_ int fd = open(".", O_PATH | O_DIRECTORY);
         Error error;
 
-        if (guard_sweep(&plan, fd, &moved, &error) < 0)
+        if (guard_sweep(&plan, fd, &moved, NULL, &error) < 0)
                 fail_msg("%s", error.text);
         moved_to[0] = '\0';
         if (moved.count)
@@ -129,7 +129,7 @@ static void test_all_that_stays_is_named(void **state) {
         (void)state;
         for (size_t i = 2; i < ELEMENTSOF(guards); i++)
                 guards[i].path = (char *)(uintptr_t)(i == 2 ? "maps" : "stat");
-        assert_true(guard_sweep(&plan, fd, &moved, &error) < 0);
+        assert_true(guard_sweep(&plan, fd, &moved, NULL, &error) < 0);
         assert_int_equal(moved.count, 0);
         assert_non_null(strstr(error.text, "cannot set aside status, maps, stat, "));
         assert_non_null(strstr(error.text, "stat and 1 more, which"));
