@@ -36,7 +36,8 @@ static void git_hint_tell_above(const GitHint *hint, const char *top, FILE *out)
                 return;
         git_hint_climb(below, way, sizeof(way));
         (void)fprintf(out,
-                      "holt: if git found no repository: it is %s, above the workspace\n  To make "
+                      "holt: git may have found no repository, because it is %s, above the "
+                      "workspace\n  To make "
                       "the repository the workspace: %s--workspace %s\n",
                       str_quote(top, quoted, sizeof(quoted)), hint->before,
                       hint->here ? way : word);
@@ -100,7 +101,8 @@ static void git_hint_linked(const GitHint *hint, const char *leads, FILE *out) {
         word = str_word(outer);
         if (word)
                 (void)fprintf(out,
-                              "holt: if git found no repository: it is %s, outside the workspace\n"
+                              "holt: git may have found no repository, because it is %s, outside "
+                              "the workspace\n"
                               "  To read it (git status, git diff): %s%s %s\n"
                               "  To commit, run git outside the sandbox.\n",
                               str_quote(leads, quoted, sizeof(quoted)), hint->before, option, word);
@@ -148,7 +150,7 @@ void git_hint_print(const GitHint *hint, FILE *out) {
                 git_hint_repository(hint, out);
         if (hint->exit_code != 0 && git_hint_asks_who(hint))
                 (void)fprintf(out,
-                              "holt: if git does not know who you are: %s--git-identity passes "
-                              "your name and e-mail address\n",
+                              "holt: git may not know who you are: %s--git-identity passes your "
+                              "name and e-mail address\n",
                               hint->before);
 }

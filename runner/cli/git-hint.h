@@ -9,7 +9,7 @@
 enum { GIT_FATAL = 128 }; /* git's exit code after a fatal error */
 
 typedef struct GitHint {
-        int exit_code;           /* of a command that ended by itself */
+        int exit_code;           /* the exit code of a command that ended by itself */
         const char *workspace;   /* its path on the host, as the kernel names it; or NULL */
         const char *const *argv; /* the command, up to NULL */
         const char *text;        /* the end of its messages, or NULL if they are not known */
@@ -19,7 +19,9 @@ typedef struct GitHint {
         const char *before; /* printed before an option: "" or "holt create " */
 } GitHint;
 
-/* Prints a hint if git may have failed because the workspace is a subdirectory of a repository, or
- * because its repository lies outside, as that of a linked worktree or of a submodule does. Also if
- * git does not know who commits. */
+/* Prints a hint if git may have failed for one of these reasons:
+ *
+ * - The workspace is a subdirectory of a repository.
+ * - Its repository lies outside, as in a linked worktree or a submodule.
+ * - git does not know who commits. */
 void git_hint_print(const GitHint *hint, FILE *out);

@@ -434,7 +434,7 @@ static bool concerns_git(const StrList *moved) {
         return false;
 }
 
-/* What happened to each path; its new name follows. */
+/* Texts in front of the new name of each path. */
 static const char *const moved_texts[] = {
         [MOVED_MADE] = "set aside a new entry at a protected path; it is now",
         [MOVED_REPLACED] = "set aside the new file at a protected path; it is now",
@@ -443,7 +443,7 @@ static const char *const moved_texts[] = {
 };
 static_assert(ELEMENTSOF(moved_texts) == MOVED_WHY_MAX, "each reason has a text");
 
-/* What may be wrong with these files. */
+/* Returns why these files may be dangerous. */
 static const char *moved_danger(const StrList *moved, MovedWhy why) {
         if (why != MOVED_MADE)
                 return "It may be yours, but a command could have changed it";
@@ -479,8 +479,7 @@ void report_moved(const StrList *moved, const char *workspace, MovedWhy why, FIL
         print_ways_back(moved, workspace, out);
         if (why == MOVED_STILL)
                 (void)fputs("  Stop the session first (holt stop). If you do not need the new "
-                            "file, remove it; then "
-                            "holt says this no more.\n",
+                            "file, remove it; then holt stops saying this.\n",
                             out);
 }
 

@@ -51,7 +51,7 @@ void report_print_text(const RunResult *result, FILE *out);
 typedef enum MovedWhy {
         MOVED_MADE,     /* It appeared at a protected path. */
         MOVED_REPLACED, /* The host has replaced a protected file, so it may be the host's. */
-        MOVED_STILL,    /* The same, before an earlier command of the session. */
+        MOVED_STILL,    /* The same, during an earlier command of the session. */
         MOVED_WHY_MAX,
 } MovedWhy;
 

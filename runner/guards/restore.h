@@ -21,5 +21,6 @@ void guard_remember(PlanGuard *guard, const struct stat *st);
  * given. Only the host can replace a pinned file. NULL if there is none. */
 const PlanGuard *guard_replaced(const LaunchPlan *plan, const char *moved);
 
-/* Whether nothing has the name `moved` any more, so that the user has dealt with the file. */
+/* Whether the name `moved` does not exist any more, because the user has moved or removed the
+ * file. */
 bool guard_is_gone(const LaunchPlan *plan, int workspace_fd, const char *moved);

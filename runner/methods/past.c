@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "methods/area.h"
 
-enum { PAST_ROWS_MAX = 20000 }; /* Rows of the history that are looked at, of each method. */
+enum { PAST_ROWS_MAX = 20000 }; /* Rows of the history that are searched for each method. */
 
 typedef struct Past {
         char start[24]; /* How the result of its row begins (keeper/notes.c). */
@@ -73,7 +73,7 @@ static int past_refuse_found(const Past *past, const char *id, bool output, Erro
                               "say how it ended",
                               id);
         (void)error_cure(error, r,
-                         "A process and its output are kept until the session stops, and only for "
+                         "holt keeps processes and their output until the session stops, and only "
                          "the last %d that have ended. holt history NAME lists all commands.",
                          PROCESSES_ENDED_MAX);
         return -ENOENT;

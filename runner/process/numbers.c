@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of processes, which go on over the keepers of a session. */
+/* The numbers of processes, which continue from one keeper of a session to the next. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "process/process-internal.h"
 
-enum { NUMBER_LENGTH = 11 }; /* As decimal digits, padded, with a newline. */
+enum { NUMBER_LENGTH = 11 }; /* Decimal digits with leading zeros, and a newline. */
 
 uint32_t process_read_number(int fd) {
         char text[NUMBER_LENGTH + 1] = "";

@@ -174,7 +174,7 @@ def test_why_a_session_cannot_show_its_files(sessions: Sessions, mkdir: Callable
         assert rpc.refused("files.list", session="none").kind == "missing"
 
 
-def test_what_needs_the_lock_waits_for_a_reader(filled: Session) -> None:
+def test_taking_the_lock_waits_for_a_reader(filled: Session) -> None:
     with open(filled.directory / "lock") as lock, filled.sessions.serve() as rpc:
         fcntl.flock(lock, fcntl.LOCK_SH)
         assert rpc.call("files.exists", session="w", path="near")["exists"], "readers share it"

@@ -93,9 +93,9 @@ class Outcome:
     *_dropped   bytes of output beyond the limit
     limits_hit  limits of the sandbox that it reached, if it failed
     unrecorded  why the session's history does not have it yet, for example a full disk; "" if it does
-    set_aside   entries at protected paths that were set aside at the end; each is relative to the workspace, or an
-                absolute host path in another mount
-    still_aside the same for files of the host that were set aside earlier and still have their new names
+    set_aside   entries at protected paths that were set aside at the end. Each is relative to the workspace, or an
+                absolute host path in another mount.
+    still_aside  the same for files of the host that were set aside earlier, and still have their new names
     unguarded   why an entry could not be set aside; "" if none was left
     replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
     """
