@@ -7,12 +7,12 @@
  * Every open(2) asks for two rights: READ_FILE, and TRUNCATE for a later ftruncate(2). If a ruleset
  * handles one of them, the kernel walks from the file up to a rule that grants it. An open then
  * takes 1.3 to 1.5 times as long. In most runs both rights only repeat what the mounts say. The
- * exception is a file of the host that no mount shows. The command opens it again through
- * /proc/self/fd: truncate(2) would cut a file that was opened for reading, and a log that was
- * opened for appending could be read. Such a file is stdin, stdout or stderr, or a peer sends it
- * through a socket that is one of these. So in a single run, both rights are handled if there is
- * such a file or socket. In a session they never are, because a command of a session gets a copy of
- * such a file, or a pipe (sandbox/stdio-files.c).
+ * exception is a file of the host that no mount shows. The command can open it again through
+ * /proc/self/fd. It could then cut a file that was opened for reading (truncate(2)), or read a log
+ * that was opened for appending. Such a file is stdin, stdout or stderr, or a peer sends it through
+ * a socket that is one of these. So in a single run, both rights are handled if there is such a
+ * file or socket. In a session they never are, because a command of a session gets a copy of such a
+ * file, or a pipe (sandbox/stdio-files.c).
  *
  * One case is left: a process of the host sends a file that it has opened for reading. Its socket
  * is in a mounted directory, or is the stdin of a session's command. The command can cut that file.

@@ -71,7 +71,7 @@ static void detour_note_error(Process *process, int fd, int errnum) {
 
 /* --- output --- */
 
-/* Returns the number of bytes that can be written without waiting. After an error, write(2) tells
+/* Returns the number of bytes that can be written without waiting. After an error, write(2) reports
  * it. */
 static size_t detour_room(int fd) {
         struct pollfd room = { .fd = fd, .events = POLLOUT };

@@ -164,7 +164,7 @@ static int shield_file(const Launch *launch, int number, int *fd, Error *reterr)
 /* Whether the command could read what others write, by opening the file again. That goes for a
  * file, a named pipe or a device that is open for writing only. No path leads to a plain pipe. */
 static bool shield_may_be_read(int fd, const struct stat *st) {
-        enum { MEMORY = 1 }; /* /dev/null and its like hold nothing. */
+        enum { MEMORY = 1 }; /* /dev/null and similar devices store nothing. */
         const int flags = fcntl(fd, F_GETFL);
         struct statfs fs;
 

@@ -67,7 +67,7 @@ AT_REST = frozenset(
 """Methods that only read. holt serve answers them without starting a session at rest."""
 
 REST = 1.0
-"""Seconds for which a session counts as at rest after it was found so. Until then, holt serve answers what only reads."""
+"""Seconds for which a session counts as at rest after it was found so. Meanwhile, holt serve answers requests that read."""
 
 NO_METHOD = -32601
 """The error code for an unknown method."""
