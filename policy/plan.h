@@ -149,7 +149,7 @@ typedef struct PlanMount {
         /* prepared */
         char *hidden_by; /* for a path that plan_hide() has added: the origin of the policy's path
                             or pattern; owned; NULL if holt hides a file of its own */
-        int fd;          /* O_PATH of source; or, tree is true, a detached id-mapped mount */
+        int fd;          /* O_PATH of source; or, if tree is true, a detached id-mapped mount */
         bool tree;       /* fd is a mount, to be moved unchanged */
         bool directory;  /* the source is a directory */
         char *real;      /* the kernel's own path of the source; owned */

@@ -59,7 +59,8 @@ typedef struct Policy {
         char *preset; /* the last "extends" or --policy NAME; for people */
         PolicyNote *notes;
         size_t notes_count;
-        size_t settings_notes; /* The first notes: what the user's settings have set. */
+        size_t settings_notes; /* The number of notes that come from the user's settings; they are
+                                  the first ones. */
 
         char *workspace_source;  /* NULL means the working directory */
         char *workspace_target;  /* NULL means the source's own path */

@@ -194,7 +194,7 @@ bool glob_name(const char *pattern, const char *name, bool dots) {
 
 /* --- braces --- */
 
-/* "{a,b}" in a text: from start to end, which is behind the "}". */
+/* Braces in a text, such as "{a,b}". start is at the "{", and end is after the "}". */
 typedef struct Braces {
         const char *start, *end;
 } Braces;

@@ -29,9 +29,10 @@ static const char privilege_hint[] =
 static const char security_hint[] =
         "Leave it out: a command has no capabilities, and no program gives it more rights.\n"
         "--syscalls, --allow-syscall and --deny-syscall change the allowed system calls.";
-static const char mount_hint[] = "The policy of a session is settled: holt create NAME -v "
-                                 "SRC:DST[:ro]\nTo copy files into the session: holt cp FILE "
-                                 "NAME:PATH";
+static const char mount_hint[] =
+        "The mounts of a session are fixed when it is made: holt create NAME -v SRC:DST[:ro]\nTo "
+        "copy files into the session: holt cp FILE "
+        "NAME:PATH";
 static const char session_limit_hint[] =
         "holt create NAME sets the limits of a session: --memory, --pids and --open-files.";
 static const char processor_hint[] = "holt does not limit processor time. To use two processors: "

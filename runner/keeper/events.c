@@ -428,7 +428,8 @@ int keeper_make_processes(Keeper *keeper, Error *reterr) {
 
         if (r < 0)
                 return r;
-        /* A full disk may refuse the first file; numbers then begin with 1 after each rest. */
+        /* On a full disk, the file may be missing. Numbers then begin with 1 whenever the session
+         * starts. */
         fd = openat(keeper->plan.state.fd, PROCESS_NUMBER_FILE,
                     O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         processes_continue_numbers(keeper->processes, fd);

@@ -33,7 +33,7 @@ static_assert(ELEMENTSOF(limits) == LIMIT_KIND_MAX, "every limit has its texts")
 static const struct {
         LimitKind kind;
         const char *text, *with, *without;
-        unsigned stack; /* MiB. A new thread did not start: it may have lacked this memory. */
+        unsigned stack; /* MiB that a new thread needs for its stack; it did not start. */
         bool shadow;    /* A sanitizer reserves more memory than any limit allows. */
 } messages[] = {
         { .kind = LIMIT_MEMORY, .text = "cannot allocate memory", .without = "fork" },

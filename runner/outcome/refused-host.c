@@ -25,8 +25,8 @@ static const char *const closed[] = {
 };
 
 /* Names that start with a dot often hold credentials, except these: caches and installed tools.
- * Commands may read them. They must not write them: what lies there, programs of the host run or
- * trust later. */
+ * Commands may read them. They must not write them, because programs of the host later run or trust
+ * what lies there. */
 static const char *const known_dots[] = {
         ".asdf", ".bun",    ".cache", ".cargo",  ".conda",  ".deno", ".dotnet",
         ".git",  ".gradle", ".ivy2",  ".local",  ".m2",     ".npm",  ".nuget",

@@ -156,7 +156,8 @@ static void ask_and_wait(int fd) {
                 return;
         if (replies_write_all(fd, greeting, strlen(greeting)))
                 wait_for_answers(fd, &answers, true);
-        /* Answers of any order may have come by now; 32 more must follow. */
+        /* The answers so far may have come in any order. From now on, 32 must come in the expected
+         * order. */
         answers.seen = ~answers.expected;
         if (answers.any && replies_ask(fd, answers.expected))
                 wait_for_answers(fd, &answers, false);

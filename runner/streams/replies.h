@@ -13,9 +13,9 @@
  *
  * Some terminals do not answer, and some programs hold a pty without being a terminal: they log
  * what holt sends. So holt asks only if the command printed something that could be a question
- * (base/escapes.h). It asks both questions once, and sends the 32 only if the terminal answers
- * anything to that. It waits for half a second each time, at most. Keys that the user typed
- * meanwhile are thrown away with the answers. */
+ * (base/escapes.h). It first asks both questions once. It sends the 32 only if the terminal
+ * answers. It waits for half a second each time, at most. Keys that the user typed meanwhile are
+ * thrown away with the answers. */
 #pragma once
 
 #include <stdbool.h>

@@ -90,7 +90,7 @@ def test_a_name_with_a_comma_is_no_list(holt: Holt, put: Make) -> None:
 
 
 def test_settings_warn_of_nothing(holt: Holt, put: Make) -> None:
-    """They serve all workspaces. A pattern of the policy given now is a likely mistake."""
+    """The settings serve all workspaces, so a pattern in them may match nothing."""
     config = put("settings/config.json", json.dumps({"holt": 1, "extends": "standard", "filesystem": {"hide": ["*.none", "gone"]}}))
     work = put("work/plain", "x\n").parent
     env = {"HOLT_CONFIG": str(config)}
