@@ -162,7 +162,7 @@ int ask_live(const char *name, RpcClient **ret, Error *reterr) {
 
         if (r < 0)
                 return r;
-        r = session_find_keeper(name, dir_fd, &fd, reterr);
+        r = session_find_keeper(name, dir_fd, FIND_TIME, &fd, reterr);
         if (r == -ENOENT) {
                 (void)error_set(reterr, ERROR_MISSING, 0,
                                 "session \"%s\" is at rest and has no processes", name);

@@ -50,7 +50,7 @@ static int connect_to_read(const char *session, int *ret_fd, Error *reterr) {
         int r = session_open(session, &dir_fd, NULL, reterr);
 
         if (r == 0)
-                r = session_find_keeper(session, dir_fd, ret_fd, reterr);
+                r = session_find_keeper(session, dir_fd, FIND_TIME, ret_fd, reterr);
         return r == -ENOENT && dir_fd >= 0 ? reader_start(session, dir_fd, ret_fd, &ignored, reterr)
                                            : r;
 }

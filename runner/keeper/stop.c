@@ -62,7 +62,7 @@ int keeper_check_swept(const char *name, int dir_fd, Error *reterr) {
 int keeper_ask_to_stop(const char *name, int dir_fd, RpcMessage *ret, Error *reterr) {
         _cleanup_close_ int keeper_fd = FD_NONE;
         RpcClient *client = NULL;
-        int fd, r = session_find_keeper(name, dir_fd, &fd, reterr);
+        int fd, r = session_find_keeper(name, dir_fd, FIND_TIME, &fd, reterr);
 
         if (r == -ENOENT)
                 return 0;

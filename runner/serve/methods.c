@@ -215,7 +215,7 @@ static int method_connect(RpcCall *call, void *data, Error *error) {
 
         (void)data;
         if (r == 0 && !start) {
-                r = session_find_keeper(name, dir_fd, &fd, error);
+                r = session_find_keeper(name, dir_fd, FIND_TIME_SERVER, &fd, error);
                 r = r == -ENOENT ? 0 : r;
         }
         if (r < 0)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Declarations shared by the files of proxy.h. proxy.c passes requests and replies on; proxy-hold.c
- * bounds what waits for a slow keeper; proxy-table.c has the methods. */
+ * bounds what waits for a slow keeper; proxy-rest.c decides who answers for a session at rest;
+ * proxy-table.c has the methods. */
 #pragma once
+
+#include <sys/types.h>
+#include <time.h>
 
 #include "rpc/client.h"
 #include "serve/proxy-tools.h"
@@ -9,15 +13,23 @@
 #include "serve/readers.h"
 #include "session/directory.h"
 
+/* Identifies a session, and the time of the last change of its database. */
+typedef struct SessionVersion {
+        dev_t device;
+        ino_t inode;
+        struct timespec changed;
+} SessionVersion;
+
 /* A request that a keeper has not answered yet. */
 typedef struct Pending {
         struct Pending *next;
         struct Upstream *upstream;
         uint64_t id;
-        RpcCall *call;  /* NULL if its client has gone */
-        unsigned tries; /* number of times it was sent again */
-        bool with_fds;  /* its fds were passed on, so it cannot be sent again */
-        bool unsent;    /* the keeper ended before it was sent */
+        RpcCall *call;          /* NULL if its client has gone */
+        unsigned tries;         /* number of times it was sent again */
+        bool with_fds;          /* its fds were passed on, so it cannot be sent again */
+        bool unsent;            /* the keeper ended before it was sent */
+        SessionVersion version; /* for a reader: of the session when the request came */
 } Pending;
 
 /* A request from a keeper that was passed to the client and is not answered yet. */
@@ -36,7 +48,9 @@ typedef struct Upstream {
         RpcConnection *client;
         char session[SESSION_NAME_MAX + 1];
         RpcClient *keeper;
-        bool reads; /* it is a reader */
+        bool reads;             /* it is a reader */
+        int reader_fd;          /* its pidfd, or FD_NONE */
+        SessionVersion version; /* of the session before the reader started */
         /* usec of time_now_usec(): a reader takes requests until then, and ends when it is idle. */
         uint64_t takes_until, ends_at;
         uint64_t sent; /* number of requests sent */
@@ -66,6 +80,21 @@ struct Proxy {
         uint64_t read_at; /* when the timer ends readers, or 0 */
         Pending *waiting; /* requests that wait for a reader; the oldest first */
 };
+
+/* Takes ownership of fd, a connection to a keeper, or to a reader with the pidfd reader_fd. */
+int upstream_new(Proxy *proxy, RpcConnection *client, const char *session, int reader_fd, int fd,
+                 Upstream **ret, Error *error);
+/* Returns the client's connection to the keeper of that session, or (reads) to a reader that takes
+ * requests. NULL if there is none. */
+Upstream *proxy_find_upstream(const Proxy *proxy, const RpcConnection *client, const char *session,
+                              bool reads);
+
+enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
+/* Reading from a session at rest, or stopping it, must not start it. Returns ASK_NOBODY if the call
+ * was answered, whom to ask otherwise, or a negative errno. *ret_version is written for ASK_READER.
+ * A session counts as live if this client has an earlier request under way, which may have started
+ * it. */
+int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_version, Error *error);
 
 /* The function of each method that a keeper serves; data is a Server. */
 int proxy_call(RpcCall *call, void *data, Error *error);

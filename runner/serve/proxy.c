@@ -57,6 +57,7 @@ static void upstream_free(Upstream *upstream, const Error *error) {
         proxy_let_go(upstream);
         loop_unwatch(upstream->watch);
         rpc_client_free(upstream->keeper);
+        readers_end(upstream->reader_fd);
         while (upstream->pending) {
                 Pending *pending = upstream->pending;
 
@@ -382,20 +383,21 @@ void proxy_client_has_room(Proxy *proxy, RpcConnection *client) {
 
 /* --- requests of clients --- */
 
-/* Takes ownership of fd, a connection to a keeper or a reader. */
-static int upstream_new(Proxy *proxy, RpcConnection *client, const char *session, bool reads,
-                        int fd, Upstream **ret, Error *error) {
+int upstream_new(Proxy *proxy, RpcConnection *client, const char *session, int reader_fd, int fd,
+                 Upstream **ret, Error *error) {
         Upstream *upstream = calloc(1, sizeof(*upstream));
         int r;
 
         if (!upstream) {
                 fd_close(fd);
+                readers_end(reader_fd);
                 return error_oom(error);
         }
         *upstream = (Upstream){ .next = proxy->upstreams,
                                 .proxy = proxy,
                                 .client = client,
-                                .reads = reads,
+                                .reads = reader_fd >= 0,
+                                .reader_fd = reader_fd,
                                 .takes_until = time_now_usec() + READER_TIME };
         (void)strncpy(upstream->session, session, sizeof(upstream->session) - 1);
         proxy->upstreams = upstream;
@@ -411,7 +413,7 @@ static int upstream_new(Proxy *proxy, RpcConnection *client, const char *session
         }
         /* These are not counted as sent, so that the client's first request is still the only
          * one. */
-        if (!reads)
+        if (!upstream->reads)
                 proxy_tools_send(proxy->tools, client, session, upstream->keeper);
         *ret = upstream;
         return 0;
@@ -419,26 +421,15 @@ static int upstream_new(Proxy *proxy, RpcConnection *client, const char *session
 
 static int connect_upstream(Proxy *proxy, RpcConnection *client, const char *session, bool reads,
                             Upstream **ret, Error *error) {
-        int fd, r = reads ? readers_start(&proxy->readers, session, &fd, error)
-                          : keeper_connect(session, &fd, error);
+        int fd, reader_fd = FD_NONE;
+        int r = reads ? readers_start(&proxy->readers, session, &fd, &reader_fd, error)
+                      : keeper_connect(session, &fd, error);
 
-        return r < 0 ? r : upstream_new(proxy, client, session, reads, fd, ret, error);
+        return r < 0 ? r : upstream_new(proxy, client, session, reader_fd, fd, ret, error);
 }
 
-/* Connects to the keeper of a live session. Returns -ENOENT if the session is at rest. */
-static int find_keeper(Proxy *proxy, RpcConnection *client, const char *session, int dir_fd,
-                       Error *error) {
-        Upstream *ignored;
-        int fd, r = session_is_live(dir_fd) ? session_find_keeper(session, dir_fd, &fd, error)
-                                            : -ENOENT;
-
-        return r < 0 ? r : upstream_new(proxy, client, session, false, fd, &ignored, error);
-}
-
-/* Returns the client's connection to the keeper of that session, or to a reader that takes
- * requests, or NULL. */
-static Upstream *find_upstream(const Proxy *proxy, const RpcConnection *client, const char *session,
-                               bool reads) {
+Upstream *proxy_find_upstream(const Proxy *proxy, const RpcConnection *client, const char *session,
+                              bool reads) {
         for (Upstream *u = proxy->upstreams; u; u = u->next)
                 if (u->client == client && u->reads == reads &&
                     !(reads && time_now_usec() >= u->takes_until) && u->watch && !u->stopped &&
@@ -475,7 +466,7 @@ static int proxy_ask(Proxy *proxy, Pending *pending, bool reads, Error *error) {
         RpcCall *call = pending->call;
         RpcConnection *client = rpc_call_connection(call);
         const char *session = rpc_string(call, "session");
-        Upstream *upstream = find_upstream(proxy, client, session, reads);
+        Upstream *upstream = proxy_find_upstream(proxy, client, session, reads);
         int r = 0;
 
         if (!upstream && reads && readers_full(&proxy->readers)) {
@@ -485,8 +476,11 @@ static int proxy_ask(Proxy *proxy, Pending *pending, bool reads, Error *error) {
                                 proxy_end_reader(u, time_now_usec());
                 return 0;
         }
-        if (!upstream)
+        if (!upstream) {
                 r = connect_upstream(proxy, client, session, reads, &upstream, error);
+                if (r == 0)
+                        upstream->version = pending->version;
+        }
         if (r == 0)
                 r = send_on(upstream, pending, error);
         if (r < 0) {
@@ -499,55 +493,20 @@ static int proxy_ask(Proxy *proxy, Pending *pending, bool reads, Error *error) {
         return 0;
 }
 
-static int proxy_reply_stopped(RpcCall *call) {
-        JsonWriter *w = rpc_result(call);
-
-        json_write_array(w, "set_aside");
-        json_write_end(w);
-        json_write_uint(w, "set_aside_omitted", 0);
-        rpc_reply(call);
-        return 0;
-}
-
-enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
 enum { READER_TRIES = 2 };
-
-/* Reading from a session at rest, or stopping it, must not start it. Returns ASK_NOBODY if the call
- * was answered, whom to ask otherwise, or a negative errno. A session counts as live if this client
- * has an earlier request under way, which may have started it. */
-static int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, Error *error) {
-        const RpcMethod *method = rpc_call_method(call);
-        RpcConnection *client = rpc_call_connection(call);
-        const char *name = rpc_string(call, "session");
-        _cleanup_close_ int dir_fd = FD_NONE;
-        int r;
-
-        if (!method->at_rest || find_upstream(proxy, client, name, false))
-                return ASK_KEEPER;
-        r = session_open(name, &dir_fd, NULL, error);
-        if (r < 0)
-                return r;
-        r = find_keeper(proxy, client, name, dir_fd, error);
-        if (r != -ENOENT)
-                return r < 0 ? r : ASK_KEEPER;
-        if (stored_reads_files(method))
-                return ASK_READER;
-        r = stored_has(method->name) ? stored_reply_at_rest(call, name, dir_fd, error)
-                                     : proxy_reply_stopped(call);
-        return r < 0 ? r : ASK_NOBODY;
-}
 
 int proxy_call(RpcCall *call, void *data, Error *error) {
         Proxy *proxy = ((const Server *)data)->proxy;
+        SessionVersion version = { 0 };
         Pending *pending;
-        int r = proxy_answer_at_rest(proxy, call, error);
+        int r = proxy_answer_at_rest(proxy, call, &version, error);
 
         if (r < 0 || r == ASK_NOBODY)
                 return r < 0 ? r : 0;
         pending = calloc(1, sizeof(*pending));
         if (!pending)
                 return error_oom(error);
-        pending->call = call;
+        *pending = (Pending){ .call = call, .version = version };
         rpc_call_on_end(call, proxy_on_call_end, pending);
         return proxy_ask(proxy, pending, r == ASK_READER, error);
 }
@@ -565,7 +524,7 @@ static void proxy_ask_late(Proxy *proxy, Pending *pending, bool reads) {
 static void ask_again(Proxy *proxy, Pending *pending, bool read) {
         RpcCall *call = pending->call;
         Error error;
-        int r = proxy_answer_at_rest(proxy, call, &error);
+        int r = proxy_answer_at_rest(proxy, call, &pending->version, &error);
 
         if (r == ASK_READER && read && ++pending->tries > READER_TRIES)
                 r = ASK_KEEPER;

@@ -2,6 +2,8 @@
 #include "serve/readers.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -47,7 +49,14 @@ static int readers_watch(Reader *reader, Error *reterr) {
                           &reader->watch, reterr);
 }
 
-int readers_start(Readers *readers, const char *session, int *ret_fd, Error *reterr) {
+void readers_end(int pidfd) {
+        if (pidfd >= 0)
+                (void)sys_pidfd_send_signal(pidfd, SIGKILL);
+        fd_close(pidfd);
+}
+
+int readers_start(Readers *readers, const char *session, int *ret_fd, int *ret_pidfd,
+                  Error *reterr) {
         _cleanup_close_ int dir_fd = FD_NONE, fd = FD_NONE;
         Reader *reader;
         int r = session_open(session, &dir_fd, NULL, reterr);
@@ -64,8 +73,13 @@ int readers_start(Readers *readers, const char *session, int *ret_fd, Error *ret
                 return r;
         }
         r = readers_watch(reader, reterr);
+        if (r == 0) {
+                *ret_pidfd = fcntl(reader->pidfd, F_DUPFD_CLOEXEC, 0);
+                if (*ret_pidfd < 0)
+                        r = error_set(reterr, ERROR_SETUP, errno, "cannot watch a reader");
+        }
         if (r < 0) {
-                fd = fd_close(fd); /* It ends now. */
+                (void)kill(reader->pid, SIGKILL);
                 reader_free(reader);
                 return r;
         }

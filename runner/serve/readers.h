@@ -18,6 +18,9 @@ typedef struct Readers {
 } Readers;
 
 bool readers_full(const Readers *readers);
-/* Starts a reader of the session. *ret_fd is the client's end of its socket, which the caller owns;
- * the reader ends with it. Returns 0 or a negative errno. */
-int readers_start(Readers *readers, const char *session, int *ret_fd, Error *reterr);
+/* Starts a reader of the session. *ret_fd is the client's end of its socket, which the caller owns.
+ * *ret_pidfd is for readers_end(). Returns 0 or a negative errno. */
+int readers_start(Readers *readers, const char *session, int *ret_fd, int *ret_pidfd,
+                  Error *reterr);
+/* Kills a reader, which may wait for a disk, and closes pidfd. FD_NONE is legal. */
+void readers_end(int pidfd);

@@ -13,14 +13,13 @@
 
 #include "base/paths.h"
 #include "base/strings.h"
-#include "base/wait.h"
+#include "base/time.h"
 #include "rpc/peer.h"
 
 #define LOCK_NAME "lock"
 
 enum {
-        FIND_TRIES = HOLT_WAIT(1000),
-        FIND_PAUSE = 10000000, /* Pause in nsec; all tries together take 10 s. */
+        FIND_PAUSE = 10000000, /* nsec */
         SHARE_TRIES = HOLT_WAIT(2000),
         SHARE_PAUSE = 1000000, /* nsec */
 };
@@ -123,10 +122,12 @@ int session_connect(int dir_fd, int *ret_fd, Error *reterr) {
         return 0;
 }
 
-int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr) {
+int session_find_keeper(const char *name, int dir_fd, uint64_t patience, int *ret_fd,
+                        Error *reterr) {
         const struct timespec pause = { .tv_nsec = FIND_PAUSE };
+        const uint64_t until = time_now_usec() + patience;
 
-        for (int i = 0; i < FIND_TRIES; i++) {
+        do {
                 int r = session_connect(dir_fd, ret_fd, reterr);
 
                 if (r != -ENOENT)
@@ -134,7 +135,7 @@ int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr
                 if (!session_is_live(dir_fd))
                         return -ENOENT;
                 (void)nanosleep(&pause, NULL);
-        }
+        } while (time_now_usec() < until);
         return session_refuse_held(name, dir_fd, reterr);
 }
 

@@ -2,6 +2,7 @@
 /* The lock and the socket of a session: whether it is live, and how its keeper is reached. */
 #pragma once
 
+#include "base/wait.h"
 #include "session/directory.h"
 
 #define KEEPER_SOCKET "keeper.sock"
@@ -30,10 +31,13 @@ extern const char *const session_states[];
  * Returns -ENOENT without an error if none listens: the session is at rest, or its keeper is
  * starting or ending. */
 int session_connect(int dir_fd, int *ret_fd, Error *reterr);
-/* Does the same, and waits up to 10 s while a process holds the lock without listening. That is a
- * keeper that starts, or one that ends and still checks protected paths. Returns -ENOENT without an
- * error if the session is at rest. */
-int session_find_keeper(const char *name, int dir_fd, int *ret_fd, Error *reterr);
+/* In usec. A server makes its other clients wait meanwhile. */
+enum { FIND_TIME = HOLT_WAIT(10000000), FIND_TIME_SERVER = HOLT_WAIT(2000000) };
+/* Does the same, and waits for at most so many usec while a process holds the lock without
+ * listening. That is a keeper that starts, or one that ends and still checks protected paths.
+ * Returns -ENOENT without an error if the session is at rest. */
+int session_find_keeper(const char *name, int dir_fd, uint64_t patience, int *ret_fd,
+                        Error *reterr);
 /* Whether the last check of protected paths is incomplete (SESSION_SWEEP_DUE). Stores the reason in
  * text. The answer is valid for the keeper, or while none is live. */
 bool session_sweep_due(int dir_fd, char *text, size_t size);

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from lib.sessions import Json, Rpc, RpcError, Sessions, readers, until
 
 READS = ("files.read", "files.stat", "files.list", "files.exists", "files.grep", "files.glob")
 SECRET = "secret of the host"
+READERS = 16
 SOON = 20  # Seconds; searching may take 10.
 
 
@@ -200,7 +202,7 @@ def test_readers_are_bounded(sessions: Sessions) -> None:
         while not all(rpc.answered(call) for call in calls):
             most = max(most, len(readers()))
             rpc.read()
-        assert most <= 2 * 16, "each has a child for a moment"
+        assert most <= 2 * READERS, "each has a child for a moment"
         assert all("usr" in {e["name"] for e in rpc.result(call)["entries"]} for call in calls)
         assert states(rpc) == {"at rest"}
     until(lambda: not readers(), "no reader is left")
@@ -215,6 +217,38 @@ def test_a_client_that_goes_ends_its_reader(sessions: Sessions, put: Callable[..
     until(readers, "it has started")
     rpc.close()
     until(lambda: not readers(), "no reader is left", 5)
+
+
+def test_a_reader_that_hangs_ends_with_its_client(sessions: Sessions) -> None:
+    """As if a file system did not answer. Other clients still get readers."""
+    sessions.create("w")
+    path = sessions.data / "s"
+    with sessions.start(["serve", "--socket", path]) as server:
+        until(path.exists, "the server listens")
+        with Rpc.of_server(path, sessions.holt.identity) as other:
+            for _ in range(READERS + 1):
+                with Rpc.of_server(path, sessions.holt.identity) as rpc:
+                    rpc.call("files.list", session="w", path="/")
+                    for pid in readers():
+                        os.kill(pid, signal.SIGSTOP)
+                    rpc.send("files.list", session="w", path="/")
+            until(lambda: not readers(), "no reader is left")
+            assert other.call("files.list", session="w", path="/opt", timeout=SOON)["entries"] == []
+        server.kill(signal.SIGTERM)
+        assert server.wait().code == 0
+
+
+def test_a_session_can_be_removed_during_a_read(sessions: Sessions) -> None:
+    with sessions.serve() as rpc:
+        for _ in range(5):
+            rpc.call("session.create", name="w")
+            rpc.call("files.list", session="w", path="/")
+            rpc.call("session.set_tier", session="w", tier="medium")
+            rpc.call("session.remove", session="w")
+            assert rpc.refused("files.list", session="w", path="/").kind == "missing"
+            rpc.call("session.create", name="w")
+            assert rpc.call("files.list", session="w")["entries"] == []
+            rpc.call("session.remove", session="w")
 
 
 @pytest.mark.identities("root")

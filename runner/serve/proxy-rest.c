@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that leave a session at rest. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "keeper/connect.h"
+#include "methods/stored.h"
+#include "serve/proxy-internal.h"
+#include "session/live.h"
+
+static int proxy_reply_stopped(RpcCall *call) {
+        JsonWriter *w = rpc_result(call);
+
+        json_write_array(w, "set_aside");
+        json_write_end(w);
+        json_write_uint(w, "set_aside_omitted", 0);
+        rpc_reply(call);
+        return 0;
+}
+
+static SessionVersion session_version(int dir_fd) {
+        SessionVersion version = { 0 };
+        struct stat st;
+
+        if (fstat(dir_fd, &st) == 0) {
+                version.device = st.st_dev;
+                version.inode = st.st_ino;
+        }
+        if (fstatat(dir_fd, SESSION_DATABASE, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                version.changed = st.st_mtim;
+        return version;
+}
+
+/* Lets the client's reader take no more requests if the session has changed: it may have another
+ * policy or other sources, or be a new session of the same name. */
+static void retire_reader(const Proxy *proxy, const RpcConnection *client, const char *name,
+                          const SessionVersion *now) {
+        Upstream *reader = proxy_find_upstream(proxy, client, name, true);
+
+        if (reader &&
+            (reader->version.device != now->device || reader->version.inode != now->inode ||
+             reader->version.changed.tv_sec != now->changed.tv_sec ||
+             reader->version.changed.tv_nsec != now->changed.tv_nsec))
+                reader->takes_until = 0;
+}
+
+/* Connects to the keeper of a live session. Returns -ENOENT if the session is at rest. */
+static int find_keeper(Proxy *proxy, RpcConnection *client, const char *session, int dir_fd,
+                       Error *error) {
+        Upstream *ignored;
+        int fd, r = session_is_live(dir_fd)
+                            ? session_find_keeper(session, dir_fd, FIND_TIME_SERVER, &fd, error)
+                            : -ENOENT;
+
+        return r < 0 ? r : upstream_new(proxy, client, session, FD_NONE, fd, &ignored, error);
+}
+
+int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_version, Error *error) {
+        const RpcMethod *method = rpc_call_method(call);
+        RpcConnection *client = rpc_call_connection(call);
+        const char *name = rpc_string(call, "session");
+        _cleanup_close_ int dir_fd = FD_NONE;
+        int r;
+
+        if (!method->at_rest || proxy_find_upstream(proxy, client, name, false))
+                return ASK_KEEPER;
+        r = session_open(name, &dir_fd, NULL, error);
+        if (r < 0)
+                return r;
+        r = find_keeper(proxy, client, name, dir_fd, error);
+        if (r != -ENOENT)
+                return r < 0 ? r : ASK_KEEPER;
+        if (stored_reads_files(method)) {
+                *ret_version = session_version(dir_fd);
+                retire_reader(proxy, client, name, ret_version);
+                return ASK_READER;
+        }
+        r = stored_has(method->name) ? stored_reply_at_rest(call, name, dir_fd, error)
+                                     : proxy_reply_stopped(call);
+        return r < 0 ? r : ASK_NOBODY;
+}
