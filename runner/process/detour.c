@@ -6,14 +6,12 @@
  * reading. For such a file (sandbox/stdio-files.c), the command gets a pipe. The keeper copies the
  * bytes between the pipe and the file. It writes them before it reports the end of the command.
  *
- * A write to a regular file does not wait for long. A named pipe or a terminal may have no room. So
- * the keeper writes there only after poll(2) has said that there is some, and not more than
- * certainly fits. */
+ * A write to a regular file does not wait for long. A named pipe or a terminal may have no room.
+ * The bytes then stay in the command's pipe. */
 #include "process/process-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +42,8 @@ bool detour_is_shared(const Process *process) {
 
         return fds[0] >= 0 && fds[1] >= 0 && fstat(fds[0], &first) == 0 &&
                fstat(fds[1], &second) == 0 && first.st_dev == second.st_dev &&
-               first.st_ino == second.st_ino && fcntl(fds[0], F_GETFL) == fcntl(fds[1], F_GETFL);
+               first.st_ino == second.st_ino && fcntl(fds[0], F_GETFL) == fcntl(fds[1], F_GETFL) &&
+               lseek(fds[0], 0, SEEK_CUR) == lseek(fds[1], 0, SEEK_CUR);
 }
 
 bool detour_has_more(const Process *process, unsigned i) {
@@ -71,17 +70,14 @@ static void detour_note_error(Process *process, int fd, int errnum) {
 
 /* --- output --- */
 
-/* Returns the number of bytes that can be written without waiting. After an error, write(2) reports
- * it. */
-static size_t detour_room(int fd) {
+/* Returns the number of bytes that a file or terminal takes without waiting. After an error,
+ * write(2) reports it. */
+static size_t detour_room(int fd, mode_t mode) {
         struct pollfd room = { .fd = fd, .events = POLLOUT };
-        struct stat st;
 
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        if (S_ISREG(mode))
                 return CAPTURE_CHUNK_MAX;
-        if (poll(&room, 1, 0) <= 0)
-                return 0;
-        return S_ISCHR(st.st_mode) ? TERMINAL_ROOM : PIPE_BUF;
+        return poll(&room, 1, 0) > 0 ? TERMINAL_ROOM : 0;
 }
 
 static void detour_on_room(Process *process, unsigned i) {
@@ -138,11 +134,31 @@ static bool detour_write(Process *process, unsigned i, const char *data, size_t 
         return true;
 }
 
+/* splice(2) never waits for either pipe here, and takes only bytes that it delivers. The caller may
+ * have other writers, so poll(2) would not be certain. */
+static bool detour_splice(Process *process, unsigned i) {
+        ssize_t n = splice(process->streams[i], NULL, process->sinks[i], NULL, CAPTURE_CHUNK_MAX,
+                           SPLICE_F_NONBLOCK);
+
+        if (n >= 0 || errno == EINTR)
+                return n != 0;
+        if (errno == EAGAIN)
+                return !detour_has_more(process, i) || detour_wait(process, i);
+        detour_note_error(process, (int)i + 1, errno);
+        return false;
+}
+
 bool detour_pass(Process *process, unsigned i) {
         _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
-        const size_t room = detour_room(process->sinks[i]);
+        struct stat st;
+        size_t room;
         ssize_t n;
 
+        if (fstat(process->sinks[i], &st) < 0)
+                return false;
+        if (S_ISFIFO(st.st_mode))
+                return detour_splice(process, i);
+        room = detour_room(process->sinks[i], st.st_mode);
         if (room == 0)
                 return detour_wait(process, i);
         n = read(process->streams[i], buf, room);
