@@ -59,6 +59,8 @@ typedef struct Launch {
         Watch *watch;     /* The watch of guarded and hidden paths, or NULL. */
         ShownLimits limits;
         LayerState layers;
+        /* A bit for each of fds 0 to 2 that is a file which the command can open by its path. */
+        unsigned stdio_shown;
         bool view;   /* The child only builds the tree and hands it over: no process stays. */
         Error error; /* Written by the child; error.text is "" after success. */
 } Launch;

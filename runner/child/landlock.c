@@ -136,11 +136,11 @@ static bool landlock_is_for_reading(int fd, const struct stat *st) {
 
 /* Whether stdin, stdout or stderr may give the command a file of the host that it must not change,
  * or not read. */
-static bool landlock_has_file(void) {
+static bool landlock_has_file(const Launch *launch) {
         for (int fd = 0; fd <= 2; fd++) {
                 struct stat st;
 
-                if (fstat(fd, &st) == 0 &&
+                if (!(launch->stdio_shown & (1U << fd)) && fstat(fd, &st) == 0 &&
                     (S_ISSOCK(st.st_mode) || landlock_is_for_reading(fd, &st) ||
                      landlock_is_for_writing(fd, &st)))
                         return true;
@@ -250,7 +250,8 @@ int landlock_confine(Launch *launch, Error *error) {
 
         if (abi == 0)
                 return 0;
-        r = make_ruleset(abi, true, landlock_has_file() ? 0 : FS_EVERY_OPEN, &handled, &fd, error);
+        r = make_ruleset(abi, true, landlock_has_file(launch) ? 0 : FS_EVERY_OPEN, &handled, &fd,
+                         error);
         if (r < 0)
                 return r;
         r = add_rules(fd, handled, error);

@@ -133,6 +133,15 @@ static int shield_find_place(const LaunchPlan *plan, int fd, ReachPlace *ret, Er
         return 0;
 }
 
+/* Notes a file that the command can open by its path. Landlock need not protect it (landlock.c). */
+static int shield_note_place(Launch *launch, int number, int fd, ReachPlace *ret, Error *reterr) {
+        int r = shield_find_place(launch->plan, fd, ret, reterr);
+
+        if (r == 0 && *ret == REACH_OPEN)
+                launch->stdio_shown |= 1U << number;
+        return r;
+}
+
 /* Replaces *fd by a sealed copy. */
 static int shield_copy(int number, int *fd, off_t size, Error *reterr) {
         int copy_fd = FD_NONE, r = size > COPY_MAX ? -EFBIG : shield_copy_file(*fd, size, &copy_fd);
@@ -145,14 +154,14 @@ static int shield_copy(int number, int *fd, off_t size, Error *reterr) {
 }
 
 /* For one file of a single run, as stdio_files_shield() says. */
-static int shield_file(const Launch *launch, int number, int *fd, Error *reterr) {
+static int shield_file(Launch *launch, int number, int *fd, Error *reterr) {
         struct stat st;
         ReachPlace place;
         int r;
 
         if (!is_read_only_file(*fd, &st) || !shield_may_be_changed(*fd, &st, &launch->identity))
                 return 0;
-        r = shield_find_place(launch->plan, *fd, &place, reterr);
+        r = shield_note_place(launch, number, *fd, &place, reterr);
         if (r < 0 || place == REACH_OPEN)
                 return r;
         if (st.st_size > COPY_MAX && place == REACH_OUTSIDE &&
@@ -192,23 +201,30 @@ int stdio_shield(const LaunchPlan *plan, int number, int *fd, bool *ret_detour, 
         return *ret_detour ? 0 : shield_copy(number, fd, st.st_size, reterr);
 }
 
+static int shield_one(Launch *launch, int number, Error *reterr) {
+        ReachPlace ignored;
+        struct stat st;
+        int fd, r;
+
+        if (fstat(number, &st) == 0 && shield_may_be_read(number, &st))
+                return shield_note_place(launch, number, number, &ignored, reterr);
+        /* Nobody else has a file without a name, and Landlock keeps it from being cut. */
+        if (!is_read_only_file(number, &st) || st.st_nlink == 0)
+                return 0;
+        fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
+        if (fd < 0)
+                return shield_refuse_file(number, errno, reterr);
+        r = shield_file(launch, number, &fd, reterr);
+        if (r == 0 && dup2(fd, number) < 0)
+                r = shield_refuse_file(number, errno, reterr);
+        fd_close(fd);
+        return r;
+}
+
 int stdio_files_shield(Launch *launch, Error *reterr) {
         int r = 0;
 
-        for (int number = 0; r == 0 && number <= 2; number++) {
-                int fd;
-                struct stat st;
-
-                /* Nobody else has a file without a name, and Landlock keeps it from being cut. */
-                if (!is_read_only_file(number, &st) || st.st_nlink == 0)
-                        continue;
-                fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
-                if (fd < 0)
-                        return shield_refuse_file(number, errno, reterr);
-                r = shield_file(launch, number, &fd, reterr);
-                if (r == 0 && dup2(fd, number) < 0)
-                        r = shield_refuse_file(number, errno, reterr);
-                fd_close(fd);
-        }
+        for (int number = 0; r == 0 && number <= 2; number++)
+                r = shield_one(launch, number, reterr);
         return r;
 }

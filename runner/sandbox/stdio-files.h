@@ -6,9 +6,9 @@
 #include "sandbox/launch.h"
 
 /* Protects files that are open for reading only and that the command must not write. Each such fd
- * from 0 to 2 is replaced by a sealed copy (stdio-files.c). Call it after all other
- * parts of prepare_all(). Returns 0, -EFBIG with an ERROR_POLICY if the file is too large, or
- * another negative errno. */
+ * from 0 to 2 is replaced by a sealed copy (stdio-files.c). Sets launch->stdio_shown. Call it after
+ * all other parts of prepare_all(). Returns 0, -EFBIG with an ERROR_POLICY if the file is too
+ * large, or another negative errno. */
 int stdio_files_shield(Launch *launch, Error *reterr);
 
 /* For one open file that a command of a live session gets as its stdin, stdout or stderr (number).

@@ -12,6 +12,7 @@ import pytest
 
 from lib.hosts import landlock_abi
 from lib.sandbox import Holt
+from lib.sessions import until
 
 # Mounts cannot prevent this attack. It succeeds without Landlock, which shows that it is real. ABI 3 is the first
 # that restricts truncate(2).
@@ -61,6 +62,23 @@ def test_a_log_that_is_open_for_appending_can_not_be_read(landlock: str, holt: H
         result = holt(["run", "--landlock", landlock, "--", "python3", "-c", READ], stdout=log)
 
     assert ("the caller's" in result.err) is (landlock == "off"), result.err
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("mode", ("w", "a"))
+def test_a_log_in_the_workspace_is_not_checked(mode: str, holt: Holt, workspace: Path) -> None:
+    """The command can read it by its path. The second check would slow down each open(2), and would show when the host moves
+    the log away."""
+    log, moved = workspace / "log", workspace.with_name("moved")
+    log.touch()
+    holt.identity.own(log)
+    wait = "import os, time\nprint(flush=True)\nwhile os.path.exists('log'): time.sleep(0.01)\n"
+    with log.open(mode) as stdout, holt.start(["run", "--", "python3", "-c", wait + READ], stdout=stdout) as running:
+        until(lambda: log.read_text(), "it has started")
+        log.rename(moved)
+        result = running.wait()
+
+    assert result.code == 0 and moved.stat().st_size == 1, result.err
 
 
 @RESTRICTED
