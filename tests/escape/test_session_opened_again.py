@@ -6,13 +6,17 @@ Landlock leaves this to the keeper, which gives the command a pipe. So nothing e
 
 from __future__ import annotations
 
+import array
+import errno
 import os
+import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lib.hosts import landlock_abi
 from lib.sandbox import HANGS, Holt
 from lib.sessions import Sessions, until
 
@@ -132,6 +136,31 @@ def test_a_file_without_a_name(sessions: Sessions, log: Path) -> None:
         assert stdin.read() == SECRET
         stdin.seek(0)
         assert session.exec("cat", stdin=stdin).out == SECRET
+
+
+RECEIVE = """
+import array, os, socket
+_, control, _, _ = socket.socket(fileno=0).recvmsg(1, socket.CMSG_SPACE(4))
+path = "/proc/self/fd/%d" % array.array("i", control[0][2])[0]
+for flags in os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC:
+    try:
+        os.write(os.open(path, flags), b"evil")
+    except OSError as error:
+        print(error.errno)
+"""
+
+
+@pytest.mark.skipif(landlock_abi() < 2, reason="the kernel has no Landlock that holt uses")
+@pytest.mark.identities("user")
+def test_a_file_that_a_peer_sends_for_reading_can_not_be_written(sessions: Sessions, log: Path) -> None:
+    """It can be cut: SECURITY.md has this gap."""
+    session = sessions.create("w", "--landlock", "require")
+    peer, stdin = socket.socketpair()
+    with peer, stdin, log.open() as opened:
+        peer.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [opened.fileno()]))])
+        result = session.exec("python3", "-c", RECEIVE, stdin=stdin).ok()
+
+    assert result.out.split() == [str(errno.EACCES)] * 3 and log.read_text() == SECRET
 
 
 @ALL
