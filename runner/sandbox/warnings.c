@@ -14,6 +14,14 @@
 #include "policy/syscalls.h"
 #include "sandbox/prepare.h"
 
+typedef struct Warnings {
+        const Policy *policy;
+        const LaunchPlan *plan;
+        bool landlock; /* Landlock will be in force. */
+        StrList *ret;
+        Error *reterr;
+} Warnings;
+
 /* Whether the command has the variable, from any source. */
 static bool has_variable(const LaunchPlan *plan, const char *name) {
         size_t length = strlen(name);
@@ -25,17 +33,18 @@ static bool has_variable(const LaunchPlan *plan, const char *name) {
         return false;
 }
 
-static int find_unset(const Policy *policy, const LaunchPlan *plan, StrList *ret) {
+static int find_unset(const Warnings *w) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < policy->env_pass.count; i++) {
-                const char *name = policy->env_pass.items[i];
-                const PolicyNote *note = policy_note(policy, "env.pass", name);
+        for (size_t i = 0; r == 0 && i < w->policy->env_pass.count; i++) {
+                const char *name = w->policy->env_pass.items[i];
+                const PolicyNote *note = policy_note(w->policy, "env.pass", name);
 
-                if (note && streq(note->where, "--env") && !has_variable(plan, name))
-                        r = strlist_take(ret, str_format("--env %s: the variable is not set here, "
-                                                         "so it cannot be passed on",
-                                                         name));
+                if (note && streq(note->where, "--env") && !has_variable(w->plan, name))
+                        r = strlist_take(w->ret,
+                                         str_format("--env %s: the variable is not set here, "
+                                                    "so it cannot be passed on",
+                                                    name));
         }
         return r;
 }
@@ -118,11 +127,11 @@ static bool is_nothing(const LaunchPlan *plan, const char *path) {
         return fd == -ENOENT || fd == -ENOTDIR;
 }
 
-static int find_unshown(const LaunchPlan *plan, StrList *ret) {
+static int find_unshown(const Warnings *w) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < plan->etc_notes.count; i++)
-                r = strlist_add(ret, plan->etc_notes.items[i]);
+        for (size_t i = 0; r == 0 && i < w->plan->etc_notes.count; i++)
+                r = strlist_add(w->ret, w->plan->etc_notes.items[i]);
         return r;
 }
 
@@ -180,48 +189,48 @@ static int tell_unhidden(const Policy *policy, const char *origin, const char *t
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int find_unhidden(const Policy *policy, const LaunchPlan *plan, StrList *ret,
-                         Error *reterr) {
+static int find_unhidden(const Warnings *w) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
-                const PlanMount *mount = &plan->mounts[i];
-                const char *rest = plan->workspace ? path_rest(mount->target, plan->workspace)
-                                                   : NULL;
+        for (size_t i = 0; r == 0 && i < w->plan->mounts_count; i++) {
+                const PlanMount *mount = &w->plan->mounts[i];
+                const char *rest = w->plan->workspace ? path_rest(mount->target, w->plan->workspace)
+                                                      : NULL;
 
                 if (mount->kind == PLAN_HIDE && !str_starts(mount->origin, "hidden: ") &&
-                    !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(plan, mount->target))
-                        r = tell_unhidden(policy, mount->origin, rest ? rest : mount->target,
-                                          "the path does not exist", ret, reterr);
+                    !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(w->plan, mount->target))
+                        r = tell_unhidden(w->policy, mount->origin, rest ? rest : mount->target,
+                                          "the path does not exist", w->ret, w->reterr);
         }
-        for (size_t i = 0; r == 0 && i < plan->globs_count; i++)
-                if (!plan->globs[i].found)
-                        r = tell_unhidden(policy, plan->globs[i].origin, plan->globs[i].pattern,
-                                          "no file in the workspace matches", ret, reterr);
+        for (size_t i = 0; r == 0 && i < w->plan->globs_count; i++)
+                if (!w->plan->globs[i].found)
+                        r = tell_unhidden(w->policy, w->plan->globs[i].origin,
+                                          w->plan->globs[i].pattern,
+                                          "no file in the workspace matches", w->ret, w->reterr);
         return r;
 }
 
 /* Finds grants without effect. For a group, it warns only if most of its calls are affected: the
  * user may have meant the others. */
-static int find_vain(const Policy *policy, bool landlock, StrList *ret) {
+static int find_vain(const Warnings *w) {
         static const char why[] = "a capability, and no command in a sandbox has one";
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < policy->syscalls_allow.count; i++) {
-                const char *name = policy->syscalls_allow.items[i];
-                const PolicyNote *note = policy_note(policy, "syscalls.allow", name);
+        for (size_t i = 0; r == 0 && i < w->policy->syscalls_allow.count; i++) {
+                const char *name = w->policy->syscalls_allow.items[i];
+                const PolicyNote *note = policy_note(w->policy, "syscalls.allow", name);
                 unsigned all, vain;
 
-                syscalls_count(name, landlock ? NULL : &policy->syscalls_allow, &all, &vain);
+                syscalls_count(name, w->landlock ? NULL : &w->policy->syscalls_allow, &all, &vain);
                 if (!note || !streq(note->where, "--allow-syscall") || vain * 2 <= all)
                         continue;
                 if (vain == all)
-                        r = strlist_take(ret,
+                        r = strlist_take(w->ret,
                                          str_format("--allow-syscall %s: it needs %s", name, why));
                 else
                         r = strlist_take(
-                                ret, str_format("--allow-syscall %s: %u of its %u calls need %s",
-                                                name, vain, all, why));
+                                w->ret, str_format("--allow-syscall %s: %u of its %u calls need %s",
+                                                   name, vain, all, why));
         }
         return r;
 }
@@ -280,9 +289,9 @@ static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *work
 
 /* Finds mounts that show the workspace under another name: it, a directory above it, or a directory
  * in it with protected paths. */
-static int find_unguarded(const LaunchPlan *plan, StrList *ret) {
-        return find_bare(plan, find_bare_guard, "write protected paths", " and others",
-                         "make it read-only (--ro), or mount a directory without them", ret);
+static int find_unguarded(const Warnings *w) {
+        return find_bare(w->plan, find_bare_guard, "write protected paths", " and others",
+                         "make it read-only (--ro), or mount a directory without them", w->ret);
 }
 
 /* Returns the hidden path of the workspace that the other mount shows, or NULL. An absolute path is
@@ -303,9 +312,9 @@ static const char *find_bare_hide(const LaunchPlan *plan, const PlanMount *works
         return NULL;
 }
 
-static int find_shown_hides(const LaunchPlan *plan, StrList *ret) {
-        return find_bare(plan, find_bare_hide, "read hidden files", "",
-                         "an absolute path is hidden in every mount", ret);
+static int find_shown_hides(const Warnings *w) {
+        return find_bare(w->plan, find_bare_hide, "read hidden files", "",
+                         "an absolute path is hidden in every mount", w->ret);
 }
 
 /* --- repositories below the workspace --- */
@@ -358,8 +367,8 @@ static int tell_below(const char *name, StrList *ret) {
 
 /* Finds the first repository right below the workspace, unless the workspace itself is one. Hooks
  * and configs are protected only at the top of a mount. */
-static int find_repository_below(const LaunchPlan *plan, StrList *ret) {
-        const PlanMount *workspace = plan_protects_git(plan) ? plan_workspace(plan) : NULL;
+static int find_repository_below(const Warnings *w) {
+        const PlanMount *workspace = plan_protects_git(w->plan) ? plan_workspace(w->plan) : NULL;
         const struct dirent *entry;
         int fd, r = 0;
         DIR *dir;
@@ -374,8 +383,8 @@ static int find_repository_below(const LaunchPlan *plan, StrList *ret) {
                 return 0;
         }
         for (unsigned i = 0; i < ENTRIES_LOOKED_AT + 2 && (entry = readdir(dir)); i++)
-                if (is_bare_below(plan, fd, entry)) {
-                        r = tell_below(entry->d_name, ret);
+                if (is_bare_below(w->plan, fd, entry)) {
+                        r = tell_below(entry->d_name, w->ret);
                         break;
                 }
         (void)closedir(dir);
@@ -393,13 +402,13 @@ static bool warnings_has_git_config(const LaunchPlan *plan) {
 }
 
 /* Finds the git filters that have no program inside. git would commit such files as they are. */
-static int find_filters(const LaunchPlan *plan, StrList *ret) {
-        const PlanMount *workspace = plan_workspace(plan);
+static int find_filters(const Warnings *w) {
+        const PlanMount *workspace = plan_workspace(w->plan);
         _cleanup_(strlist_clear) StrList missing = { 0 };
-        const bool lfs = !plan->rootfs.source && access("/usr/bin/git-lfs", X_OK) == 0;
+        const bool lfs = !w->plan->rootfs.source && access("/usr/bin/git-lfs", X_OK) == 0;
         int r;
 
-        if (!workspace || workspace->flags & PLAN_READ_ONLY || warnings_has_git_config(plan))
+        if (!workspace || workspace->flags & PLAN_READ_ONLY || warnings_has_git_config(w->plan))
                 return 0;
         r = git_attributes_missing(workspace->fd, &missing);
         for (size_t i = 0; r == 0 && i < missing.count; i++) {
@@ -408,7 +417,7 @@ static int find_filters(const LaunchPlan *plan, StrList *ret) {
                 if (lfs && streq(missing.items[i], "lfs"))
                         continue;
                 r = strlist_take(
-                        ret,
+                        w->ret,
                         str_format(
                                 "git inside has no filter \"%s\", which .gitattributes names, so "
                                 "it commits these files as they are. If ~/.gitconfig has it: "
@@ -418,25 +427,18 @@ static int find_filters(const LaunchPlan *plan, StrList *ret) {
         return r;
 }
 
+/* In the order of the lines. Each returns 0, -ENOMEM, or another negative errno with its error. */
+static int (*const finders[])(const Warnings *w) = {
+        find_unset,    find_shown_hides,      find_unshown, find_unguarded,
+        find_unhidden, find_repository_below, find_filters, find_vain,
+};
+
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,
                   Error *reterr) {
-        int r = find_unset(policy, plan, ret);
+        const Warnings w = { policy, plan, landlock, ret, reterr };
+        int r = 0;
 
-        if (r == 0)
-                r = find_shown_hides(plan, ret);
-        if (r == 0)
-                r = find_unshown(plan, ret);
-        if (r == 0)
-                r = find_unguarded(plan, ret);
-        if (r < 0)
-                return error_oom(reterr);
-        r = find_unhidden(policy, plan, ret, reterr);
-        if (r < 0)
-                return r;
-        r = find_repository_below(plan, ret);
-        if (r == 0)
-                r = find_filters(plan, ret);
-        if (r == 0)
-                r = find_vain(policy, landlock, ret);
-        return r < 0 ? error_oom(reterr) : 0;
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(finders); i++)
+                r = finders[i](&w);
+        return r == -ENOMEM ? error_oom(reterr) : r;
 }
