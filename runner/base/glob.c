@@ -50,19 +50,20 @@ int glob_new(const char *pattern, unsigned flags, Glob **ret) {
         parts = &glob->parts;
         glob->directories = pattern[0] && pattern[strlen(pattern) - 1] == '/';
         glob->dots = flags & GLOB_DOTS;
-        r = flags & GLOB_ANYWHERE && !strchr(pattern, '/') ? strlist_add(parts, "**") : 0;
-        if (r == 0)
-                r = glob_split(glob, pattern);
-        if (r == 0 && parts->count == 0)
-                r = -EINVAL;
+        if (flags & GLOB_ANYWHERE && !strchr(pattern, '/') && strlist_add(parts, "**") < 0)
+                return -ENOMEM;
+        r = glob_split(glob, pattern);
+        if (r < 0)
+                return r;
+        if (parts->count == 0)
+                return -EINVAL;
         /* "**" at the end matches everything in the directory, but not the directory itself. */
-        if (r == 0 && streq(parts->items[parts->count - 1], "**"))
-                r = strlist_add(parts, "*");
-        if (r == 0 && parts->count > GLOB_PARTS_MAX)
-                r = -ENAMETOOLONG;
-        if (r == 0)
-                *ret = TAKE_PTR(glob);
-        return r;
+        if (streq(parts->items[parts->count - 1], "**") && strlist_add(parts, "*") < 0)
+                return -ENOMEM;
+        if (parts->count > GLOB_PARTS_MAX)
+                return -ENAMETOOLONG;
+        *ret = TAKE_PTR(glob);
+        return 0;
 }
 
 /* "**" may match no directory at all, so the part behind it may match at the same place. */

@@ -18,8 +18,7 @@ static int note_namespace(const Launch *launch, Error *error) {
         return 0;
 }
 
-int build_scratch(Launch *launch, Error *error) {
-        ChildState *state = &child_state;
+static int mount_scratch(const Launch *launch, Error *error) {
         char size[24], number[24];
         /* An inode takes kernel memory that the size does not count. So there is one for each 4
          * KiB, and at least 16,384. */
@@ -31,16 +30,17 @@ int build_scratch(Launch *launch, Error *error) {
                 NULL
         };
         const char *const unlimited[] = { "mode", "0755", NULL };
-        int r = note_namespace(launch, error);
+        int r = build_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
+                                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &child_state.scratch_fd,
+                                 LAYER_MOUNT, error);
 
-        if (r == 0)
-                r = build_filesystem("tmpfs", launch->plan->tmp_size ? options : unlimited,
-                                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &state->scratch_fd,
-                                     LAYER_MOUNT, error);
-        if (r == 0)
-                r = build_attach(state->scratch_fd, AT_FDCWD, "/proc", error);
-        if (r == 0)
-                r = build_directory(state->scratch_fd, "root", 0755, error);
+        return r < 0 ? r : build_attach(child_state.scratch_fd, AT_FDCWD, "/proc", error);
+}
+
+/* Makes the entries of the scratch, and clones the new root from one of them. */
+static int fill_scratch(ChildState *state, Error *error) {
+        int r = build_directory(state->scratch_fd, "root", 0755, error);
+
         if (r == 0)
                 r = build_directory(state->scratch_fd, "hidden.d", 0, error);
         if (r == 0)
@@ -52,6 +52,14 @@ int build_scratch(Launch *launch, Error *error) {
         if (state->root_fd < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot clone", "the new root");
         return build_attach(state->root_fd, state->scratch_fd, "root", error);
+}
+
+int build_scratch(Launch *launch, Error *error) {
+        int r = note_namespace(launch, error);
+
+        if (r == 0)
+                r = mount_scratch(launch, error);
+        return r < 0 ? r : fill_scratch(&child_state, error);
 }
 
 /* --- entries of the root --- */

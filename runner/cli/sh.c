@@ -15,8 +15,23 @@ static const OptionSyntax sh_syntax = {
         .operands = true,
 };
 
-int cmd_sh(int argc, char **argv) {
+static int sh_parse(Exec *exec, int argc, char **argv, Error *reterr) {
         static const char *const shell[] = { "bash", NULL };
+        OptionResult *words = &exec->line.words;
+        int r = options_parse(&sh_syntax, argc, (const char *const *)argv, NULL, words, reterr);
+
+        if (r == 0 && words->operands_count > 0)
+                exec->line.name = words->operands[0];
+        if (r == 0)
+                r = operands_check("sh", sh_syntax.usage, words->operands, words->operands_count, 1,
+                                   1, reterr);
+        if (r < 0)
+                return r;
+        exec->line.command = shell;
+        return strlist_add(&exec->line.env, "PS1=holt:\\w\\$ ") < 0 ? error_oom(reterr) : 0;
+}
+
+int cmd_sh(int argc, char **argv) {
         static Exec exec = EXEC_NONE;
         Error error;
         int r = stdio_open(&error);
@@ -26,19 +41,10 @@ int cmd_sh(int argc, char **argv) {
                 return 0;
         }
         if (r == 0)
-                r = options_parse(&sh_syntax, argc, (const char *const *)argv, NULL,
-                                  &exec.line.words, &error);
-        if (r == 0 && exec.line.words.operands_count > 0)
-                exec.line.name = exec.line.words.operands[0];
-        if (r == 0)
-                r = operands_check("sh", sh_syntax.usage, exec.line.words.operands,
-                                   exec.line.words.operands_count, 1, 1, &error);
-        if (r == 0 && strlist_add(&exec.line.env, "PS1=holt:\\w\\$ ") < 0)
-                r = error_oom(&error);
+                r = sh_parse(&exec, argc, argv, &error);
         if (r < 0) {
                 exec.line.options.json = fail_wants_json(argc, argv);
                 return exec_tell(&exec, &error);
         }
-        exec.line.command = shell;
         return exec_main(&exec, &error);
 }

@@ -52,7 +52,7 @@ typedef struct Sweeper Sweeper;
 
 typedef struct Keeper {
         char name[SESSION_NAME_MAX + 1];
-        int lock_fd, ready_fd, signal_fd, owner_fd;
+        int lock_fd, signal_fd, owner_fd;
         sigset_t signals;    /* Signals that signal_fd reports. */
         uint64_t started_ms; /* Milliseconds since the epoch. */
         Settings settings;
