@@ -222,7 +222,7 @@ def test_messages_of_holt_are_visible_after_hidden_text(terminal: Start) -> None
     caller = terminal(["run", "--", "sh", "-c", "printf '\\033[8m'; touch HEAD"])
 
     assert caller.wait() == 0
-    assert "\x1b[8m\x1b[0mholt: the command made" in caller.output
+    assert "\x1b[8m\x1b[0mholt: set aside a new entry" in caller.output
     caller = terminal(["run", "--", "printf", "x"])
     assert caller.wait() == 0 and caller.output == "x"
 
