@@ -138,8 +138,11 @@ static bool names_policy_file(const Run *run) {
  * run obeys. */
 static int add_inputs(Run *run, Error *reterr) {
         const PlanMount *workspace = plan_workspace(&run->plan);
+        int r = policy_files_check_config(&run->plan, reterr);
 
-        return policy_files_inputs(workspace ? workspace->source : NULL, &run->plan.inputs, reterr);
+        return r < 0 ? r
+                     : policy_files_inputs(workspace ? workspace->source : NULL, &run->plan.inputs,
+                                           reterr);
 }
 #else
 static int add_inputs(Run *run, Error *reterr) {

@@ -17,6 +17,7 @@
 #include "sandbox/warnings.h"
 #include "session/directory.h"
 #include "session/found.h"
+#include "session/policy-files.h"
 #include "session/sources.h"
 
 void session_spec_clear(SessionSpec *spec) {
@@ -124,6 +125,8 @@ static int make_try_plan(Settings *settings, const char *path, Store *store, Str
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
         int r = sources_plan(settings, store, path, &plan, reterr);
 
+        if (r == 0)
+                r = policy_files_check_config(&plan, reterr);
         if (r == 0)
                 r = prepare_try_mounts(&plan, reterr);
         if (r == 0)

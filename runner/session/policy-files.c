@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/home.h"
 #include "base/json.h"
 #include "base/paths.h"
 #include "base/private.h"
@@ -219,6 +220,7 @@ static int policy_file_load(Policy *policy, const char *name, const Extended *by
 /* --- the caller's settings --- */
 
 static const char *config_path, *config_used;
+static char config_real[PATH_MAX]; /* The kernel's path of the file that was read. */
 
 void policy_files_start_from(const char *path) {
         config_path = path;
@@ -227,6 +229,39 @@ void policy_files_start_from(const char *path) {
 
 const char *policy_files_config(void) {
         return config_used;
+}
+
+/* Whether every sandbox hides the directory of the settings, whatever XDG_CONFIG_HOME is there. */
+static bool policy_files_are_at_home(void) {
+        _cleanup_free_ char *own = home_path()
+                                           ? str_format("%s/.config/holt/config.json", home_path())
+                                           : NULL;
+
+        return own && streq(own, config_used);
+}
+
+int policy_files_check_config(const LaunchPlan *plan, Error *reterr) {
+        _cleanup_(strlist_clear) StrList writable = { 0 };
+        char real[PATH_MAX], quoted[400], quoted_directory[400];
+        int r;
+
+        if (!config_used || getenv("HOLT_CONFIG") || policy_files_are_at_home())
+                return 0;
+        if (plan_writable(plan, &writable) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < writable.count; i++) {
+                if (!realpath(writable.items[i], real) || !path_below(config_real, real))
+                        continue;
+                r = error_set(reterr, ERROR_POLICY, EPERM,
+                              "your settings, %s, are in %s, which commands can write: an earlier "
+                              "command may have made them",
+                              str_quote(config_used, quoted, sizeof(quoted)),
+                              str_quote(real, quoted_directory, sizeof(quoted_directory)));
+                return error_cure(reterr, r,
+                                  "Check them, and move them to ~/.config/holt/config.json. To "
+                                  "ignore them: --no-config, or unset XDG_CONFIG_HOME");
+        }
+        return 0;
 }
 
 /* Settings apply without being named in the command, so nobody else may have written them. */
@@ -298,6 +333,8 @@ static int policy_file_load(Policy *policy, const char *name, const Extended *by
                 return r;
         if (fd >= 0 && fstat(fd, &file.st) < 0)
                 return fail_file(name, errno, "cannot examine", reterr);
+        if (fd >= 0 && name == config_used && path_of_fd(fd, config_real) < 0)
+                return fail_file(name, ENAMETOOLONG, "cannot examine", reterr);
         if (fd >= 0 && !policy_file_is_hidden(name, &file.st) &&
             plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
                 return error_oom(reterr);

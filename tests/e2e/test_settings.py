@@ -107,3 +107,28 @@ def test_settings_may_extend_a_file(holt: Holt, settings: "Callable[..., dict[st
     program("xdg/holt/team.json", '{"holt": 1, "extends": "ci", "env": {"set": {"MARK": "team"}}}')
 
     assert marked(holt(["run", *MARK], env=settings(extends="./team.json"))) == "team"
+
+
+def test_settings_that_a_command_may_have_written_are_refused(
+    sessions: Sessions, holt: Holt, settings: "Callable[..., dict[str, str]]", place: Path
+) -> None:
+    """XDG_CONFIG_HOME may be set in some shells only. In the others, commands can write there."""
+    env = settings("work/project/xdg/holt/config.json", env={"set": {"MARK": "planted"}})
+    work = Path(env["XDG_CONFIG_HOME"]).parent
+    assert marked(holt(["run", "--workspace", "none", *MARK], env=env)) == "planted"
+    for args in (["run", "--workspace", work, *MARK], ["create", "w", "--workspace", work], ["run", "--workspace", "none", "--rw", work, *MARK]):
+        result = sessions(args, env=env)
+        assert (result.code, result.out) == (125, ""), result
+        assert "commands can write: an earlier command may have made them" in result.err and "--no-config" in result.err, result
+    assert marked(holt(["run", "--workspace", work, "--no-config", *MARK], env=env)) == ""
+    assert marked(holt(["run", "--workspace", work, "--workspace-mode", "ro", *MARK], env=env)) == "planted"
+    assert marked(holt(["run", "--workspace", work, "--policy", "standard", *MARK], env=env)) == ""
+
+
+def test_settings_at_home_are_hidden_from_each_command(holt: Holt, place: Path, program: Make) -> None:
+    program("home/.config/holt/config.json", json.dumps({"holt": 1, "env": {"set": {"MARK": "own"}}})).chmod(0o644)
+    home = {"HOME": str(place / "home")}
+    result = holt(["run", "--workspace", place / "home", "--allow-wide", *MARK], env=home)
+    assert marked(result) == "own"
+    result = holt(["run", "--workspace", place / "home", "--allow-wide", "--", "cat", ".config/holt/config.json"], env=home)
+    assert result.code != 0 and result.out == ""
