@@ -169,7 +169,7 @@ static bool is_list(const char *text) {
         return false;
 }
 
-/* text: the path or pattern of the policy. */
+/* text: the path or pattern of the policy. ret may be NULL. */
 static int tell_unhidden(const Policy *policy, const char *origin, const char *text,
                          const char *what, StrList *ret, Error *reterr) {
         char quoted[512];
@@ -183,7 +183,7 @@ static int tell_unhidden(const Policy *policy, const char *origin, const char *t
                                   "For several paths, repeat the option (--hide .env --hide "
                                   "'*.pem'), or write several items in a policy file.");
         }
-        if (is_of_settings(policy, origin))
+        if (!ret || is_of_settings(policy, origin))
                 return 0;
         r = strlist_take(ret, str_format("%s: %s, so nothing is hidden", quoted, what));
         return r < 0 ? error_oom(reterr) : 0;
@@ -425,6 +425,12 @@ static int find_filters(const Warnings *w) {
                                 str_quote(missing.items[i], name, sizeof(name))));
         }
         return r;
+}
+
+int warnings_refuse_lists(const Policy *policy, const LaunchPlan *plan, Error *reterr) {
+        const Warnings w = { .policy = policy, .plan = plan, .reterr = reterr };
+
+        return find_unhidden(&w);
 }
 
 /* In the order of the lines. Each returns 0, -ENOMEM, or another negative errno with its error. */

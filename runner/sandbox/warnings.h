@@ -9,6 +9,9 @@
 #include "base/strings.h"
 #include "policy/plan.h"
 
+/* Refuses such a list, without any warning. The parameters are those of warnings_find(). */
+int warnings_refuse_lists(const Policy *policy, const LaunchPlan *plan, Error *reterr);
+
 /* Adds a line for each to ret.
  *
  * plan      its mounts are open: launch_prepare(), prepare_try_mounts().

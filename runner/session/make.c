@@ -132,7 +132,8 @@ static int make_try_plan(Settings *settings, const char *path, Store *store, Str
         if (r == 0)
                 r = sources_write(store, &plan, reterr);
         if (r == 0) {
-                r = warnings ? make_warn(settings, &plan, warnings, reterr) : 0;
+                r = warnings ? make_warn(settings, &plan, warnings, reterr)
+                             : warnings_refuse_lists(&settings->policy, &plan, reterr);
                 if (r == 0)
                         r = make_protect_inputs(settings, &plan, reterr);
                 prepare_close_mounts(&plan);

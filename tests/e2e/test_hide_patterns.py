@@ -79,6 +79,14 @@ def test_a_list_is_an_error(holt: Holt, sessions: Sessions, tree: None, put: Mak
         assert "repeat the option (--hide .env --hide '*.pem')" in result.err
 
 
+def test_a_client_is_told_of_a_list(holt: Holt, sessions: Sessions, tree: None) -> None:
+    with sessions.serve() as rpc:
+        policy = {"holt": 1, "filesystem": {"workspace": {"source": str(holt.cwd)}, "hide": [".env,*.pem"]}}
+        assert "it looks like a list" in rpc.refused("session.create", name="a", policy=policy).message
+        policy["filesystem"]["hide"] = [".env", "*.pem", "*.none"]
+        rpc.call("session.create", name="a", policy=policy)
+
+
 def test_a_name_with_a_comma_is_no_list(holt: Holt, put: Make) -> None:
     for name in ("a,v", "Report, final.pdf", "x,.y", "plain"):
         put(name, "x\n")
