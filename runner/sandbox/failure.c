@@ -153,6 +153,19 @@ static bool is_builtin(const char *name) {
         return false;
 }
 
+/* Images of docker that are often named before the command. */
+static const char *const images[] = { "alpine", "archlinux",  "centos", "debian",
+                                      "fedora", "rockylinux", "ubuntu" };
+
+static bool is_image(const char *name) {
+        const char *tag = strchr(name, ':');
+
+        for (size_t i = 0; i < ELEMENTSOF(images); i++)
+                if (streq(images[i], name))
+                        return true;
+        return tag && tag != name && tag[1] && !strpbrk(name, " \t/");
+}
+
 /* Sets the cure for a command line in one word. If a shell would do more than split it, the words
  * are shown only in quotes: behind a "|" or ";", they would run outside. */
 static void cure_line(const LaunchPlan *plan, const char *line, Error *reterr) {
@@ -173,7 +186,7 @@ static void cure_line(const LaunchPlan *plan, const char *line, Error *reterr) {
                         shown);
 }
 
-/* Whether the command was written for a shell. If so, sets the cure. */
+/* Whether the command was written for a shell or for docker. If so, sets the cure. */
 static bool cure_shell(const LaunchPlan *plan, Error *reterr) {
         const char *program = plan->argv.items[0];
 
@@ -182,6 +195,11 @@ static bool cure_shell(const LaunchPlan *plan, Error *reterr) {
                         reterr, 0,
                         "It is a word of the shell and not a program: %s -- bash -c '%s ...'",
                         failure_run_verb(plan), program);
+        else if (is_image(program))
+                (void)error_cure(reterr, 0,
+                                 "If it is an image: holt has none, and runs the programs of the "
+                                 "host. Write only the command: %s -- COMMAND",
+                                 failure_run_verb(plan));
         else if (plan->argv.count == 1 && strpbrk(program, " \t"))
                 cure_line(plan, program, reterr);
         else

@@ -167,6 +167,12 @@ def test_rm_f_reports_other_errors(sessions: Sessions) -> None:
 # --- hints ---
 
 
+@pytest.mark.parametrize("image", ("ubuntu", "python:3.12", "node:20-slim"))
+def test_holt_has_no_images(image: str, holt: Holt) -> None:
+    result = holt(["run", "--", image, "bash"])
+    assert result.code == 127 and "holt has none" in result.cure
+
+
 @pytest.mark.parametrize("line, hint", (
     ("run -it -- bash", "a command gets a terminal"),
     ("exec -it w -- bash", "a command gets a terminal"),
