@@ -42,11 +42,11 @@ static const struct {
         [REFUSAL_PROC] = { "every sandbox masks it", NULL,
                            "it would reveal or change the host's kernel" },
         [REFUSAL_TOOLS] = { "it is read-only in the sandbox", NULL,
-                            "programs of the host use this directory later, so commands should not "
-                            "write it: give them a copy, or let them use their own cache" },
+                            "programs on the host run or trust what is there: give the command a "
+                            "copy, or a cache of its own" },
         [REFUSAL_OWNER] = { "another user owns it", NULL,
-                            "run by root, holt acts as the workspace's owner: change it on the "
-                            "host, or chown it to that owner" },
+                            "if root runs holt, the command acts as the workspace's owner: change "
+                            "the file on the host, or chown it to that owner" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 

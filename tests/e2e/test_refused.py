@@ -172,7 +172,7 @@ def test_a_cache_of_the_host_is_not_to_be_written(holt: Holt, extra: Path, mkdir
         cache = mkdir(cache / part)
     (cache / "package").write_text("x\n")
     denial = only(holt.sh(f"touch {cache}/new", "--ro", cache))
-    assert denial["grant"] is denial["policy"] is None and "programs of the host" in denial["why_not"]
+    assert denial["grant"] is denial["policy"] is None and "programs on the host" in denial["why_not"]
     for script in (f"touch {cache}/new", f"echo x >> {cache}/package"):
         assert "--rw" not in holt.sh(script).err
     assert only(holt.sh(f"cat {cache}/package"))["grant"] == f"--ro {cache}"
