@@ -25,22 +25,24 @@ char *path_text(const char *path) {
         return base64 ? str_format("%c%s", MARK, base64) : NULL;
 }
 
-int path_from_text(const char *text, char **ret) {
+static int path_from_base64(const char *text, char **ret) {
         _cleanup_free_ char *path = NULL;
         size_t length;
-        int r;
+        int r = base64_decode(text, &path, &length);
 
-        if (text[0] != MARK) {
-                *ret = strdup(text);
-                return *ret ? 0 : -ENOMEM;
-        }
-        r = base64_decode(text + 1, &path, &length);
         if (r < 0)
                 return r;
         if (strlen(path) != length)
                 return -EINVAL;
         *ret = TAKE_PTR(path);
         return 0;
+}
+
+int path_from_text(const char *text, char **ret) {
+        if (text[0] == MARK)
+                return path_from_base64(text + 1, ret);
+        *ret = strdup(text);
+        return *ret ? 0 : -ENOMEM;
 }
 
 void json_write_path(JsonWriter *w, const char *key, const char *path) {
