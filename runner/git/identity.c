@@ -86,8 +86,9 @@ static void identity_find(Identity *identity) {
  * that is: the .git of a linked worktree or a submodule is a file. */
 static bool identity_find_local(const Policy *policy, Identity *identity) {
         const char *workspace = policy->workspace_source ? policy->workspace_source : ".";
-        _cleanup_free_ char *git = path_join(workspace, ".git");
-        _cleanup_free_ char *config = git ? path_join(git, "config") : NULL;
+        /* The path may be relative, and path_join() is for absolute ones. */
+        _cleanup_free_ char *git = str_format("%s/.git", workspace);
+        _cleanup_free_ char *config = str_format("%s/.git/config", workspace);
         struct stat st;
 
         if (policy->workspace_mode == WORKSPACE_NONE)

@@ -106,7 +106,12 @@ def test_the_repository_s_own_identity_wins(holt: Holt, home: "Callable[..., dic
 
     assert shown(holt, env) == "|".join(["Ann Ö Other", "local@example.org"] * 2)
     git(holt, "config", "user.name", "Loc")
-    assert shown(holt, home()) == "|".join(["Loc", "local@example.org"] * 2)
+    (Path(env["HOME"]) / ".gitconfig").unlink()
+    assert shown(holt, env) == "|".join(["Loc", "local@example.org"] * 2)
+    (holt.cwd / "sub").mkdir()
+    holt.identity.own(holt.cwd / "sub")
+    above = holt(["run", "--git-identity", "--workspace", "..", *SHOW], env=env, cwd=holt.cwd / "sub").ok()
+    assert above.out.strip() == "|".join(["Loc", "local@example.org"] * 2)
 
 
 def test_a_session_learns_of_the_repository_s_identity(
