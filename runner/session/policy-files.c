@@ -220,7 +220,6 @@ static int policy_file_load(Policy *policy, const char *name, const Extended *by
 /* --- the caller's settings --- */
 
 static const char *config_path, *config_used;
-static char config_real[PATH_MAX]; /* The kernel's path of the file that was read. */
 
 void policy_files_start_from(const char *path) {
         config_path = path;
@@ -242,15 +241,20 @@ static bool policy_files_are_at_home(void) {
 
 int policy_files_check_config(const LaunchPlan *plan, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
-        char real[PATH_MAX], quoted[400], quoted_directory[400];
+        char real[PATH_MAX], directory[PATH_MAX], quoted[400], quoted_directory[400];
+        _cleanup_free_ char *parent = NULL;
         int r;
 
         if (!config_used || getenv("HOLT_CONFIG") || policy_files_are_at_home())
                 return 0;
-        if (plan_writable(plan, &writable) < 0)
+        /* The file itself may be a link to one in the workspace, which is pinned there. */
+        parent = strndup(config_used, (size_t)(strrchr(config_used, '/') - config_used));
+        if (!parent || plan_writable(plan, &writable) < 0)
                 return error_oom(reterr);
+        if (!realpath(parent, directory))
+                return 0;
         for (size_t i = 0; i < writable.count; i++) {
-                if (!realpath(writable.items[i], real) || !path_below(config_real, real))
+                if (!realpath(writable.items[i], real) || !path_below(directory, real))
                         continue;
                 r = error_set(reterr, ERROR_POLICY, EPERM,
                               "your settings, %s, are in %s, which commands can write: an earlier "
@@ -333,8 +337,6 @@ static int policy_file_load(Policy *policy, const char *name, const Extended *by
                 return r;
         if (fd >= 0 && fstat(fd, &file.st) < 0)
                 return fail_file(name, errno, "cannot examine", reterr);
-        if (fd >= 0 && name == config_used && path_of_fd(fd, config_real) < 0)
-                return fail_file(name, ENAMETOOLONG, "cannot examine", reterr);
         if (fd >= 0 && !policy_file_is_hidden(name, &file.st) &&
             plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
                 return error_oom(reterr);

@@ -52,10 +52,11 @@ def test_a_command_cannot_write_the_settings(
 
 @USER_AND_ROOT
 def test_a_session_cannot_write_the_settings_of_its_creator(sessions: Sessions, program: Make) -> None:
-    """Only the caller's environment says where they are."""
+    """Only the caller's environment says where they are. Settings there are refused, so this session has none."""
     config = program("elsewhere/holt/config.json", '{"holt": 1}').parents[1]
     env = {**sessions.env, "XDG_CONFIG_HOME": str(config)}
-    sessions.create("w", "--rw", str(config), env=env)
+    assert "--no-config" in sessions(["create", "w", "--rw", str(config)], env=env).cure
+    sessions.create("w", "--no-config", "--rw", str(config), env=env)
 
     result = sessions(["exec", "w", "--", "sh", "-c", f"echo evil > {config}/holt/config.json; cat {config}/holt/*"], env=env)
     assert result.code != 0 and '"holt"' not in result.out
