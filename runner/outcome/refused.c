@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outcome/refused.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,41 +13,6 @@
 #include "outcome/complaints.h"
 #include "outcome/refused-host.h"
 #include "outcome/refused-links.h"
-
-/* The text of each kind. option is NULL if why_not says why no option helps. */
-static const struct {
-        const char *reason, *option, *why_not;
-} kinds[] = {
-        [REFUSAL_READ_ONLY] = { "it is read-only in the sandbox", "--rw", NULL },
-        [REFUSAL_MISSING] = { "the host has it, but the sandbox does not show it", "--ro", NULL },
-        [REFUSAL_LINK] = { "the sandbox does not show the target of this symlink, and the command "
-                           "may have failed for that reason",
-                           "--ro", NULL },
-        [REFUSAL_BOUND] = { "the policy mounts it read-only (--ro)", "--rw", NULL },
-        [REFUSAL_WORKSPACE] = { "the workspace is read-only", "--workspace-mode rw", NULL },
-        [REFUSAL_PROTECTED] = { "holt protects it", NULL,
-                                "the host may obey this file later: change it outside of the "
-                                "sandbox" },
-        [REFUSAL_INPUT] = { "holt protects it", NULL,
-                            "holt obeys this policy file: change it outside of the sandbox" },
-        [REFUSAL_HIDDEN] = { "it is hidden", NULL, "it belongs to holt" },
-        [REFUSAL_MOUNT] = { "it is a mount point", NULL,
-                            "nothing inside can remove or rename a mount point" },
-        [REFUSAL_SYSTEM] = { "the system is read-only", NULL,
-                             "install into the workspace or the home directory inside" },
-        [REFUSAL_ROOT] = { "it is read-only in the sandbox", NULL,
-                           "its directory is too wide or too sensitive to suggest: write in the "
-                           "workspace, /tmp or the home directory inside" },
-        [REFUSAL_PROC] = { "every sandbox masks it", NULL,
-                           "it would reveal or change the host's kernel" },
-        [REFUSAL_TOOLS] = { "it is read-only in the sandbox", NULL,
-                            "programs on the host run or trust what is there: give the command a "
-                            "copy, or a cache of its own" },
-        [REFUSAL_OWNER] = { "another user owns it", NULL,
-                            "if root runs holt, the command acts as the workspace's owner: change "
-                            "the file on the host, or chown it to that owner" },
-};
-static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 
 /* A search for refused paths. */
 typedef struct Search {
@@ -521,80 +485,4 @@ Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const c
         if (found && text)
                 refusals_reverse(found);
         return found && found->count > 0 ? found : refused_free(found);
-}
-
-/* --- in words --- */
-
-const char *refused_reason(const Refusal *refusal) {
-        return kinds[refusal->kind].reason;
-}
-
-const char *refused_why_not(const Refusal *refusal) {
-        return refusal->why ? refusal->why : kinds[refusal->kind].why_not;
-}
-
-/* The host path and the path inside, as an option takes them. NULL if an option cannot take it. */
-static char *refused_mount_words(const Refusal *refusal, const char *source) {
-        if (!source || strchr(source, ':') || (refusal->target && strchr(refusal->target, ':')))
-                return NULL;
-        return refusal->target ? str_format("%s:%s", source, refusal->target) : strdup(source);
-}
-
-/* Returns the name of an entry of /etc for --etc, or NULL if another option shows it. */
-static const char *refused_etc(const Refusal *refusal) {
-        return refusal->kind == REFUSAL_LINK && refusal->subject
-                       ? path_rest(refusal->subject, "/etc")
-                       : NULL;
-}
-
-char *refused_grant(const Refusal *refusal) {
-        const char *etc = refused_etc(refusal);
-        const char *option = etc ? "--etc" : kinds[refusal->kind].option;
-        _cleanup_free_ char *words = NULL, *word = NULL;
-
-        if (!option || refusal->kind == REFUSAL_WORKSPACE)
-                return option ? strdup(option) : NULL;
-        words = etc ? strdup(etc)
-                    : refused_mount_words(refusal,
-                                          refusal->typed ? refusal->typed : refusal->subject);
-        word = words ? str_word(words) : NULL;
-        return word ? str_format("%s %s", option, word) : NULL;
-}
-
-/* Writes the part of a policy that allows it. */
-static void refused_write_policy(JsonWriter *w, const Refusal *refusal) {
-        _cleanup_free_ char *words = refused_mount_words(refusal, refusal->subject);
-
-        const char *etc = refused_etc(refusal);
-
-        if (!kinds[refusal->kind].option || (refusal->kind != REFUSAL_WORKSPACE && !words))
-                return json_write_null(w, "policy");
-        json_write_object(w, "policy");
-        json_write_object(w, "filesystem");
-        if (refusal->kind == REFUSAL_WORKSPACE) {
-                json_write_object(w, "workspace");
-                json_write_string(w, "mode", "rw");
-        } else {
-                const bool reads = refusal->kind == REFUSAL_MISSING ||
-                                   refusal->kind == REFUSAL_LINK;
-
-                json_write_array(w, etc ? "etc" : reads ? "read_only" : "read_write");
-                json_write_string(w, NULL, etc ? etc : words);
-        }
-        for (int i = 0; i < 3; i++)
-                json_write_end(w);
-}
-
-void refused_write(JsonWriter *w, const Refusal *refusal) {
-        _cleanup_free_ char *grant = refused_grant(refusal);
-
-        json_write_string(w, "layer", "filesystem");
-        json_write_string(w, "what", refusal->path ? refusal->path : "");
-        json_write_uint(w, "count", refusal->count);
-        json_write_string(w, "answer", error_errno_name(refusal->errnum));
-        json_write_string(w, "path", refusal->path);
-        json_write_string(w, "reason", refused_reason(refusal));
-        json_write_string(w, "grant", grant);
-        refused_write_policy(w, refusal);
-        json_write_string(w, "why_not", refused_why_not(refusal));
 }
