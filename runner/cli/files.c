@@ -122,14 +122,20 @@ static void show_page(const FilesCommand *command, const JsonValue *result, Json
                         print_named(entry);
 }
 
+/* Describes the file itself, even if it is a link. */
+static int stat_file(const FilesCommand *command, const char *path, RpcMessage *ret,
+                     Error *reterr) {
+        JsonWriter params = transfer_path(path);
+
+        json_write_bool(&params, "follow", false);
+        return transfer_call(command->client, "files.stat", &params, FD_NONE, ret, reterr);
+}
+
 /* Lists a file itself, as ls(1) does. */
 static int list_file(const FilesCommand *command, const char *path, JsonWriter *w, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
-        JsonWriter params = transfer_path(path);
-        int r;
+        int r = stat_file(command, path, &message, reterr);
 
-        json_write_bool(&params, "follow", false);
-        r = transfer_call(command->client, "files.stat", &params, FD_NONE, &message, reterr);
         if (r < 0)
                 return r;
         if (!command->options.json) {
@@ -194,11 +200,9 @@ static int files_verb_do_ls(FilesCommand *command, Error *reterr) {
 
 static int do_stat(FilesCommand *command, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage message = RPC_MESSAGE_NONE;
-        JsonWriter params = transfer_path(command->operands[0]), w = { .pretty = true };
-        int r;
+        JsonWriter w = { .pretty = true };
+        int r = stat_file(command, command->operands[0], &message, reterr);
 
-        json_write_bool(&params, "follow", false);
-        r = transfer_call(command->client, "files.stat", &params, FD_NONE, &message, reterr);
         if (r < 0)
                 return r;
         if (!command->options.json) {
