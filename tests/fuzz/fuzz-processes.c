@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/sys.h"
 #include "process/process-internal.h"
 #include "tests/fuzz/harness.h"
 
@@ -41,7 +42,8 @@ typedef struct World {
         Processes *all;
         Sandbox sandbox;
         int init_fd;
-        int out_fd; /* the last stdout that init was given, or FD_NONE */
+        int out_fd;  /* the last stdout that init was given, or FD_NONE */
+        int full[2]; /* a pipe that nobody reads */
         Seen seen[NUMBERS + 1];
 } World;
 
@@ -278,6 +280,25 @@ static RpcConnection *client(unsigned which) {
         return world.clients[which % CLIENTS];
 }
 
+/* Gives the process files of the caller that it must not get itself (process/detour.c). The named
+ * pipe, here a plain one, has no reader that reads, so that it gets full. */
+static void give_files(ProcessSpec *spec, unsigned which) {
+        const char *names[] = { "stdin", "out" };
+
+        for (unsigned i = 0; i < 2; i++) {
+                if (!(which & (1U << i)))
+                        continue;
+                spec->fds[i] = sys_memfd_create(names[i], MFD_CLOEXEC);
+                REQUIRE(spec->fds[i] >= 0 && ftruncate(spec->fds[i], i == 0 ? 200000 : 0) == 0);
+                spec->detours |= 1U << i;
+        }
+        if (which == 7)
+                spec->fds[2] = fcntl(spec->fds[1], F_DUPFD_CLOEXEC, 3);
+        else if (which & 4)
+                spec->fds[2] = fcntl(world.full[1], F_DUPFD_CLOEXEC, 3);
+        spec->detours |= which & 4;
+}
+
 static void start(Input *in) {
         static char large[8192];
         const unsigned flags = take_byte(in), more = take_byte(in);
@@ -295,6 +316,8 @@ static void start(Input *in) {
 
         if (world.all->last_number == NUMBERS)
                 return;
+        if (!spec.terminal)
+                give_files(&spec, more >> 5);
         REQUIRE(strlist_add(&spec.argv, more & 16 ? "./program" : "sh") == 0);
         memset(large, 'x', sizeof(large) - 1);
         if (flags & 128)
@@ -429,6 +452,8 @@ static void begin(const Launch *launch) {
         world.sandbox.control_fd = ends[0];
         world.init_fd = ends[1];
         world.out_fd = FD_NONE;
+        REQUIRE(pipe2(world.full, O_CLOEXEC) == 0);
+        REQUIRE(fcntl(world.full[1], F_SETPIPE_SZ, 4096) >= 0);
         REQUIRE(processes_new(world.loop, launch, &world.sandbox, &events, &world.all, NULL) == 0);
 }
 
@@ -459,6 +484,8 @@ static void end(void) {
         for (int i = 0; i < CLIENTS; i++)
                 (void)fd_close(world.client_fds[i]);
         (void)fd_close(world.out_fd);
+        (void)fd_close(world.full[0]);
+        (void)fd_close(world.full[1]);
         (void)fd_close(world.init_fd);
         (void)close(world.sandbox.control_fd);
 }
