@@ -156,7 +156,7 @@ static bool restore_rename(int dir_fd, const char *from, const char *to, unsigne
         return syscall(SYS_renameat2, dir_fd, from, dir_fd, to, flags) == 0;
 }
 
-/* Where a file system cannot exchange two names, the protected one is free for a moment. */
+/* If the file system cannot exchange two names, the protected name does not exist for a moment. */
 void sweep_restore(Sweep *sweep, int dir_fd, const char *dir, const char *name,
                    const PlanGuard *guard) {
         _cleanup_free_ char *making = restore_make(guard, dir_fd, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files of proxy.h. proxy.c passes requests and replies on; proxy-hold.c
- * bounds what waits for a slow keeper; proxy-rest.c decides who answers for a session at rest;
+/* Declarations shared by the files of proxy.h. proxy.c passes requests and replies on. proxy-hold.c
+ * bounds what waits for a slow keeper. proxy-rest.c decides who answers for a session at rest.
  * proxy-table.c has the methods. */
 #pragma once
 
@@ -29,7 +29,7 @@ typedef struct Pending {
         unsigned tries;         /* number of times it was sent again */
         bool with_fds;          /* its fds were passed on, so it cannot be sent again */
         bool unsent;            /* the keeper ended before it was sent */
-        SessionVersion version; /* for a reader: of the session when the request came */
+        SessionVersion version; /* for a reader: the session's version when the request came */
 } Pending;
 
 /* A request from a keeper that was passed to the client and is not answered yet. */
@@ -50,7 +50,7 @@ typedef struct Upstream {
         RpcClient *keeper;
         bool reads;             /* it is a reader */
         int reader_fd;          /* its pidfd, or FD_NONE */
-        SessionVersion version; /* of the session before the reader started */
+        SessionVersion version; /* the session's version before the reader started */
         /* usec of time_now_usec(): a reader takes requests until then, and ends when it is idle. */
         uint64_t takes_until, ends_at;
         uint64_t sent; /* number of requests sent */

@@ -32,7 +32,7 @@ static SessionVersion session_version(int dir_fd) {
         return version;
 }
 
-/* Lets the client's reader take no more requests if the session has changed: it may have another
+/* Lets the client's reader take no more requests if the session has changed. It may have another
  * policy or other sources, or be a new session of the same name. */
 static void retire_reader(const Proxy *proxy, const RpcConnection *client, const char *name,
                           const SessionVersion *now) {

@@ -230,7 +230,7 @@ const char *policy_files_config(void) {
         return config_used;
 }
 
-/* Whether every sandbox hides the directory of the settings, whatever XDG_CONFIG_HOME is there. */
+/* Whether the settings are in ~/.config, which every sandbox hides. */
 static bool policy_files_are_at_home(void) {
         _cleanup_free_ char *own = home_path()
                                            ? str_format("%s/.config/holt/config.json", home_path())

@@ -29,7 +29,7 @@ void policy_files_start_from(const char *path);
 /* The settings from which the last policy has started, or NULL. */
 const char *policy_files_config(void);
 
-/* Refuses these settings if they lie in a directory that the plan's command can write: a command of
+/* Refuses these settings if they lie in a directory that the plan's command can write. A command of
  * an earlier run may have made them, while XDG_CONFIG_HOME was not set. ~/.config is hidden from
  * every command. Returns 0, -EPERM or -ENOMEM. */
 int policy_files_check_config(const LaunchPlan *plan, Error *reterr);

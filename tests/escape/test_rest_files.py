@@ -220,7 +220,7 @@ def test_a_client_that_goes_ends_its_reader(sessions: Sessions, put: Callable[..
 
 
 def test_a_reader_that_hangs_ends_with_its_client(sessions: Sessions) -> None:
-    """As if a file system did not answer. Other clients still get readers."""
+    """The readers hang, like on a file system that does not answer. Other clients still get readers."""
     sessions.create("w")
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
