@@ -191,15 +191,6 @@ class Connection:
             for fd in fds:
                 os.close(fd)
 
-    def hung_up(self) -> bool:
-        """Whether the server has closed the connection, even if unread messages are left."""
-        try:
-            poll = select.poll()
-            poll.register(self.socket, select.POLLRDHUP)
-            return bool(poll.poll(0))
-        except (OSError, ValueError):
-            return True
-
     def hang_up(self) -> None:
         """Shuts the socket down in both directions, which the reader notices."""
         with contextlib.suppress(OSError):
