@@ -280,23 +280,20 @@ static RpcConnection *client(unsigned which) {
         return world.clients[which % CLIENTS];
 }
 
-/* Gives the process files of the caller that it must not get itself (process/detour.c). The named
- * pipe, here a plain one, has no reader that reads, so that it gets full. */
+/* Gives the process files of the caller that it must not get itself (process/detour.c): memory
+ * files as stdin and stdout, and a full pipe as stdout or stderr. */
 static void give_files(ProcessSpec *spec, unsigned which) {
-        const char *names[] = { "stdin", "out" };
+        static const char *const names[] = { "in", "out" };
 
-        for (unsigned i = 0; i < 2; i++) {
-                if (!(which & (1U << i)))
-                        continue;
-                spec->fds[i] = sys_memfd_create(names[i], MFD_CLOEXEC);
-                REQUIRE(spec->fds[i] >= 0 && ftruncate(spec->fds[i], i == 0 ? 200000 : 0) == 0);
-                spec->detours |= 1U << i;
-        }
-        if (which == 7)
-                spec->fds[2] = fcntl(spec->fds[1], F_DUPFD_CLOEXEC, 3);
-        else if (which & 4)
-                spec->fds[2] = fcntl(world.full[1], F_DUPFD_CLOEXEC, 3);
-        spec->detours |= which & 4;
+        for (unsigned i = 0; i < 2; i++)
+                if (which & (1U << i)) {
+                        spec->fds[i] = sys_memfd_create(names[i], MFD_CLOEXEC);
+                        REQUIRE(spec->fds[i] >= 0 && ftruncate(spec->fds[i], 200000) == 0);
+                }
+        for (unsigned i = 1; which & 4 && i <= 2; i++)
+                if (spec->fds[i] < 0)
+                        spec->fds[i] = fcntl(world.full[1], F_DUPFD_CLOEXEC, 3);
+        spec->detours = (which & 4) ? which | 6 : which;
 }
 
 static void start(Input *in) {
@@ -347,6 +344,7 @@ static void kill_one(Process *process) {
 
 static void act(Input *in, Process *process) {
         const unsigned what = take_byte(in) % 10, more = take_byte(in);
+        char room[4096];
         Error error;
 
         if (what == 0)
@@ -369,6 +367,8 @@ static void act(Input *in, Process *process) {
                 process_on_time(process);
         else if (what == 9 && world.out_fd >= 0)
                 (void)!write(world.out_fd, "a line\n\xe2\x82", more % 10);
+        if (what == 9 && more & 128)
+                (void)!read(world.full[0], room, sizeof(room));
 }
 
 /* Init dies: it neither reads nor writes any more. */
@@ -427,6 +427,7 @@ static void step(Input *in) {
 /* --- one input --- */
 
 static void begin(const Launch *launch) {
+        static const char filling[4096];
         const ProcessEvents events = { .answered = on_answered,
                                        .stopped = on_stopped,
                                        .settled = on_settled,
@@ -452,8 +453,10 @@ static void begin(const Launch *launch) {
         world.sandbox.control_fd = ends[0];
         world.init_fd = ends[1];
         world.out_fd = FD_NONE;
-        REQUIRE(pipe2(world.full, O_CLOEXEC) == 0);
+        REQUIRE(pipe2(world.full, O_CLOEXEC) == 0 &&
+                fcntl(world.full[0], F_SETFL, O_NONBLOCK) == 0);
         REQUIRE(fcntl(world.full[1], F_SETPIPE_SZ, 4096) >= 0);
+        REQUIRE(write(world.full[1], filling, sizeof(filling)) == sizeof(filling));
         REQUIRE(processes_new(world.loop, launch, &world.sandbox, &events, &world.all, NULL) == 0);
 }
 
