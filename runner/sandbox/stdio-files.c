@@ -50,11 +50,11 @@ static bool is_read_only_file(int fd, struct stat *ret) {
                S_ISREG(ret->st_mode);
 }
 
-/* Whether it is a memory file that nobody can change. */
+/* Whether it is a memory file that nobody can change. F_SEAL_WRITE alone lets it be cut. */
 static bool shield_is_sealed(int fd) {
-        const int seals = fcntl(fd, F_GET_SEALS);
+        const int all = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW, seals = fcntl(fd, F_GET_SEALS);
 
-        return seals >= 0 && seals & F_SEAL_WRITE;
+        return seals >= 0 && (seals & all) == all;
 }
 
 /* Whether the command could change the file. The command has no capabilities. The owner of a file

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import errno
+import fcntl
 import os
 import socket
 import stat
@@ -190,3 +191,18 @@ def test_the_command_gets_a_pipe(open_it: Callable[[Path], int], sessions: Sessi
         out = session.exec("stat", "-Lc", "%f", "/proc/self/fd/1", stderr=stdout, stdout=stdout)
 
     assert out.code == 0 and stat.S_ISFIFO(int(log.read_text().split()[-1], 16))
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("seals", (fcntl.F_SEAL_WRITE, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW))
+def test_a_memory_file_that_can_be_cut(seals: int, sessions: Sessions) -> None:
+    """Its seals refuse other changes. Landlock does not restrict memory files."""
+    session = sessions.create("w")
+    memory = os.memfd_create("x", os.MFD_ALLOW_SEALING)
+    os.write(memory, SECRET.encode())
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, seals)
+    for change in CHANGES.values():
+        with open(f"/proc/self/fd/{memory}") as stdin:
+            session.exec("/usr/bin/python3", "-c", START + change, stdin=stdin)
+        assert os.pread(memory, 100, 0) == SECRET.encode(), change
+    os.close(memory)
