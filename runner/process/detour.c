@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +21,7 @@
 #include <sys/stat.h>
 
 enum {
-        TERMINAL_ROOM = 256, /* bytes: the kernel reports no less (WAKEUP_CHARS) */
-        RETRY_TIME = 1000,   /* ms */
+        RETRY_TIME = 1000, /* ms */
 };
 
 void detour_take(Process *process, ProcessSpec *spec) {
@@ -71,13 +71,14 @@ static void detour_note_error(Process *process, int fd, int errnum) {
 /* --- output --- */
 
 /* Returns the number of bytes that a file or terminal takes without waiting. After an error,
- * write(2) reports it. */
+ * write(2) reports it. A terminal may report room and then take a single character: it passes a
+ * newline on separately, and each piece can use up the room. */
 static size_t detour_room(int fd, mode_t mode) {
         struct pollfd room = { .fd = fd, .events = POLLOUT };
 
         if (S_ISREG(mode))
                 return CAPTURE_CHUNK_MAX;
-        return poll(&room, 1, 0) > 0 ? TERMINAL_ROOM : 0;
+        return poll(&room, 1, 0) > 0 ? 1 : 0;
 }
 
 static void detour_on_room(Process *process, unsigned i) {
@@ -148,23 +149,29 @@ static bool detour_splice(Process *process, unsigned i) {
         return false;
 }
 
+/* Passes up to PIPE_BUF bytes to a terminal, which process_drain() relies on. */
 bool detour_pass(Process *process, unsigned i) {
         _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
         struct stat st;
-        size_t room;
-        ssize_t n;
 
         if (fstat(process->sinks[i], &st) < 0)
                 return false;
         if (S_ISFIFO(st.st_mode))
                 return detour_splice(process, i);
-        room = detour_room(process->sinks[i], st.st_mode);
-        if (room == 0)
-                return detour_wait(process, i);
-        n = read(process->streams[i], buf, room);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return true;
-        return n > 0 && detour_write(process, i, buf, (size_t)n);
+        for (size_t passed = 0; passed < PIPE_BUF;) {
+                const size_t room = detour_room(process->sinks[i], st.st_mode);
+                ssize_t n;
+
+                if (room == 0)
+                        return detour_wait(process, i);
+                n = read(process->streams[i], buf, room);
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        return true;
+                if (n <= 0 || !detour_write(process, i, buf, (size_t)n))
+                        return false;
+                passed += (size_t)n;
+        }
+        return true;
 }
 
 /* --- input --- */

@@ -10,6 +10,7 @@ import array
 import errno
 import fcntl
 import os
+import select
 import socket
 import stat
 from collections.abc import Callable
@@ -206,3 +207,21 @@ def test_a_memory_file_that_can_be_cut(seals: int, sessions: Sessions) -> None:
             session.exec("/usr/bin/python3", "-c", START + change, stdin=stdin)
         assert os.pread(memory, 100, 0) == SECRET.encode(), change
     os.close(memory)
+
+
+@pytest.mark.identities("user")
+@pytest.mark.parametrize("text", ("", "\t"))
+def test_a_terminal_that_nobody_reads_holds_up_no_other_client(text: str, sessions: Sessions) -> None:
+    """It reports room, and then has too little for a newline."""
+    session = sessions.create("w")
+    ours, theirs = os.openpty()
+    terminal = os.open(os.ttyname(theirs), os.O_WRONLY | os.O_NOCTTY)
+    with session.rpc() as rpc:
+        process = rpc.call("process.spawn", [terminal], argv=["yes", text], fds=2)["id"]
+        until(lambda: not select.select([], [terminal], [], 0)[1], "it is full")
+        try:
+            assert rpc.call("exec", argv=["echo", "word"])["stdout"] == "word\n"
+        finally:
+            for fd in (ours, theirs, terminal):
+                os.close(fd)
+        rpc.call("process.kill", id=process)
