@@ -37,16 +37,6 @@ _holt_argument() {
         done <<<"$2"
 }
 
-# Succeeds if a session is live.
-_holt_is_live() {
-        local name state rest
-
-        while read -r name state rest; do
-                [[ $name == "$1" && $state == live ]] && return
-        done < <(command holt ls 2>/dev/null)
-        return 1
-}
-
 # Prints the options of a verb, each with its argument on a line: "--ro PATH[:TARGET]", "--json".
 _holt_options() {
         _holt_help "$@" | sed -nE 's/^  (--?[a-z-]+)( ([^ ]+))?( .*)?$/\1 \3/p'
@@ -120,13 +110,12 @@ _holt_keys() {
         command holt kv "$1" keys "$2" --limit 1000 2>/dev/null
 }
 
-# Completes the path $2 in session $1 if it is live: completion never starts a session. Directories end in "/". With a
-# third argument, only directories are completed.
+# Completes the path $2 in session $1, which stays at rest. Directories end in "/". With a third argument, only
+# directories are completed.
 _holt_inside() {
         local name above=""
 
         [[ $2 == */* ]] && above=${2%/*}/
-        _holt_is_live "$1" || return
         mapfile -t COMPREPLY < <(
                 command holt files "$1" ls -- "${above:-.}" 2>/dev/null |
                         sed -nE "${3:+/^d/!d;}"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p' |

@@ -14,15 +14,6 @@ function __holt_help
     test (count $argv) -gt 0; and command holt $argv --help 2>/dev/null
 end
 
-# Succeeds if a session is live.
-function __holt_is_live
-    for line in (command holt ls 2>/dev/null)
-        set -l fields (string match -r '^(\S+) +(\S+)' -- $line)
-        test "$fields[2]" = "$argv[1]"; and test "$fields[3]" = live; and return 0
-    end
-    return 1
-end
-
 # Succeeds if a word is an option that takes a value. The other arguments are the rows of __holt_rows.
 function __holt_takes_value
     for row in $argv[2..]
@@ -86,11 +77,10 @@ function __holt_list
         sed -nE "$argv[3]"'s/^(.)[^ ]+ +[0-9]+ [^ ]+ [^ ]+ /\1/;s/^(l.*) -> .*/\1/;s/^d.*/&\//;s/^.//p'
 end
 
-# Completes paths in a session, if it is live: completion never starts a session. Directories end in "/". With a second
-# argument, only directories are completed.
+# Completes paths in a session, which stays at rest. Directories end in "/". With a second argument, only directories are
+# completed.
 function __holt_inside
     set -l above (commandline -ct | string unescape | string match -r '.*/')
-    __holt_is_live $argv[1]; or return
     set -l names (__holt_list $argv[1] "$above" $argv[2])
     test (count $names) -gt 0; and printf '%s\n' "$above"$names
 end
@@ -99,7 +89,6 @@ end
 function __holt_copied
     set -l parts (commandline -ct | string unescape | string split -m 1 :)
     if test (count $parts) -eq 2; and not string match -q '*/*' -- $parts[1]
-        __holt_is_live $parts[1]; or return
         set -l above (string match -r '.*/' -- $parts[2])
         set -l names (__holt_list $parts[1] "$above")
         test (count $names) -gt 0; and printf '%s\n' "$parts[1]:$above"$names

@@ -209,7 +209,7 @@ def test_bash_completes(
 
 @needs("bash", "fish", "zsh")
 @pytest.mark.identities("user")
-def test_paths_inside_are_completed_of_a_live_session(
+def test_paths_in_a_session_are_completed(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt, put: Put
 ) -> None:
     """Files of the host in the caller's directory are not. A session at rest stays at rest."""
@@ -230,6 +230,9 @@ def test_paths_inside_are_completed_of_a_live_session(
     for complete in shells[:2]:
         assert complete("holt files work put in") == complete("holt files work get inside in") == ["inhost" + "/" * (complete != completed)]
     holt(["stop", "work"], env=sessions(holt)).ok()
+    for complete in shells:
+        assert complete("holt files work cat in") == ["in/", "inlink", "inside"]
+    assert "at rest" in holt(["show", "work"], env=sessions(holt)).ok().out
 
 
 HOSTILE = (
@@ -375,7 +378,8 @@ def test_cp_completes_paths_in_a_session(
         assert others(shell, "holt cp work:nowhere/") == others(shell, "holt cp other:z") == []
     assert completed("holt cp work:nowhere/") == completed("holt cp ./work:z") == []
     holt(["stop", "work"], env=env).ok()
-    assert completed("holt cp work:z") == [] == others("fish", "holt cp work:z")
+    assert completed("holt cp work:z") == ["zfile", "zlink", "zsub/"]
+    assert others("fish", "holt cp work:z") == ["work:zfile", "work:zlink", "work:zsub/"]
     assert "at rest" in holt(["show", "work"], env=env).ok().out
 
 
