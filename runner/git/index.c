@@ -473,7 +473,7 @@ static int read_extensions(Reader *reader, GitIndex *ret) {
 }
 
 static int read_as(const Window *window, size_t size, size_t hash_size, bool every, GitIndex *ret) {
-        Reader reader;
+        Reader reader = { 0 };
         int r = reader_open(&reader, window, size, hash_size);
 
         if (r == 0)

@@ -154,14 +154,14 @@ static int open_text(void) {
         return lseek(kept_fd, 0, SEEK_SET) < 0 ? -1 : fcntl(kept_fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Reads the whole file, whose size the kernel does not tell. */
-static int table_read_text(char **ret) {
+/* Returns the whole file, whose size the kernel does not tell. NULL with errno on failure. */
+static char *table_read_text(void) {
         _cleanup_close_ int fd = open_text();
         _cleanup_free_ char *text = NULL;
         size_t length = 0, size = 0;
 
         if (fd < 0)
-                return -errno;
+                return NULL;
         for (;;) {
                 ssize_t n;
 
@@ -170,28 +170,32 @@ static int table_read_text(char **ret) {
 
                         size = size ? size * 2 : 16 << 10;
                         more = size > MOUNTS_TEXT_MAX ? NULL : realloc(text, size);
-                        if (!more)
-                                return -ENOMEM;
+                        if (!more) {
+                                errno = ENOMEM;
+                                return NULL;
+                        }
                         text = more;
                 }
                 n = read(fd, text + length, size - length - 1);
                 if (n < 0)
-                        return -errno;
+                        return NULL;
                 if (n == 0)
                         break;
                 length += (size_t)n;
         }
         text[length] = '\0';
-        *ret = TAKE_PTR(text);
-        return 0;
+        return TAKE_PTR(text);
+}
+
+static int table_read(MountTable *table) {
+        table->text = table_read_text();
+        return table->text ? table_parse(table) : -errno;
 }
 
 int mount_table_read(MountTable **ret, Error *reterr) {
         MountTable *table = calloc(1, sizeof(*table));
-        int r = table ? table_read_text(&table->text) : -ENOMEM;
+        int r = table ? table_read(table) : -ENOMEM;
 
-        if (r == 0)
-                r = table_parse(table);
         if (r == 0) {
                 *ret = table;
                 return 0;

@@ -264,7 +264,9 @@ int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **re
 /* --- values --- */
 
 static bool param_is_path(const RpcCall *call, const char *name) {
-        return find_param(call->method, name)->type == RPC_PATH;
+        const RpcParam *param = find_param(call->method, name);
+
+        return param && param->type == RPC_PATH;
 }
 
 static const JsonValue *find_value(const RpcCall *call, const char *name, unsigned types) {

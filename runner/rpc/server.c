@@ -39,7 +39,7 @@ static int server_check_room(const RpcServer *server, Error *reterr) {
 
 static void server_welcome_client(RpcServer *server, int client) {
         _cleanup_close_ int fd = client;
-        RpcConnection *connection;
+        RpcConnection *connection = NULL;
         Error error;
         int r;
 

@@ -53,17 +53,21 @@ static int sources_parse(char *text, PlanMount *mount, Error *reterr) {
         return mount->source ? 0 : error_oom(reterr);
 }
 
+static int sources_read_text(Store *store, const char *target, char **ret, Error *reterr) {
+        _cleanup_free_ char *name = str_format(META_SOURCE "%s", target);
+
+        return name ? store_meta_get(store, name, ret, reterr) : error_oom(reterr);
+}
+
 static int read_one(Store *store, PlanMount *mount, Error *reterr) {
-        _cleanup_free_ char *name = str_format(META_SOURCE "%s", target_of(mount)), *text = NULL;
+        _cleanup_free_ char *text = NULL;
         int r;
 
         mount->record = calloc(1, sizeof(*mount->record));
         if (!mount->record)
                 return error_oom(reterr);
         mount->record->fd = FD_NONE;
-        if (!name)
-                return error_oom(reterr);
-        r = store_meta_get(store, name, &text, reterr);
+        r = sources_read_text(store, target_of(mount), &text, reterr);
         return r == 0 && text ? sources_parse(text, mount, reterr) : r;
 }
 

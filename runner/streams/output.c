@@ -231,8 +231,12 @@ void output_placed(Output *o) {
 
 /* --- the bytes --- */
 
+static Budget *limited_budget(Output *o) {
+        return o->budget.limit ? &o->budget : NULL;
+}
+
 Budget *output_budget(Output *o) {
-        return o && o->budget.limit ? &o->budget : NULL;
+        return o ? limited_budget(o) : NULL;
 }
 
 bool output_passed(const Output *o) {
@@ -241,7 +245,7 @@ bool output_passed(const Output *o) {
 
 /* Bytes that will be dropped need no room in the relay. */
 static bool wants_more(Output *o, const Stream *s) {
-        return s->source_fd >= 0 && (relay_empty(&s->relay) || budget_spent(output_budget(o)));
+        return s->source_fd >= 0 && (relay_empty(&s->relay) || budget_spent(limited_budget(o)));
 }
 
 size_t output_poll(Output *o, struct pollfd *fds) {
@@ -266,7 +270,7 @@ size_t output_poll(Output *o, struct pollfd *fds) {
 static void output_abandon(Output *o, Stream *s) {
         int left = 0;
 
-        relay_discard(&s->relay, output_budget(o));
+        relay_discard(&s->relay, limited_budget(o));
         if (o->budget.limit && s->source_fd >= 0 && ioctl(s->source_fd, FIONREAD, &left) == 0 &&
             left > 0)
                 o->budget.dropped += (uint64_t)left;
@@ -274,7 +278,7 @@ static void output_abandon(Output *o, Stream *s) {
 }
 
 static bool take_in(Output *o, Stream *s) {
-        size_t n = relay_fill(&s->relay, s->source_fd, output_budget(o));
+        size_t n = relay_fill(&s->relay, s->source_fd, limited_budget(o));
 
         if (s->relay.closed || (o->ending && (n == 0 || n >= s->left)))
                 s->source_fd = fd_close(s->source_fd);
