@@ -50,5 +50,5 @@
 /* A loop over the items from first on, a pointer. The body may remove and free item, and no other
  * item. */
 #define list_each_safe(item, first)                                                                \
-        for (__typeof__(first) item = (first), item##_next = item ? item->next : NULL; item;       \
-             item = item##_next, item##_next = item ? item->next : NULL)
+        for (__typeof__(first) item##_next = (first), item;                                        \
+             ((item) = item##_next) && ((item##_next = (item)->next), true);)
