@@ -161,7 +161,7 @@ static int gitconfig_add(LaunchPlan *plan, const char *key, const char *value, E
         for (; end && *value; value++) {
                 if (*value == '"' || *value == '\\' || *value == '\n')
                         *end++ = '\\';
-                *end++ = *value == '\n' ? 'n' : *value;
+                *end++ = (char)(*value == '\n' ? 'n' : *value);
         }
         if (!end)
                 return error_oom(reterr);

@@ -84,7 +84,7 @@ static int make_etc(const Launch *launch, int root_fd, Error *error) {
                 int r;
 
                 (void)strncat(path, file->name, sizeof(path) - 5);
-                (void)strncat(text, file->text, sizeof(text) - 1);
+                (void)strncat(text, file->text, sizeof(text) - 1 - strlen(text));
                 if (file->program && !launch->plan->rootfs.source &&
                     access(file->program, X_OK) == 0)
                         (void)strncat(text, file->more, sizeof(text) - 1 - strlen(text));

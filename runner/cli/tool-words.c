@@ -170,7 +170,7 @@ int tool_words_split(const char *tool, const char *command, const char *home, To
         ToolWords words = { 0 };
         int r;
 
-        s.text = malloc(strlen(command) + (home ? strlen(home) : 0) + 1);
+        s.text = calloc(1, strlen(command) + (home ? strlen(home) : 0) + 1);
         r = s.text ? splitter_run(&s, &words) : error_oom(reterr);
         free(s.text);
         if (r < 0)

@@ -283,6 +283,7 @@ static int copy_to(const Files *files, Copy *copy, int from_fd, const FilesPlace
         (void)strcpy(made.name, unfinished.name);
         copy->unfinished = &unfinished;
         r = copy_entry(copy, from_fd, to->dir_fd, made.name);
+        copy->unfinished = NULL;
         if (r == 0 && whole && copy->left_out > 0)
                 r = -EOPNOTSUPP;
         if (r == 0)

@@ -278,7 +278,7 @@ static int search_begin(GlobSearch *search, GlobStates *ret, Error *reterr) {
 }
 
 static int search_workspace(GlobSearch *search, Error *reterr) {
-        GlobStates states;
+        GlobStates states = { 0 };
         int fd = FD_NONE, r = search_begin(search, &states, reterr);
 
         if (r == 0)

@@ -8,6 +8,10 @@
 #include "methods/past.h"
 #include "outcome/result.h"
 
+enum {
+        EXPLAIN_STDERR_MAX = 32 * 1024, /* bytes of base64 */
+};
+
 /* --- reading --- */
 
 static const char *process_state(const Process *process) {
@@ -189,7 +193,8 @@ static int method_process_explain(RpcCall *call, void *data, Error *error) {
 
 static const RpcParam explain_params[] = {
         METHOD_PROCESS_ID,
-        { "stderr", RPC_STRING, false, 32 * 1024, "the end of what it wrote to stderr, in base64" },
+        { "stderr", RPC_STRING, false, EXPLAIN_STDERR_MAX,
+          "the end of what it wrote to stderr, in base64" },
         { "argv", RPC_STRINGS, false, 4096, "its command, if stderr is not known" },
 };
 

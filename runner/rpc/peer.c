@@ -134,7 +134,7 @@ static int stat_by_pid(const Peer *peer, struct stat *ret) {
 }
 
 static int peer_look_at(const Peer *peer, uid_t uid, const PeerNamespace *own, Error *reterr) {
-        struct stat st;
+        struct stat st = { 0 };
         int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
 
         /* A kernel before pidfs fails with ENOTTY or EINVAL. A seccomp filter, such as the one in
@@ -198,7 +198,7 @@ static int count_pid_namespaces(pid_t pid) {
 
 /* A keeper is not dumpable, so only root can read its user namespace. */
 static int look_at_server(const Peer *peer, const PeerNamespace *own, Error *reterr) {
-        struct stat st;
+        struct stat st = { 0 };
         int r = peer->pidfd < 0 ? -ENOTTY : stat_by_pidfd(peer->pidfd, &st);
 
         if (r == -ENOTTY || r == -EINVAL || r == -EPERM)

@@ -112,7 +112,7 @@ static void sweep_notes(int fd) {
 
         if (!dir)
                 return;
-        own_fd = FD_NONE;
+        (void)TAKE_FD(own_fd);
         for (const struct dirent *entry; (entry = readdir(dir));) {
                 char path[PATH_MAX];
                 ssize_t n = readlinkat(fd, entry->d_name, path, sizeof(path) - 1);
