@@ -110,7 +110,7 @@ void guard_remember(PlanGuard *guard, const struct stat *st) {
         if (!S_ISREG(st->st_mode) || st->st_size >= REMEMBERED_MAX)
                 return;
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", guard->fd);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* A command may hold a lease on it. */
         n = fd < 0 ? -1 : read(fd, text, sizeof(text));
         if (n < 0 || n != st->st_size)
                 return;
