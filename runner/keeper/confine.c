@@ -4,9 +4,12 @@
  * cannot start programs. It reaches only the session's own files and those that the sandbox sees.
  * It makes only system calls that a sandbox may make, plus openat2 and name_to_handle_at. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "child/landlock.h"
@@ -55,10 +58,21 @@ static int confine_calls(Error *reterr) {
         return 0;
 }
 
+/* The root user of a user namespace, for example in a rootless container, keeps his capabilities
+ * until the sandbox exists. With them, the keeper could read files whose mode hides them. */
+static int confine_rights(void) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        const struct __user_cap_data_struct none[2] = { 0 };
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0)
+                return -1;
+        return prctl(PR_SET_DUMPABLE, 0);
+}
+
 int keeper_confine(const Keeper *keeper, Error *reterr) {
         int r;
 
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+        if (confine_rights() < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot confine the keeper");
         host_gates_note();
         r = mount_table_keep();

@@ -15,6 +15,7 @@ import pytest
 from lib import hosts, leaks
 from lib.identity import Identity
 from lib.sandbox import Holt, Running
+from lib.sessions import Sessions
 
 
 def status(pid: int) -> dict[str, str]:
@@ -95,6 +96,17 @@ def test_the_launcher_does_not_stay_root(live: Running) -> None:
     assert status(live.pid)["Groups"] == ""
     assert int(status(live.pid)["CapEff"], 16) == 0
     assert int(status(live.pid)["CapPrm"], 16) == 0
+
+
+def test_the_keeper_has_no_capability(sessions: Sessions) -> None:
+    """Not even in a user namespace of the caller. With CAP_DAC_OVERRIDE, it would read files whose mode hides them."""
+    session = sessions.create("work")
+    keeper = session.keeper()
+    with session.rpc() as rpc:
+        rpc.call("files.grep", pattern="x", path="/etc")  # it starts a thread
+    for thread in os.listdir(f"/proc/{keeper}/task"):
+        seen = status(int(thread))
+        assert {int(seen[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
 
 
 def test_every_process_inside_is_confined(live: Running) -> None:
