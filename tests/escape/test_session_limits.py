@@ -75,7 +75,7 @@ def test_ended_processes_that_are_kept(served: Session) -> None:
             return len(rpc.call("process.list")["processes"]) <= 257
 
         until(is_short, "the oldest have gone")
-        assert rpc.refused("process.wait", id="p1").kind == "no-process"
+        assert rpc.refused("process.wait", id="p1", output=True).kind == "no-process"
 
 
 @pytest.mark.not_sanitized

@@ -105,7 +105,7 @@ def test_the_next_start_follows_no_link_of_the_last(plant: str, session: Session
     assert list(target.iterdir()) == []
     assert sorted(os.listdir(place)) == before
     assert sorted(p.name for p in session.directory.iterdir() if "session.db" not in p.name and p.name != "keeper.sock") == [
-        "files", "lock", "root", "workspace",
+        "files", "lock", "process.last", "root", "workspace",
     ]
 
 
