@@ -19,7 +19,7 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-/* The copy has this name until it is complete. */
+/* The copy has this name, with a random number, until it is complete. */
 #define RESTORE_SUFFIX ".holt-earlier"
 
 enum { REMEMBERED_MAX = 16 << 10 }; /* In bytes. Configs are smaller. */
@@ -128,20 +128,20 @@ static int restore_write(const PlanGuard *guard, int fd) {
         return fchmod(fd, guard->mode) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-static int restore_create(int dir_fd, const char *name) {
-        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-        int fd = openat(dir_fd, name, flags, 0600);
+/* Returns a name that no command could take before. Owned by the caller, or NULL. */
+static char *restore_name(const char *name) {
+        uint64_t random = 0;
 
-        if (fd < 0 && errno == EEXIST && unlinkat(dir_fd, name, 0) == 0)
-                fd = openat(dir_fd, name, flags, 0600);
-        return fd < 0 ? -errno : fd;
+        (void)!syscall(SYS_getrandom, &random, sizeof(random), 0);
+        return str_format("%s" RESTORE_SUFFIX ".%016llx", name, (unsigned long long)random);
 }
 
 /* Makes the file with guard's text, under another name. Returns that name, owned by the caller, or
  * NULL. */
 static char *restore_make(const PlanGuard *guard, int dir_fd, const char *name) {
-        _cleanup_free_ char *making = guard->text ? str_format("%s" RESTORE_SUFFIX, name) : NULL;
-        _cleanup_close_ int fd = making ? restore_create(dir_fd, making) : FD_NONE;
+        _cleanup_free_ char *making = guard->text ? restore_name(name) : NULL;
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        _cleanup_close_ int fd = making ? openat(dir_fd, making, flags, 0600) : FD_NONE;
 
         if (fd < 0)
                 return NULL;

@@ -13,7 +13,7 @@ import pytest
 
 from lib.repository import Repository, config
 from lib.sandbox import Holt
-from lib.sessions import Sessions, until
+from lib.sessions import Session, Sessions, until
 
 pytestmark = pytest.mark.identities("user", "root")
 
@@ -162,5 +162,22 @@ def test_the_restored_file_is_the_one_that_no_command_could_write(
 
     assert config.read_text() == before, str(result)
     assert (prepared.path / ".git/config.holt-untrusted").exists()
-    assert not list(config.parent.glob("*.holt-earlier"))
+    assert not list(config.parent.glob("*.holt-earlier*"))
     assert not prepared.use()
+
+
+@pytest.fixture
+def replaced(sessions: Sessions, prepared: Repository) -> Session:
+    """git on the host has changed the config while a session ran, and nobody has waited for its command."""
+    session = sessions.create("w", "--workspace", prepared.path)
+    session.detach("mkdir .git/config.holt-earlier; touch .git/config.holt-earlier/x ready; exec sleep 1000")
+    until(lambda: (prepared.path / "ready").exists(), "the command runs")
+    prepared.git("config", "user.nickname", "x")
+    until(lambda: (prepared.path / ".git/config.holt-untrusted").exists(), "it is set aside")
+    until(lambda: session.show()["state"] == "at rest", "the session is at rest")
+    return session
+
+
+def test_a_command_can_not_take_the_name_of_the_copy(replaced: Session, prepared: Repository) -> None:
+    """The fixture tries."""
+    assert "nickname" not in (prepared.path / ".git/config").read_text()
