@@ -5,7 +5,8 @@
  * the sandbox and sets the new file aside (watch.c). Often no client hears of this: only a detached
  * command ran, or an interpreter. The names are therefore kept in the session's directory, and
  * every reply about a command repeats them. A name is dropped when nothing has it any more, because
- * the user has moved the file back or removed it. */
+ * the user has moved the file back or removed it. A command can remove the file as well, so a
+ * keeper tells each name once before it drops it. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +33,21 @@ static void aside_save(const Keeper *keeper) {
                 (void)!write(fd, keeper->aside.items[i], strlen(keeper->aside.items[i]) + 1);
 }
 
+/* Drops the names that nothing has any more. */
+static void aside_refresh(Keeper *keeper) {
+        StrList still = { 0 };
+
+        for (size_t i = 0; i < keeper->aside.count; i++)
+                if (!guard_is_gone(&keeper->plan, keeper->launch.workspace_fd,
+                                   keeper->aside.items[i]))
+                        (void)strlist_add(&still, keeper->aside.items[i]);
+        if (still.count == keeper->aside.count)
+                return strlist_clear(&still);
+        strlist_clear(&keeper->aside);
+        keeper->aside = still;
+        aside_save(keeper);
+}
+
 int keeper_aside_load(Keeper *keeper, Error *reterr) {
         _cleanup_free_ char *text = NULL;
         _cleanup_close_ int fd = FD_NONE;
@@ -49,6 +65,8 @@ int keeper_aside_load(Keeper *keeper, Error *reterr) {
         for (ssize_t at = 0; at < n; at += (ssize_t)strlen(text + at) + 1)
                 if (strlist_add(&keeper->aside, text + at) < 0)
                         return error_oom(reterr);
+        /* Nothing runs inside yet, so this is the user's work. */
+        aside_refresh(keeper);
         return 0;
 }
 
@@ -64,26 +82,13 @@ void keeper_aside_add(Keeper *keeper, const char *moved) {
         aside_save(keeper);
 }
 
-/* Drops the names that nothing has any more. */
-static void aside_refresh(Keeper *keeper) {
-        StrList still = { 0 };
-
-        for (size_t i = 0; i < keeper->aside.count; i++)
-                if (!guard_is_gone(&keeper->plan, keeper->launch.workspace_fd,
-                                   keeper->aside.items[i]))
-                        (void)strlist_add(&still, keeper->aside.items[i]);
-        if (still.count == keeper->aside.count)
-                return strlist_clear(&still);
-        strlist_clear(&keeper->aside);
-        keeper->aside = still;
-        aside_save(keeper);
-}
-
 void keeper_aside_tell(Keeper *keeper, Process *process) {
         strlist_clear(&process->still_aside);
         if (keeper->aside.count == 0)
                 return;
-        aside_refresh(keeper);
+        if (keeper->aside_told)
+                aside_refresh(keeper);
+        keeper->aside_told = true;
         for (size_t i = 0; i < keeper->aside.count; i++)
                 if (!strlist_has(&process->set_aside, keeper->aside.items[i]))
                         (void)strlist_add(&process->still_aside, keeper->aside.items[i]);

@@ -87,6 +87,7 @@ typedef struct Keeper {
         const char *replaced;
         StrList set_aside; /* Paths set aside since it was told to stop. */
         StrList aside;     /* Files of the host that are still set aside; see aside.c. */
+        bool aside_told;   /* A reply has told those that were set aside before this keeper. */
         /* Why an earlier keeper's last check was incomplete, or "". */
         char missed[PROCESS_UNGUARDED_MAX];
         bool due;            /* See due.c. */

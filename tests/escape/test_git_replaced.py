@@ -181,3 +181,8 @@ def replaced(sessions: Sessions, prepared: Repository) -> Session:
 def test_a_command_can_not_take_the_name_of_the_copy(replaced: Session, prepared: Repository) -> None:
     """The fixture tries."""
     assert "nickname" not in (prepared.path / ".git/config").read_text()
+
+
+def test_a_command_can_not_hide_the_change_of_the_host(replaced: Session) -> None:
+    assert ".git/config.holt-untrusted" in replaced.sh("rm .git/config.holt-untrusted").ok().err
+    assert replaced.exec("true").ok().err == ""
