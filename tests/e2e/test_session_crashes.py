@@ -219,7 +219,7 @@ def test_nothing_acknowledged_is_lost(victim: str, session: Session) -> None:
     assert_kept(session, values, commands, files)
     session.stop()
     assert set(os.listdir(session.directory)) - {"session.db-wal", "session.db-shm"} == {
-        "files", "lock", "root", "session.db", "workspace"
+        "files", "lock", "process.last", "root", "session.db", "workspace"
     }
     assert len(values) > ROUNDS and commands and len(files) > ROUNDS
 

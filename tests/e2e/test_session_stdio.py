@@ -66,6 +66,7 @@ def test_the_command_can_open_it_again(session: Session, log: Path) -> None:
     assert log.read_text() == "before\nout\nerr\n"
 
 
+@pytest.mark.identities("user", "nested")  # the user of root's keepers cannot reach the session's directory
 def test_a_file_that_the_command_can_write_anyway_is_given_as_it_is(session: Session, holt: Holt) -> None:
     path = session.directory / "workspace" / "out"
     with path.open("wb") as file:
