@@ -22,6 +22,9 @@
 #include "session/live.h"
 #include "session/sources.h"
 
+/* usec that output of commands has to leave for a named pipe or a terminal that has no room. */
+enum { OUTPUT_TIME = 2000000 };
+
 /* --- starting --- */
 
 int keeper_read_plan(Keeper *keeper, StoreMode mode, Error *reterr) {
@@ -144,8 +147,10 @@ static void keeper_finish(Keeper *keeper) {
         keeper->acts = acts_free(keeper->acts);
         keeper->bridge = bridge_free(keeper->bridge);
         keeper->interpreters = interpreters_free(keeper->interpreters);
-        if (keeper->processes)
+        if (keeper->processes) {
                 keeper_audit_denials(keeper, NULL);
+                processes_flush(keeper->processes, time_now_usec() + OUTPUT_TIME);
+        }
         keeper->processes = processes_free(keeper->processes);
         keeper->tools = tools_free(keeper->tools);
         sandbox_clear(&keeper->sandbox);

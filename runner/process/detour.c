@@ -20,6 +20,8 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include "base/time.h"
+
 enum {
         RETRY_TIME = 1000, /* ms */
 };
@@ -172,6 +174,26 @@ bool detour_pass(Process *process, unsigned i) {
                 passed += (size_t)n;
         }
         return true;
+}
+
+static void detour_flush(Process *process, unsigned i, uint64_t end) {
+        /* More than a full pipe needs. A process in the background may write for ever. */
+        enum { ROUNDS = 64 };
+
+        for (int round = 0; round < ROUNDS && detour_has_more(process, i); round++) {
+                struct pollfd room = { .fd = process->sinks[i], .events = POLLOUT };
+                const uint64_t now = time_now_usec();
+
+                if (now >= end || poll(&room, 1, (int)((end - now) / 1000) + 1) <= 0 ||
+                    !detour_pass(process, i))
+                        return;
+        }
+}
+
+void processes_flush(Processes *all, uint64_t end) {
+        for (Process *p = all->first; p; p = p->next)
+                for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                        detour_flush(p, i, end);
 }
 
 /* --- input --- */

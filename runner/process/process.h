@@ -143,6 +143,9 @@ static inline bool process_is_swept(const Process *process) {
 /* Makes the table. launch and sandbox are borrowed. Returns 0 or a negative errno. */
 int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const ProcessEvents *events,
                   Processes **ret, Error *reterr);
+/* Writes the output that waits for the caller's named pipes and terminals (detour.c), as far as
+ * they have room until `end`, in usec of time_now_usec(). */
+void processes_flush(Processes *all, uint64_t end);
 /* Returns NULL. all may be NULL. */
 Processes *processes_free(Processes *all);
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import resource
+import time
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,25 @@ def test_a_named_pipe_with_a_slow_reader_gets_everything(session: Session, holt:
     while data := os.read(reader, 1 << 16):
         got += data
     os.close(reader)
+    assert len(got) == 120000
+
+
+def test_a_stop_waits_for_a_slow_reader(session: Session, holt: Holt, place: Path) -> None:
+    """The command has ended well, so its output must not be lost."""
+    path, got = place / "fifo", bytearray()
+    os.mkfifo(path)
+    holt.identity.own(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reader, True)
+    with path.open("wb", buffering=0) as fifo:
+        fifo.write(bytes(60000))
+        session.exec("head", "-c", "60000", "/dev/zero", stdout=fifo).ok()
+        stop = session.sessions.start(["stop", session.name])
+    while data := os.read(reader, 1 << 12):
+        got += data
+        time.sleep(0.02)
+    os.close(reader)
+    stop.wait().ok()
     assert len(got) == 120000
 
 

@@ -182,6 +182,20 @@ def test_a_named_pipe(sessions: Sessions, holt: Holt, place: Path) -> None:
 
 
 @pytest.mark.identities("user")
+def test_a_named_pipe_that_nobody_reads_does_not_keep_the_session_alive(sessions: Sessions, holt: Holt, place: Path) -> None:
+    path = place / "fifo"
+    os.mkfifo(path)
+    holt.identity.own(path)
+    session = sessions.create("w")
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with path.open("wb", buffering=0) as pipe:
+        pipe.write(bytes(60000))
+        session.exec("bash", "-c", "head -c 60000 /dev/zero; yes 2>/dev/null &", stdout=pipe).ok()
+    session.stop()
+    os.close(reader)
+
+
+@pytest.mark.identities("user")
 @pytest.mark.parametrize("open_it", (
     lambda path: os.open(path, os.O_WRONLY | os.O_TRUNC), lambda path: os.open(path, os.O_WRONLY | os.O_APPEND),
 ), ids=(">", ">>"))
