@@ -35,7 +35,7 @@ static const OptionSyntax serve_syntax = {
 
 int cmd_serve(int argc, char **argv) {
         ServeOptions options = { 0 };
-        OptionResult words = { 0 };
+        _cleanup_(options_clear) OptionResult words = { 0 };
         RpcMethod *methods = NULL;
         size_t count = 0;
         Error error;
@@ -54,5 +54,6 @@ int cmd_serve(int argc, char **argv) {
                 rpc_print_methods(methods, count, options.json, stdout);
         else if (r == 0)
                 r = serve_run(methods, count, options.socket, &error);
+        serve_methods_free(methods, count);
         return r == 0 ? 0 : fail_print(&error, fail_wants_json(argc, argv));
 }

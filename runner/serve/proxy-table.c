@@ -33,6 +33,15 @@ static int with_session(const RpcMethod *method, RpcMethod *ret) {
         return ret->example.params ? 0 : -ENOMEM;
 }
 
+RpcMethod *proxy_methods_free(RpcMethod *methods, size_t more_count, size_t count) {
+        for (size_t i = more_count; methods && i < count; i++) {
+                free((void *)methods[i].params);
+                free((void *)methods[i].example.params);
+        }
+        free(methods);
+        return NULL;
+}
+
 int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, size_t *ret_count,
                   Error *reterr) {
         size_t count;
@@ -43,8 +52,10 @@ int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, siz
                 return error_oom(reterr);
         memcpy(all, more, more_count * sizeof(*all));
         for (size_t i = 0; i < count; i++)
-                if (with_session(&methods[i], &all[more_count + i]) < 0)
+                if (with_session(&methods[i], &all[more_count + i]) < 0) {
+                        proxy_methods_free(all, more_count, more_count + i + 1);
                         return error_oom(reterr);
+                }
         *ret = all;
         *ret_count = more_count + count;
         return 0;

@@ -17,6 +17,9 @@ typedef struct Proxy Proxy;
 int proxy_methods(const RpcMethod *more, size_t more_count, RpcMethod **ret, size_t *ret_count,
                   Error *reterr);
 
+/* Frees such a table of `count` methods. Returns NULL. */
+RpcMethod *proxy_methods_free(RpcMethod *methods, size_t more_count, size_t count);
+
 /* Makes the proxy. The data of the server with these methods must begin with a Server (methods.h).
  * Returns 0 or -ENOMEM. */
 int proxy_new(Loop *loop, Proxy **ret, Error *reterr);

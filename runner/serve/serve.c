@@ -105,3 +105,7 @@ int serve_run(const RpcMethod *methods, size_t count, const char *socket_path, E
 int serve_methods_new(RpcMethod **ret, size_t *ret_count, Error *reterr) {
         return proxy_methods(serve_methods, serve_methods_count, ret, ret_count, reterr);
 }
+
+RpcMethod *serve_methods_free(RpcMethod *methods, size_t count) {
+        return proxy_methods_free(methods, serve_methods_count, count);
+}
