@@ -7,6 +7,7 @@
 
 #include "cli/ask.h"
 #include "cli/git-hint.h"
+#include "cli/moved.h"
 #include "cli/report.h"
 #include "outcome/result.h"
 
@@ -106,13 +107,18 @@ static void exec_result_read_names(const JsonValue *names, StrList *ret) {
 
 void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show) {
         const char *workspace = show ? json_member_text(show, "workspace") : "";
+        const char *name = show ? json_member_text(show, "name") : "";
         _cleanup_(strlist_clear) StrList moved = { 0 }, still = { 0 };
 
+        MovedFrom from = { .workspace = workspace[0] ? workspace : NULL,
+                           .session = name[0] ? name : NULL };
+
         exec_result_read_names(json_member(result, "set_aside"), &moved);
-        report_moved(&moved, workspace[0] ? workspace : NULL,
-                     json_member_text(result, "replaced")[0] ? MOVED_REPLACED : MOVED_MADE, stderr);
+        from.why = json_member_text(result, "replaced")[0] ? MOVED_REPLACED : MOVED_MADE;
+        moved_report(&moved, &from, stderr);
         exec_result_read_names(json_member(result, "still_aside"), &still);
-        report_moved(&still, workspace[0] ? workspace : NULL, MOVED_STILL, stderr);
+        from.why = MOVED_STILL;
+        moved_report(&still, &from, stderr);
         if (json_member_text(result, "unguarded")[0])
                 (void)fprintf(stderr,
                               "holt: a file at a protected path was left there: %s\n  Look at it "

@@ -13,6 +13,7 @@
 #include "base/json-write.h"
 #include "base/sys.h"
 #include "cli/git-hint.h"
+#include "cli/moved.h"
 #include "cli/message.h"
 #include "guards/guard.h"
 #include "outcome/result.h"
@@ -400,95 +401,15 @@ static void print_denials(const RunResult *result, FILE *out) {
         print_refusals(result->outcome.refusals, out);
 }
 
-/* Returns the command that gives a file its old name back: the name before the suffix. Returns NULL
- * if nobody should paste that command, because a project's policy file may have chosen the name. */
-static char *way_back(const char *workspace, const char *moved) {
-        _cleanup_free_ char *from = moved[0] == '/' ? strdup(moved)
-                                    : workspace     ? str_format("%s/%s", workspace, moved)
-                                                    : NULL;
-        _cleanup_free_ char *to = from ? strdup(from) : NULL, *from_word = NULL, *to_word = NULL;
-        size_t length = strlen(moved);
-
-        while (length > 0 && !str_starts(moved + length, GUARD_SUFFIX))
-                length--;
-        if (!to || length == 0 || moved[length - 1] == '/')
-                return NULL;
-        to[strlen(to) - strlen(moved) + length] = '\0';
-        from_word = str_word(from);
-        to_word = str_word(to);
-        if (!from_word || !to_word)
-                return NULL;
-        if (access(to, F_OK) < 0)
-                return str_format("  mv -T %s %s\n", from_word, to_word);
-        return str_format("  diff %s %s\n  mv -T %s %s\n", to_word, from_word, from_word, to_word);
-}
-
-/* Returns whether one of the paths is a .git or lies in one. */
-static bool concerns_git(const StrList *moved) {
-        for (size_t i = 0; i < moved->count; i++)
-                for (const char *part = moved->items[i]; part; part = strchr(part, '/')) {
-                        part += *part == '/';
-                        if (str_starts(part, ".git/") || str_starts(part, ".git" GUARD_SUFFIX))
-                                return true;
-                }
-        return false;
-}
-
-/* Texts in front of the new name of each path. */
-static const char *const moved_texts[] = {
-        [MOVED_MADE] = "set aside a new entry at a protected path; it is now",
-        [MOVED_REPLACED] = "set aside the new file at a protected path; it is now",
-        [MOVED_STILL] =
-                ("the host replaced a protected file while the session ran; the new file is still"),
-};
-static_assert(ELEMENTSOF(moved_texts) == MOVED_WHY_MAX, "each reason has a text");
-
-/* Returns why these files may be dangerous. */
-static const char *moved_danger(const StrList *moved, MovedWhy why) {
-        if (why != MOVED_MADE)
-                return "It may be yours, but a command could have changed it";
-        return concerns_git(moved) ? "Git on the host and similar programs would run it"
-                                   : "Programs on the host would treat it as yours";
-}
-
-static void print_ways_back(const StrList *moved, const char *workspace, FILE *out) {
-        size_t ways = 0;
-
-        for (size_t i = 0; i < moved->count; i++) {
-                _cleanup_free_ char *way = way_back(workspace, moved->items[i]);
-
-                if (way && ways++ == 0)
-                        (void)fputs(", then move it back if you trust it:\n", out);
-                if (way)
-                        (void)fputs(way, out);
-        }
-        if (ways == 0)
-                (void)fputs(" before you use it.\n", out);
-}
-
-void report_moved(const StrList *moved, const char *workspace, MovedWhy why, FILE *out) {
-        for (size_t i = 0; i < moved->count; i++) {
-                char name[256];
-
-                (void)fprintf(out, "holt: %s %s\n", moved_texts[why],
-                              str_quote(moved->items[i], name, sizeof(name)));
-        }
-        if (moved->count == 0)
-                return;
-        (void)fprintf(out, "  %s. Look at it", moved_danger(moved, why));
-        print_ways_back(moved, workspace, out);
-        if (why == MOVED_STILL)
-                (void)fputs("  Stop the session first (holt stop). If you do not need the new "
-                            "file, remove it; then holt stops saying this.\n",
-                            out);
-}
-
 static void print_moved(const RunResult *result, FILE *out) {
         const PlanMount *workspace = result->plan ? plan_workspace(result->plan) : NULL;
 
         if (result->moved)
-                report_moved(result->moved, workspace ? workspace->source : NULL,
-                             result->outcome.replaced ? MOVED_REPLACED : MOVED_MADE, out);
+                moved_report(result->moved,
+                             &(const MovedFrom){
+                                     .why = result->outcome.replaced ? MOVED_REPLACED : MOVED_MADE,
+                                     .workspace = workspace ? workspace->source : NULL },
+                             out);
 }
 
 /* The command may have left any colours on its terminal, even ones that hide text. */

@@ -47,20 +47,8 @@ void report_print_warnings(const StrList *warnings, FILE *out);
  * what was set aside. Prints nothing after a plain success. */
 void report_print_text(const RunResult *result, FILE *out);
 
-/* Why a file was set aside. */
-typedef enum MovedWhy {
-        MOVED_MADE,     /* It appeared at a protected path. */
-        MOVED_REPLACED, /* The host has replaced a protected file, so it may be the host's. */
-        MOVED_STILL,    /* The same, during an earlier command of the session. */
-        MOVED_WHY_MAX,
-} MovedWhy;
-
-/* Prints the paths in moved, which were set aside, and the commands that move them back. workspace
- * is its host path; if NULL, no commands are printed. Prints nothing if moved is empty. */
-void report_moved(const StrList *moved, const char *workspace, MovedWhy why, FILE *out);
-
 /* Prints that holt stopped what ("the command" or "the session") because the host replaced path. If
- * the command ended by itself before that, what is NULL. set_aside: report_moved() follows. */
+ * the command ended by itself before that, what is NULL. set_aside: moved_report() follows. */
 void report_replaced(const char *what, const char *path, bool set_aside, FILE *out);
 
 /* --- for a command in a session, whose result comes from its keeper --- */

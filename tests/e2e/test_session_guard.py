@@ -202,6 +202,24 @@ def test_the_next_change_of_the_host_has_the_earlier_config(
     assert (workspace / ".git/config").read_text() == "[core]\n[a]\n\tb = c\n"
 
 
+def test_several_versions_of_one_file_are_merged(
+    guarded: Session, replaced: Path, workspace: Path, identity: Identity
+) -> None:
+    """Pasting one mv for each version would lose the changes of all except the last."""
+    config, second = workspace / ".git/config", Path(f"{replaced}.2")
+    guarded.detach("exec sleep 1000")
+    identity.run(["bash", "-c", "echo '[branch]' > new; mv new .git/config"], cwd=workspace).check_returncode()
+    until(second.exists, "it is set aside, too")
+    told = guarded.exec("true").ok().err
+    back = f"  mv -T {replaced} {config}\n"
+
+    assert told.index("holt stop w.\n") < told.index(f"  diff {config} {replaced}\n  diff {config} {second}\n"), told
+    assert told.count("mv -T") == 1 and told.index("Merge them into this one before you move it:\n" + back) > 0, told
+    replaced.unlink()
+    told = guarded.exec("true").ok().err
+    assert "several versions" in told and f"  mv -T {second} {config}\n" in told, told
+
+
 def test_a_file_that_the_command_has_made_is_told_once(guarded: Session) -> None:
     assert "set aside a new entry" in guarded.sh(MAKES).ok().err
     assert guarded.exec("true").ok().err == ""
