@@ -66,8 +66,8 @@ static int create_find_cwd(SessionSpec *spec, Error *reterr) {
         return spec->settings.cwd ? 0 : error_oom(reterr);
 }
 
-/* A session has its own workspace unless the caller names one. So the policy file of the project in
- * the working directory does not apply. */
+/* A session has its own workspace unless the caller names one. Then only the policy file of the
+ * named directory applies, and never that of the working directory. */
 static int create_fill(const OptionResult *words, const CreateOptions *options, SessionSpec *spec,
                        Error *reterr) {
         int r = create_find_cwd(spec, reterr);
@@ -86,6 +86,8 @@ static int create_fill(const OptionResult *words, const CreateOptions *options, 
         if (r == 0 && spec->tier)
                 r = tier_apply(options->tier, create_has_word(words, "limits.memory"),
                                &spec->settings, reterr);
+        if (r == 0)
+                r = session_spec_project(spec, reterr);
         return r;
 }
 

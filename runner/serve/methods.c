@@ -115,10 +115,16 @@ static int create_take_degraded(const RpcCall *call, SessionSpec *spec, Error *e
         return r == 0 ? session_spec_degraded(spec, &layers, error) : r;
 }
 
-/* The policy comes first, because the other parameters are applied on top of it. */
+static int create_take_project(const RpcCall *call, SessionSpec *spec, Error *error) {
+        (void)call;
+        return session_spec_project(spec, error);
+}
+
+/* The policy comes first, because the other parameters are applied on top of it. The project's file
+ * comes last, because no parameter may widen it. */
 static int (*const create_steps[])(const RpcCall *call, SessionSpec *spec, Error *error) = {
         create_take_cwd,  create_take_policy, create_take_workspace, create_take_env,
-        create_take_tier, create_take_idle,   create_take_degraded,
+        create_take_tier, create_take_idle,   create_take_degraded,  create_take_project,
 };
 
 static int create_by(const RpcCall *call, const SessionMake *how, Error *error) {
@@ -258,8 +264,9 @@ static const RpcParam create_params[] = {
         { "policy_name", RPC_PATH, false, 4095,
           "name of a preset, or path of a policy file; policy adds to it" },
         { "workspace", RPC_PATH, false, 4095,
-          "directory of the host that is used as the workspace; by default, the session has its "
-          "own" },
+          "directory of the host that is used as the workspace, whose .holt.json narrows the "
+          "policy; by "
+          "default, the session has its own" },
         { "env", RPC_MAP, false, 1024, "environment variables of all its commands" },
         { "tier", RPC_STRING, false, 16, "size of the session", .values = tier_names },
         { "idle", RPC_STRING, false, 64,

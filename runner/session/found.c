@@ -101,8 +101,11 @@ static bool compare_same(const Comparison *c, const PolicyField *field, const ch
 
 /* --- fields --- */
 
+/* Rules of the project's file do not count, because they are fixed when the session is created. */
 static bool is_given(const Comparison *c, const PolicyField *field, const char *text) {
-        return policy_note(&c->asked->policy, field->path, text) != NULL;
+        const PolicyNote *note = policy_note(&c->asked->policy, field->path, text);
+
+        return note && note->origin != ORIGIN_PROJECT;
 }
 
 /* The path is the same, but led elsewhere when the session was created. */

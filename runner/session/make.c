@@ -2,11 +2,14 @@
 #include "session/make.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/paths.h"
+#include "base/sys.h"
 #include "base/time.h"
 #include "child/landlock.h"
 #include "git/identity.h"
@@ -49,6 +52,29 @@ int session_spec_idle(SessionSpec *spec, const char *text, Error *reterr) {
 int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reterr) {
         spec->degraded = layers->count > 0;
         return layers_degraded(layers, &spec->settings.degraded, reterr);
+}
+
+int session_spec_project(SessionSpec *spec, Error *reterr) {
+        Policy *policy = &spec->settings.policy;
+        const bool named = policy->workspace_source && policy->workspace_mode != WORKSPACE_NONE;
+        _cleanup_free_ char *path = named ? path_join(spec->settings.cwd, policy->workspace_source)
+                                          : NULL;
+        _cleanup_close_ int fd = FD_NONE;
+        int r;
+
+        if (!named)
+                return 0;
+        if (!path)
+                return error_oom(reterr);
+        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return 0; /* The plan tells the error. */
+        r = policy_files_project(policy, fd, reterr);
+        if (r == 0)
+                r = policy_files_inputs(path, &spec->settings.inputs, reterr);
+        if (r < 0)
+                policy_files_forget();
+        return r;
 }
 
 /* Copies the variables that the policy passes from the caller's environment, because the keeper has

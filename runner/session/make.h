@@ -26,6 +26,11 @@ int session_spec_idle(SessionSpec *spec, const char *text, Error *reterr);
 /* Sets the layers that may be missing, by name. Returns 0, or -EINVAL with an ERROR_USAGE. */
 int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reterr);
 
+/* Lets the project's own file narrow the policy, if the caller names a directory of the host as the
+ * workspace. Nothing may be set after it, because the file's limits are the last word. Returns 0 or
+ * a negative errno of policy_files_project(). */
+int session_spec_project(SessionSpec *spec, Error *reterr);
+
 /* Options of session_make(); each member may be NULL. */
 typedef struct SessionMake {
         /* Receives the owner; clearing it removes the session (session/owner.h). */

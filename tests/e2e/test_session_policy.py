@@ -59,6 +59,27 @@ def test_the_policy_s_timeout_is_each_command_s(sessions: Sessions) -> None:
     assert session.exec("sleep", "1000", flags=["--timeout", "100ms"]).code == 124
 
 
+def test_the_project_s_file_narrows_a_session(sessions: Sessions, workspace: Path, put: Put) -> None:
+    """The file of the workspace counts when the session is made, for create and over RPC; a later one does not."""
+    put("secret", "SECRET\n")
+    put(".holt.json", '{"holt": 1, "filesystem": {"hide": ["secret"]}, "limits": {"memory": "300MiB"}}')
+    session = sessions.create("w", "--workspace", workspace, "--tier", "large")
+
+    assert session.exec("cat", "secret").code == 1
+    assert session.sh("echo '{}' > .holt.json").code == 1
+    assert session.sh("ulimit -d").ok().out == f"{300 << 10}\n"
+    with sessions.serve() as rpc:
+        asked = {"name": "r", "find": True, "workspace": ".", "cwd": str(workspace)}
+        assert rpc.call("session.create", **asked)["made"]
+        put(".holt.json", '{"holt": 1, "filesystem": {"hide": ["other"]}, "limits": {"pids": 50}}')
+        assert not rpc.call("session.create", **asked)["made"]
+        assert rpc.call("exec", session="r", argv=["cat", "secret"])["exit_code"] == 1
+        put(".holt.json", '{"holt": 1, "env": {"pass": ["HOME"]}}')
+        error = rpc.refused("session.create", name="wide", workspace=str(workspace))
+        assert error.kind == "policy" and f"{workspace}/.holt.json: $.env.pass" in error.message
+    assert "env.pass must not be set" in sessions(["create", "wide", "--workspace", workspace]).err
+
+
 def test_create_refuses_a_policy_that_can_not_be(sessions: Sessions) -> None:
     assert sessions(["create", "w", "--pids", "many"]).code == 125
     assert sessions(["create", "w", "--allow-syscall", "teleport"]).code == 125
