@@ -137,7 +137,8 @@ static void proxy_answer(Upstream *upstream, RpcMessage *message, const Error *e
         int fds[ELEMENTSOF(message->fds)];
         size_t count = 0;
 
-        while (pending && pending->id != message->id)
+        /* A request that could not be sent may still have its id of another connection. */
+        while (pending && (pending->unsent || pending->id != message->id))
                 pending = pending->next;
         if (!pending)
                 return;
