@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 
@@ -161,12 +164,35 @@ static bool host_is_full(const LaunchPlan *plan) {
         return plan->state.source && plan->state.fd >= 0 && is_full(plan->state.fd);
 }
 
+/* Whether stdout or stderr, which the command of holt run shares, is /dev/full. */
+static bool output_is_dev_full(void) {
+        struct stat st;
+
+        for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+                if (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && major(st.st_rdev) == 1 &&
+                    minor(st.st_rdev) == 7)
+                        return true;
+        return false;
+}
+
+/* Whether stdout or stderr is a file on a disk of the host that is full. */
+static bool output_is_full(void) {
+        struct stat st;
+
+        for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+                if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_full(fd))
+                        return true;
+        return false;
+}
+
 static void check_disk(LimitsHit *hit, const LaunchPlan *plan, int inside_fd) {
         if (!(hit->hit & limit_bit(LIMIT_DISK)))
                 return;
-        if (memory_is_full(inside_fd)) {
+        if (output_is_dev_full()) {
+                hit->hit &= ~limit_bit(LIMIT_DISK);
+        } else if (memory_is_full(inside_fd)) {
                 hit->certain |= limit_bit(LIMIT_DISK);
-        } else if (host_is_full(plan)) {
+        } else if (host_is_full(plan) || output_is_full()) {
                 hit->disk_is_host = true;
                 hit->certain |= limit_bit(LIMIT_DISK);
         } else if (!plan->tmp_size) {

@@ -403,6 +403,27 @@ def test_a_full_memory_of_tmp_is_certain_if_holt_sees_it(holt: Holt) -> None:
     assert result.report and not result.report["limits_hit"]
 
 
+def test_an_output_that_is_dev_full_is_no_limit(holt: Holt) -> None:
+    with open("/dev/full", "wb") as full:
+        result = holt(["run", "--", "bash", "-c", "echo text"], stdout=full)
+    assert "No space left on device" in result.err and "holt:" not in result.err, str(result)
+    assert result.code == 1 and result.report and result.report["limits_hit"] == []
+
+
+@pytest.mark.root_host
+def test_an_output_on_a_full_disk_is_no_limit_of_the_sandbox(holt: Holt, mkdir: Callable[[str], Path]) -> None:
+    place = mkdir("small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", place], check=True)
+    try:
+        with open(place / "out", "wb") as out:
+            result = holt(["run", "--", "head", "-c", "200000", "/dev/zero"], stdout=out)
+    finally:
+        subprocess.run(["umount", place], check=True)
+    assert result.report, str(result)
+    (hit,) = result.report["limits_hit"]
+    assert hit["reason"] == "the host's disk is full" and hit["option"] is None and hit["certain"], str(result)
+
+
 def test_a_limit_of_the_callers_own_has_no_option(holt: Holt) -> None:
     result = holt.sh(FILES, prefix=["prlimit", "--nofile=96:96"])
     assert result.report
