@@ -187,7 +187,10 @@ class CommandsApi(Part):
 
     @operation
     def processes(self) -> "Steps[List[ProcessInfo]]":
-        """Lists the processes of all clients, the newest first: running ones, and the last that ended."""
+        """Lists the processes of all clients, the newest first: running ones, and the last that ended. A session at rest
+        has none, and stays at rest."""
+        if (yield self._ask("session.show", {}))["state"] == "at rest":
+            return []
         listed = yield self._ask("process.list", {})
         return [process_info_of(each) for each in listed["processes"]]
 

@@ -15,6 +15,7 @@ from ._operations import AsyncFace, Steps, SyncFace, operation
 from ._request import Request
 from ._server import Server
 from ._times import Time, seconds_of
+from .errors import NoProcessError
 from .results import Result, result_of
 
 _NOTES = ("process.output", "process.exited")
@@ -267,9 +268,14 @@ class ProcessApi(Part):
     @operation
     def wait(self, timeout: Optional[Time] = None) -> "Steps[Result]":
         """Waits for the end, and returns the result with the kept output. After the timeout (seconds, or text such as
-        "1m"), raises TimeoutError; the command keeps running."""
+        "1m"), raises TimeoutError; the command keeps running.
+
+        If the session has stopped since the end, the output is gone. The result then comes from the session's history."""
         asked = self._ask("process.wait", {"id": self.id, "output": True, "base64": True})
-        return result_of((yield within(asked, timeout)))
+        try:
+            return result_of((yield within(asked, timeout)))
+        except NoProcessError:
+            return result_of((yield within(self._ask("process.wait", {"id": self.id}), timeout)))
 
     @operation
     def _end(self) -> "Steps[None]":

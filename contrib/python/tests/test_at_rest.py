@@ -89,3 +89,13 @@ def test_a_read_and_a_command_at_once() -> None:
             assert (read, run.stdout, again) == ("text\n", "in\n", "v")
 
     asyncio.run(main())
+
+
+def test_listing_processes_leaves_a_session_at_rest(lasting: Callable[..., Sandbox], holt: str) -> None:
+    box = lasting()
+    assert box.processes() == []
+    with pytest.raises(MissingError, match="'p1' does not exist"):
+        box.process("p1")
+    assert state(holt) == "at rest"
+    box.exec(["true"])
+    assert [process.command for process in box.processes()] == ["true"]

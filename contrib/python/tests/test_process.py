@@ -184,3 +184,15 @@ def test_reading_does_not_start_a_session_at_rest(holt: str) -> None:
         assert SessionInfo("rests", "at rest") in Sandbox.sessions()
         assert box.exec(["true"]).ok and box.kv.get("k") == "v"
         box.remove()
+
+
+def test_a_stopped_session_still_has_the_result_of_a_process() -> None:
+    with Sandbox("again") as box:
+        ended, killed = box.spawn("echo text; exit 3"), box.spawn("exec sleep 1000")
+        assert ended.wait().stdout == "text\n"
+        box.stop()
+        assert killed.poll() is not None
+        for process in (ended, killed):
+            result = process.wait()
+            assert (result.id, result.exit_code, result.stdout) == (process.id, process.poll(), "")
+        box.remove()
