@@ -39,14 +39,17 @@ static void exec_result_tell_timeout(const ExecResult *result) {
                                stderr);
 }
 
-void exec_result_tell_denials(const JsonValue *result) {
+/* Returns whether it has named an option of holt create. */
+static bool exec_result_tell_denials(const JsonValue *result) {
         const JsonValue *denials = json_member(result, "denials");
-
         unsigned refused = 0;
+        bool option = false;
 
         for (const JsonValue *d = json_first(denials); d; d = json_next(d)) {
                 const char *why_not = json_member_text(d, "why_not");
 
+                option |= json_member_text(d, "grant")[0] ||
+                          (!json_member_text(d, "path")[0] && !why_not[0]);
                 if (json_member_text(d, "path")[0]) {
                         if (refused++ < REPORT_REFUSALS_MAX)
                                 report_refusal(
@@ -59,10 +62,13 @@ void exec_result_tell_denials(const JsonValue *result) {
                               json_member_text(d, "answer"), why_not[0] ? why_not : NULL,
                               "holt create ", stderr);
         }
+        return option;
 }
 
-void exec_result_tell_limits(const JsonValue *result) {
+/* Returns whether it has named an option of holt create. */
+static bool exec_result_tell_limits(const JsonValue *result) {
         const JsonValue *limits = json_member(result, "limits_hit");
+        bool option = false;
 
         for (const JsonValue *l = json_first(limits); l; l = json_next(l)) {
                 const char *field = json_member_text(l, "field");
@@ -76,8 +82,28 @@ void exec_result_tell_limits(const JsonValue *result) {
                         .certain = json_bool(json_member(l, "certain"), &certain) == 0 && certain
                 };
 
+                option |= limit.option && limit.option[0];
                 report_limit(&limit, "holt create ", stderr);
         }
+        return option;
+}
+
+void exec_result_tell_refused(const char *session, const JsonValue *const results[2]) {
+        bool option = false;
+
+        for (size_t i = 0; i < 2; i++)
+                option |= exec_result_tell_limits(results[i]);
+        for (size_t i = 0; i < 2; i++)
+                option |= exec_result_tell_denials(results[i]);
+        if (option)
+                (void)fprintf(
+                        stderr,
+                        "  The mounts and limits of session \"%s\" are fixed when it is made; "
+                        "only holt tier changes its size.\n"
+                        "  Make another session with the option, and bring over what you need "
+                        "by holt cp and holt kv.\n  holt rm %s would delete its files and "
+                        "keys.\n",
+                        session, session);
 }
 
 void exec_result_tell_replaced(const JsonValue *result) {
@@ -174,10 +200,8 @@ void exec_result_tell(const ExecResult *result) {
                               exec_result_dropped(result->result));
         exec_result_tell_replaced(result->result);
         if (exec_result_code(result) != 0) {
-                exec_result_tell_limits(result->result);
-                exec_result_tell_limits(result->refused);
-                exec_result_tell_denials(result->result);
-                exec_result_tell_denials(result->refused);
+                exec_result_tell_refused(result->session,
+                                         (const JsonValue *[]){ result->result, result->refused });
                 exec_result_tell_git(result);
         }
         exec_result_tell_set_aside(result->result, result->show);

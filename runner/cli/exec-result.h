@@ -31,10 +31,12 @@ bool exec_result_set_aside(const JsonValue *result);
  * the exit code of a fatal error of git. */
 bool exec_result_needs_show(const JsonValue *result);
 
-/* These four print parts of the result of exec, process.wait or python.run to stderr. show may be
+/* Prints to stderr the limits and refusals of two results, either of which may be NULL. If it names
+ * an option of holt create, it also says how a session gets another option. */
+void exec_result_tell_refused(const char *session, const JsonValue *const results[2]);
+
+/* These two print parts of the result of exec, process.wait or python.run to stderr. show may be
  * NULL. */
-void exec_result_tell_limits(const JsonValue *result);
-void exec_result_tell_denials(const JsonValue *result);
 void exec_result_tell_replaced(const JsonValue *result);
 void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);
 

@@ -297,10 +297,8 @@ static void tell_refused(const Run *run) {
         Error ignored;
 
         exec_result_tell_replaced(result);
-        if (json_member_uint(result, "exit_code") != 0) {
-                exec_result_tell_limits(result);
-                exec_result_tell_denials(result);
-        }
+        if (json_member_uint(result, "exit_code") != 0)
+                exec_result_tell_refused(run->name, (const JsonValue *[]){ result, NULL });
         /* If the sandbox was stopped, its keeper may be gone. */
         if (exec_result_needs_show(result))
                 (void)ask_client(run->client, "session.show", NULL, &show, &ignored);

@@ -266,6 +266,18 @@ def test_a_session_names_refused_paths(sessions: Sessions, extra: Path) -> None:
     assert f"holt create --ro {extra} allows it" in line
 
 
+def test_a_session_says_that_its_mounts_are_fixed(sessions: Sessions, extra: Path) -> None:
+    """An option of holt create does not change a session that exists."""
+    session = sessions.create("w", "--open-files", "64")
+    fixed = 'The mounts and limits of session "w" are fixed when it is made'
+    for result in (session.sh(f"cat {extra}/d"), session("python", "-c", f"open('{extra}/d')"), session.sh(FILES, "--output", "1M")):
+        assert result.err.count(fixed) == 1 and "holt rm w would delete" in result.err, str(result)
+    assert fixed not in session.sh("cat /none; exit 3").err
+
+    result = sessions(["create", "w", "--ro", extra])
+    assert "Its mounts and limits are fixed" in result.err and "with its files and keys" in result.err, str(result)
+
+
 def test_exec_with_files_and_terminals_of_the_caller(sessions: Sessions, holt: Holt, extra: Path) -> None:
     """The command writes there itself, so that holt exec reads the text and asks the keeper."""
     session = sessions.create("w")
