@@ -36,6 +36,8 @@ static const struct {
         [REFUSAL_TOOLS] = { "it is read-only in the sandbox", NULL,
                             "programs on the host run or trust what is there: give the command a "
                             "copy, or a cache of its own" },
+        [REFUSAL_GIT] = { "it is read-only in the sandbox", NULL,
+                          "git on the host uses what is there: run this git command outside" },
         [REFUSAL_OWNER] = { "another user owns it", NULL,
                             "if root runs holt, the command acts as the workspace's owner: change "
                             "the file on the host, or chown it to that owner" },

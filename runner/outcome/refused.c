@@ -324,6 +324,8 @@ static bool judge_read_only(const Search *search, const Suspect *s) {
                 return true;
         if (!mount && search_note_writable(search, s, REFUSAL_READ_ONLY, "/"))
                 return true;
+        if (strstr(s->host, "/.git/"))
+                return search_note(search, s, REFUSAL_GIT, NULL);
         return search_note(search, s, refused_is_of_tools(s->host) ? REFUSAL_TOOLS : REFUSAL_ROOT,
                            NULL);
 }

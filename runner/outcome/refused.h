@@ -37,6 +37,7 @@ typedef enum RefusalKind {
         REFUSAL_ROOT,      /* A read-only directory for which no grant is suggested. */
         REFUSAL_PROC,      /* A masked or read-only part of /proc. */
         REFUSAL_TOOLS,     /* A read-only directory of caches or tools that the host uses, too. */
+        REFUSAL_GIT,       /* A read-only repository of the host. */
         REFUSAL_OWNER,     /* Another user's file, which root's command may not change. */
         REFUSAL_KIND_MAX,
 } RefusalKind;

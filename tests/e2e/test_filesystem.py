@@ -621,6 +621,12 @@ def linked(holt: Holt, program: Make) -> Path:
 
 
 @needs("git")
+def test_git_add_in_a_linked_worktree_is_for_the_host(holt: Holt, linked: Path) -> None:
+    result = holt.sh("echo x > f; git add f", "--ro", f"{linked}/main/.git", cwd=linked / "tree")
+    assert "git on the host uses what is there: run this git command outside\n" in result.err, str(result)
+
+
+@needs("git")
 def test_git_in_a_linked_worktree_gets_a_hint(holt: Holt, sessions: Sessions, linked: Path) -> None:
     git = linked / "main/.git"
     result = holt(["run", "--", "git", "status"], cwd=linked / "tree")
