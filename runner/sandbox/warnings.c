@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/glob.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/util.h"
@@ -189,18 +190,37 @@ static int tell_unhidden(const Policy *policy, const char *origin, const char *t
         return r < 0 ? error_oom(reterr) : 0;
 }
 
+/* An absolute path is never a pattern, although a file may have such a name. */
+static int warnings_refuse_absolute(const PlanMount *mount, Error *reterr) {
+        char quoted[512];
+        int r = error_set(reterr, ERROR_POLICY, 0,
+                          "%s: no file has this name, and only a relative path can be a pattern",
+                          str_quote(mount->origin, quoted, sizeof(quoted)));
+
+        return error_cure(reterr, r,
+                          "Write the pattern relative to the workspace (--hide '*.pem' or "
+                          "'**/.env'). Outside of it, hide a file or directory by its path.");
+}
+
+static int find_unhidden_path(const Warnings *w, const PlanMount *mount) {
+        const char *rest = w->plan->workspace ? path_rest(mount->target, w->plan->workspace) : NULL;
+
+        if (mount->flags & PLAN_HIDE_ABSOLUTE && glob_is_pattern(mount->target) &&
+            faccessat(AT_FDCWD, mount->target, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return warnings_refuse_absolute(mount, w->reterr);
+        return tell_unhidden(w->policy, mount->origin, rest ? rest : mount->target,
+                             "the path does not exist inside", w->ret, w->reterr);
+}
+
 static int find_unhidden(const Warnings *w) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < w->plan->mounts_count; i++) {
                 const PlanMount *mount = &w->plan->mounts[i];
-                const char *rest = w->plan->workspace ? path_rest(mount->target, w->plan->workspace)
-                                                      : NULL;
 
                 if (mount->kind == PLAN_HIDE && !str_starts(mount->origin, "hidden: ") &&
                     !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(w->plan, mount->target))
-                        r = tell_unhidden(w->policy, mount->origin, rest ? rest : mount->target,
-                                          "the path does not exist", w->ret, w->reterr);
+                        r = find_unhidden_path(w, mount);
         }
         for (size_t i = 0; r == 0 && i < w->plan->globs_count; i++)
                 if (!w->plan->globs[i].found)

@@ -59,13 +59,28 @@ def test_a_literal_name_with_brackets_is_hidden_too(holt: Holt, put: Make) -> No
     assert readable(holt, "--hide", "pages/[id].js") == ["pages/other.js"]
 
 
+def test_an_absolute_pattern_is_an_error(holt: Holt, sessions: Sessions, put: Make) -> None:
+    """It would hide nothing, but the caller believes that it hides the files."""
+    put("k.pem", "secret\n")
+    pattern = f"{holt.cwd}/*.pem"
+    for args in (["run", "--hide", pattern, "--", "true"], ["create", "w", "--workspace", holt.cwd, "--hide", pattern]):
+        result = sessions(args, cwd=holt.cwd)
+        assert f"--hide {pattern}: no file has this name, and only a relative path can be a pattern" in result.refusal()
+        assert "--hide '*.pem'" in result.cure
+    with sessions.serve() as rpc:
+        policy = {"holt": 1, "filesystem": {"hide": [pattern]}}
+        assert rpc.refused("session.create", name="w", workspace=str(holt.cwd), policy=policy).kind == "policy"
+    put("[id].pem", "secret\n")
+    assert readable(holt, "--hide", f"{holt.cwd}/[id].pem") == ["k.pem"]
+
+
 def test_patterns_without_a_match_are_a_warning(holt: Holt, put: Make) -> None:
     result = holt.sh("true", "--hide", "*.none").ok()
     assert "--hide *.none: no file in the workspace matches, so nothing is hidden" in result.err
     policy = put(".holt.json", json.dumps({"holt": 1, "filesystem": {"hide": ["*.none", "gone"]}}))
     result = holt.sh("true").ok()
     assert f"{policy}: $.filesystem.hide[0]: *.none: no file in the workspace matches" in result.err
-    assert f"{policy}: $.filesystem.hide[1]: gone: the path does not exist" in result.err
+    assert f"{policy}: $.filesystem.hide[1]: gone: the path does not exist inside" in result.err
     assert result.report and len(result.report["warnings"]) == 2
 
 

@@ -438,7 +438,7 @@ def test_an_option_that_has_no_effect_is_told(holt: Holt, put: Put) -> None:
              "--hide", "/no/such")
     result = holt(["run", *flags, "--", "true"], env={"THERE": "x"}).ok()
     said = ["--env NO_SUCH: the variable is not set here, so it cannot be passed on",
-            "--hide /no/such: the path does not exist, so nothing is hidden", "--hide no/such: the path does not exist, so nothing is hidden"]
+            "--hide /no/such: the path does not exist inside, so nothing is hidden", "--hide no/such: the path does not exist inside, so nothing is hidden"]
 
     assert result.err.splitlines() == [f"holt: {line}" for line in said]
     assert result.report and result.report["warnings"] == said
@@ -451,7 +451,7 @@ def test_a_policy_file_warns_only_of_missing_hidden_paths(holt: Holt, put: Put) 
     result = holt(["run", "--policy", "policy.json", "--", "true"]).ok()
 
     (line,) = result.err.splitlines()
-    assert "$.filesystem.hide[0]: no-such: the path does not exist, so nothing is hidden" in line
+    assert "$.filesystem.hide[0]: no-such: the path does not exist inside, so nothing is hidden" in line
     assert result.report and [f"holt: {text}" for text in result.report["warnings"]] == [line]
 
 

@@ -258,7 +258,7 @@ def test_an_option_of_create_that_has_no_effect_is_told(sessions: Sessions, put:
     flags = ["--workspace", "work", "--env", "NO_SUCH", "--env", "THERE", "--env", "LANG", "--hide", "there",
              "--hide", "none", "--allow-syscall", "swapon", "--allow-syscall", "ptrace"]
     result = sessions(["create", "a", *flags], env={"THERE": "x"}).ok()
-    said = ["--env NO_SUCH: the variable is not set here, so it cannot be passed on", "--hide none: the path does not exist, so nothing is hidden",
+    said = ["--env NO_SUCH: the variable is not set here, so it cannot be passed on", "--hide none: the path does not exist inside, so nothing is hidden",
             "--allow-syscall swapon: it needs a capability, and no command in a sandbox has one"]
 
     assert (result.out, result.err.splitlines()) == ("a\n", [f"holt: {line}" for line in said])
@@ -276,7 +276,7 @@ def test_create_warns_of_hidden_paths_in_policy_files_alone(sessions: Sessions, 
     for name, flags in (("a", []), ("b", ["--policy", "policy.json"]), ("c", ["--workspace", "."])):
         result = sessions(["create", name, *flags]).ok()
         assert result.out == f"{name}\n"
-        assert ("hide[0]: no-such: the path does not exist" in result.err) == (name == "b"), result.err
+        assert ("hide[0]: no-such: the path does not exist inside" in result.err) == (name == "b"), result.err
         assert len(result.err.splitlines()) == (name == "b"), result.err
     assert json.loads(sessions(["create", "d", "--json"]).ok().out)["warnings"] == []
 

@@ -117,7 +117,7 @@ def test_a_session_of_a_policy_file(sessions: Sessions, put: Make, secrets: list
 def test_missing_hidden_paths_are_a_warning(holt: Holt, sessions: Sessions, secrets: list[Path]) -> None:
     absent = [holt.cwd / "none", "/no/such", "/usr/no-such", "/etc/shadow", "/tmp/none", "/home/agent/none"]
     there = [*secrets, "/etc/passwd", "/home/agent"]
-    said = sorted(f"holt: --hide {path}: the path does not exist, so nothing is hidden" for path in absent)
+    said = sorted(f"holt: --hide {path}: the path does not exist inside, so nothing is hidden" for path in absent)
 
     assert sorted(holt(["run", "--workspace", ".:/w", *hide(*absent), "--", "true"]).ok().err.splitlines()) == said
     assert holt(["run", "--workspace", ".:/w", *hide(*there), "--", "true"]).ok().err == ""
