@@ -14,7 +14,7 @@ from ._lease import pause
 from ._operations import Steps, operation
 from ._times import Time, milliseconds_of
 from .errors import HoltError, NoProcessError, SetupError, UsageError
-from .process import OnOutput, ProcessApi, ProcessInfo, Watched, process_info_of
+from .process import OnOutput, ProcessApi, ProcessInfo, Watched, check_on_output, process_info_of
 from .results import Result, result_of
 
 TERMINAL = 7  # fds 0 to 2
@@ -84,6 +84,7 @@ class CommandsApi(Part):
         tools: Optional[Sequence[str]], on_output: Optional[OnOutput],
     ) -> "Steps[Result]":
         check_words(command, env)
+        check_on_output(self, on_output)
         names = yield from self._names(tools)
         given = as_bytes(stdin) if stdin is not None else b""  # raises an error before the command starts
         params = {
@@ -149,7 +150,7 @@ class CommandsApi(Part):
         keep        the end of the output to keep: "head" or "tail"
         tools       names of tools that the command may call, also of other clients; default: the tools of this sandbox
         on_output   is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
-                    the command is killed.
+                    the command is killed. AsyncSandbox awaits a coroutine function.
         """
         return (yield from self._exec(
             {"shell": line_of(command)}, cwd, env, stdin, timeout, output_max, keep, tools, on_output

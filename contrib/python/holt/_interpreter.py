@@ -12,7 +12,7 @@ from ._face import Path
 from ._operations import Steps, operation
 from ._server import ANY
 from ._times import Time, milliseconds_of
-from .process import OnOutput, Output
+from .process import OnOutput, Output, check_on_output
 from .results import PythonResult, python_result_of
 
 
@@ -34,6 +34,7 @@ class InterpreterApi(CommandsApi):
 
         Other parameters are as for bash().
         """
+        check_on_output(self, on_output)
         params = {
             "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": milliseconds_of(timeout),
             "output_max": output_max, "keep": keep, "base64": True, "tools": (yield from self._names(tools)),

@@ -17,7 +17,7 @@ import functools
 import inspect
 import types
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generator, Generic, Optional, Type, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generator, Generic, NoReturn, Optional, Type, TypeVar, Union, overload
 
 from ._request import Request
 
@@ -33,7 +33,26 @@ T = TypeVar("T")
 PROMPT = frozenset(("kv.get", "kv.keys"))
 """Methods whose replies come faster than a turn of an event loop."""
 
-Steps = Generator["Union[Future[Any], Request]", Any, T]
+Steps = Generator["Union[Future[Any], Request, Answer]", Any, T]
+
+
+class Answer:
+    """An awaitable that the caller's function has returned. Only drive_async() can wait for it."""
+
+    def __init__(self, awaitable: "Awaitable[Any]") -> None:
+        self.awaitable = awaitable
+
+    def done(self) -> bool:
+        return False
+
+    def result(self) -> NoReturn:
+        close = getattr(self.awaitable, "close", None)
+        if close:
+            close()  # otherwise Python warns that nobody has awaited the coroutine
+        raise TypeError(NOT_ASYNC)
+
+
+NOT_ASYNC = "on_output must be a plain function, because Sandbox has no event loop: leave out async, or use AsyncSandbox"
 
 
 class SyncFace:
@@ -61,7 +80,9 @@ def drive(steps: "Steps[T]") -> T:
         steps.close()
 
 
-def _awaitable(future: "Union[Future[Any], Request]") -> "asyncio.Future[Any]":
+def _awaitable(future: "Union[Future[Any], Request, Answer]") -> "Awaitable[Any]":
+    if isinstance(future, Answer):
+        return future.awaitable
     if isinstance(future, Request):
         return future.in_loop(asyncio.get_running_loop())
     return asyncio.wrap_future(future)

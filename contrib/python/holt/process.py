@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import threading
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Union
 
 from ._face import PIECE, Content, Part, as_bytes, encoded
-from ._operations import AsyncFace, Steps, SyncFace, operation
+from ._operations import NOT_ASYNC, Answer, AsyncFace, Steps, SyncFace, operation
 from ._request import Request
 from ._server import Server
 from ._times import Time, seconds_of
@@ -71,6 +72,12 @@ class Chunk:
 OnOutput = Callable[[Chunk], Any]
 
 
+def check_on_output(face: Any, on_output: Optional[OnOutput]) -> None:
+    """Raises TypeError for a coroutine function that nobody could await."""
+    if inspect.iscoroutinefunction(on_output) and not isinstance(face, AsyncFace):
+        raise TypeError(NOT_ASYNC)
+
+
 class Output:
     """A queue of output, which the reading thread fills and the caller empties."""
 
@@ -124,13 +131,15 @@ class Output:
             return self._waiters[-1]
 
     def tell(self, on_output: OnOutput) -> "Steps[None]":
-        """Calls on_output with each chunk, up to the end."""
+        """Calls on_output with each chunk, up to the end, and waits for its answer if it is a coroutine function."""
         while True:
             taken = self.take()
             if isinstance(taken, Future):
                 yield taken
             elif taken:
-                on_output(taken)
+                answer = on_output(taken)
+                if inspect.isawaitable(answer):
+                    yield Answer(answer)
             else:
                 return
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Callable, Coroutine
+from typing import Any, Callable, Coroutine, List
 
 import pytest
 from conftest import WITHIN, session_names
 
-from holt import AsyncSandbox, CommandNotFoundError, Sandbox, UsageError
+from holt import AsyncSandbox, Chunk, CommandNotFoundError, Sandbox, UsageError
 
 
 def run(main: "Callable[[AsyncSandbox], Coroutine[Any, Any, None]]") -> None:
@@ -117,6 +117,33 @@ def test_output_of_code_as_it_comes() -> None:
         assert seen == ["s\n", "1\n"]
 
     run(main)
+
+
+def test_on_output_may_be_a_coroutine_function() -> None:
+    seen: List[str] = []
+
+    async def on_output(chunk: Chunk) -> None:
+        await asyncio.sleep(0)
+        seen.append(chunk.text)
+
+    async def fail(chunk: Chunk) -> None:
+        await asyncio.sleep(0)
+        raise RuntimeError("enough")
+
+    async def main(box: AsyncSandbox) -> None:
+        assert (await box.bash("echo a", on_output=on_output)).stdout == "a\n"
+        assert (await box.python("print('b')", on_output=on_output)).ok
+        assert seen == ["a\n", "b\n"]
+        with pytest.raises(RuntimeError, match="enough"):
+            await box.bash("while :; do echo; done", on_output=fail)
+
+    run(main)
+    with Sandbox() as box:
+        for call in (box.bash, box.python):
+            for function in (on_output, lambda chunk: on_output(chunk)):
+                with pytest.raises(TypeError, match="plain function.*AsyncSandbox"):
+                    call("print(1)" if call == box.python else "while :; do echo; done", on_output=function)
+        assert box.bash("echo on").ok
 
 
 def test_the_event_loop_runs_while_output_is_read() -> None:
