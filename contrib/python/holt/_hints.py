@@ -8,8 +8,9 @@ holt serve writes a hint with its methods ("session.remove"), and with fields of
 from __future__ import annotations
 
 import json
+import os
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 METHODS: Dict[str, str] = {
     "session.create": "Sandbox(name)", "session.list": "Sandbox.sessions()", "session.show": "Sandbox(name).show()",
@@ -114,3 +115,13 @@ def hint_for_python(hint: Optional[str]) -> Optional[str]:
     for pattern, words in _WORDS:
         text = pattern.sub(words, text)
     return text
+
+
+def hint_beside(hint: Optional[str], policy: Any) -> Optional[str]:
+    """Returns a hint for a caller who already passes a policy, which the hint's own would replace."""
+    if not hint or policy is None or "Sandbox(policy={" not in hint:
+        return hint
+    if isinstance(policy, str) and "/" not in policy and not policy.endswith(".json"):
+        return hint.replace("Sandbox(policy={", f'Sandbox(policy={{"extends": {_literal(policy)}, ')
+    where = "the dict" if isinstance(policy, Mapping) else f"the file {os.fspath(policy)}"
+    return f"{hint}\nAdd this to {where} that you pass as policy, rather than replacing it."

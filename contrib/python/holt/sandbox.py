@@ -12,6 +12,7 @@ import threading
 from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
 
 from ._face import Path, list_of
+from ._hints import hint_beside
 from ._interpreter import InterpreterApi
 from ._lease import Lease, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
@@ -20,7 +21,7 @@ from ._server import Server
 from ._settings import Policy, Settings, Size
 from ._times import Time
 from ._venv import Venv
-from .errors import UsageError
+from .errors import HoltError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
@@ -99,7 +100,7 @@ class SandboxApi(InterpreterApi):
             # A throwaway session ends with this program in any case. An existing session keeps its settings, and the
             # settings given here must agree with them.
             params = {**self._settings.params(), "name": self.name, "owned" if self.throwaway else "find": True}
-            yield self._server.submit("session.create", params)
+            yield from self._create(params)
             if self.throwaway:
                 # This starts the session, and the open connection keeps it in use. A running process would do so, too.
                 # But while a process runs, holt cannot tell whether it or the host has changed a protected path.
@@ -109,6 +110,13 @@ class SandboxApi(InterpreterApi):
                 yield from Tools.of(self._server).register(self.name, tool, loop)
         except BaseException:
             self._lease.end()
+            raise
+
+    def _create(self, params: Mapping[str, Any]) -> "Steps[None]":
+        try:
+            yield self._server.submit("session.create", params)
+        except HoltError as error:
+            error.hint = hint_beside(error.hint, self._settings.policy)
             raise
 
     def _close(self) -> "Steps[None]":

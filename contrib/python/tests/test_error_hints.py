@@ -85,3 +85,18 @@ def test_exceptions_show_these_hints(tmp_path: Path) -> None:
     assert 'Sandbox(policy={"filesystem": {"allow_wide": True}})' in str(wide.value.hint) and "--rw" not in str(wide.value)
     with pytest.raises(PolicyError):
         Sandbox(policy={"limits": {"pids": "many"}})
+
+
+def test_a_hint_keeps_the_policy_of_the_caller(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"holt": 1}')
+    wide = '{"filesystem": {"allow_wide": True}}'
+    for policy, said in (
+        ("strict", f'Sandbox(policy={{"extends": "strict", {wide[1:]})'),
+        ({"extends": "ci"}, "Add this to the dict that you pass as policy"),
+        (tmp_path / "mine.json", f"Add this to the file {tmp_path}/mine.json that you pass as policy"),
+    ):
+        with pytest.raises(HoltError) as error:
+            Sandbox(policy=policy, read_write=["/var"])  # type: ignore[arg-type]
+        assert said in str(error.value.hint)
+    with Sandbox(policy={"extends": "strict", "filesystem": {"allow_wide": True}}, read_write=["/var/tmp"]) as box:
+        assert box.show()["preset"] == "strict"
