@@ -109,6 +109,29 @@ static int cure_by_host(const LaunchPlan *plan, const char *path, const char *ot
 
 /* --- no such program --- */
 
+/* Replaces the text of the symlink at path by that of the last symlink that it leads to, like
+ * python -> python3 -> /opt/python/bin/python3 in a virtual environment. */
+static void failure_follow(const LaunchPlan *plan, const char *path, char link[PATH_MAX]) {
+        enum { LINKS_MAX = 40 }; /* the kernel's own limit */
+        _cleanup_free_ char *at = strdup(path);
+
+        for (int i = 0; at && i < LINKS_MAX; i++) {
+                _cleanup_close_ int fd = FD_NONE;
+                char *next, *slash = strrchr(at, '/');
+                ssize_t n;
+
+                slash[slash == at] = '\0';
+                next = path_join(at, link);
+                free(at);
+                at = next;
+                fd = at ? prepare_open_inside(plan, at, O_NOFOLLOW) : FD_NONE;
+                n = fd < 0 ? -1 : readlinkat(fd, "", link, PATH_MAX - 1);
+                if (n <= 0)
+                        return;
+                link[n] = '\0';
+        }
+}
+
 /* Sets the cure for a program whose path is in a mount of the plan. fd is the file at that path, or
  * a negative errno. */
 static int cure_mounted(const LaunchPlan *plan, const char *path, int fd, int r, Error *reterr) {
@@ -125,6 +148,7 @@ static int cure_mounted(const LaunchPlan *plan, const char *path, int fd, int r,
         }
         if (n > 0) {
                 link[n] = '\0';
+                failure_follow(plan, path, link);
                 return error_cure(
                         reterr, r,
                         "It is a symlink to %s, which is missing inside: mount that too, --ro PATH",

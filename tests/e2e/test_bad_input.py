@@ -351,6 +351,12 @@ def test_a_link_that_leads_out_is_told_from_a_program_that_is_not_there(holt: Ho
     (holt.cwd / "link").symlink_to(tool)
 
     assert f"It is a symlink to {tool}" in cure(holt(["run", "--", "./link"]))
+    (holt.cwd / "d").mkdir()
+    (holt.cwd / "d" / "python").symlink_to("../d/python3")
+    (holt.cwd / "d" / "python3").symlink_to(tool)
+    (holt.cwd / "first").symlink_to("d/python")
+    for chain in ("./d/python", "./first"):
+        assert f"It is a symlink to {tool}" in cure(holt(["run", "--", chain]))
 
 
 def test_a_directory_is_no_program(holt: Holt, mkdir: Make) -> None:
