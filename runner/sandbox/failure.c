@@ -239,6 +239,93 @@ static bool has_search_path(const LaunchPlan *plan) {
         return true;
 }
 
+/* Whether the host has the program. The command may have written the script, so its first line must
+ * not make the user mount any directory, such as one with keys. It must name a program. */
+static bool host_has_program(const char *path) {
+        struct stat st;
+
+        return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* A shell takes FOO=1 before a command as a variable. */
+static bool failure_is_variable(const char *word) {
+        const size_t length = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                                           "0123456789");
+
+        return length > 0 && word[length] == '=' && !strchr("0123456789", word[0]);
+}
+
+/* Whether the words look like the rest of a pattern that the shell has replaced by file names, as
+ * in --hide *.pem -- ls: a file's name comes before a "--". */
+static bool failure_is_expanded(const LaunchPlan *plan) {
+        for (size_t i = 1; i < plan->argv.count; i++)
+                if (streq(plan->argv.items[i], "--"))
+                        return access(plan->argv.items[0], F_OK) == 0;
+        return false;
+}
+
+/* Finds the program in the caller's PATH. Owned by the caller, or NULL. */
+static char *failure_search(const char *program) {
+        const char *dir = getenv("PATH");
+
+        for (size_t length; dir && *dir; dir += length + (dir[length] == ':')) {
+                _cleanup_free_ char *path = NULL;
+
+                length = strcspn(dir, ":");
+                path = dir[0] == '/' ? str_format("%.*s/%s", (int)length, dir, program) : NULL;
+                if (path && host_has_program(path))
+                        return TAKE_PTR(path);
+        }
+        return NULL;
+}
+
+/* Sets the cure for a program in a directory of the caller's PATH. Returns false if there is none,
+ * or if mounting it would show the whole home. */
+static bool cure_by_search(const LaunchPlan *plan, const char *program, Error *reterr) {
+        _cleanup_free_ char *path = plan->root.source || plan->rootfs.source
+                                            ? NULL
+                                            : failure_search(program);
+        _cleanup_free_ char *directory = path ? strdup(path) : NULL, *word = NULL, *top = NULL;
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (!directory)
+                return false;
+        *strrchr(directory, '/') = '\0';
+        cut_to_directory(path);
+        word = str_word(directory);
+        top = str_word(path);
+        if (!word || !top || is_in_system(directory) || home_lies_below(path))
+                return false;
+        fd = prepare_open_inside(plan, directory, O_DIRECTORY);
+        (void)error_cure(reterr, 0,
+                         "Your PATH has it in %s, but the sandbox has a PATH of its own: %s%s%s"
+                         "--env PATH=%s:/usr/local/bin:/usr/bin:/bin",
+                         word, fd < 0 ? "--ro " : "", fd < 0 ? top : "", fd < 0 ? " " : "", word);
+        return true;
+}
+
+/* Sets the cure for a name without a slash. */
+static int cure_name(const LaunchPlan *plan, const char *program, int r, Error *reterr) {
+        _cleanup_free_ char *word = str_word(program);
+
+        if (failure_is_variable(program))
+                return error_cure(reterr, r, "To set a variable: --env %s",
+                                  word ? word : "NAME=VALUE");
+        if (failure_is_expanded(plan))
+                return error_cure(reterr, r,
+                                  "It is a file here, and a \"--\" follows: the shell has replaced "
+                                  "a pattern by names. Quote the pattern: --hide '*.pem'");
+        if (!has_search_path(plan))
+                return error_cure(reterr, r,
+                                  "PATH names no absolute directory, so programs cannot be found: "
+                                  "--env PATH=/usr/bin:/bin");
+        if (cure_by_search(plan, program, reterr))
+                return r;
+        return error_cure(reterr, r,
+                          "Install it on the host below /usr, or mount its directory (--ro DIR) "
+                          "and set PATH (--env PATH=...)");
+}
+
 static int explain_lookup(const LaunchPlan *plan, const char *program, const char *name,
                           Error *reterr) {
         _cleanup_free_ char *path = place_inside(plan, program), *wanted = NULL;
@@ -250,14 +337,8 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
                 return error_oom(reterr);
         if (cure_shell(plan, reterr))
                 return r;
-        if (!strchr(program, '/') && !has_search_path(plan))
-                return error_cure(reterr, r,
-                                  "PATH names no absolute directory, so programs cannot be found: "
-                                  "--env PATH=/usr/bin:/bin");
         if (!strchr(program, '/'))
-                return error_cure(reterr, r,
-                                  "Install it on the host below /usr, or mount its directory (--ro "
-                                  "DIR) and set PATH (--env PATH=...)");
+                return cure_name(plan, program, r, reterr);
         fd = prepare_open_inside(plan, path, O_NOFOLLOW);
         if (fd != -ENXIO)
                 return cure_mounted(plan, path, fd, r, reterr);
@@ -294,14 +375,6 @@ static bool read_shebang(const LaunchPlan *plan, const char *program, char head[
 
         head[n < 0 ? 0 : n] = '\0';
         return parse_shebang(head, ret);
-}
-
-/* Whether the host has the program. The command may have written the script, so its first line must
- * not make the user mount any directory, such as one with keys. It must name a program. */
-static bool host_has_program(const char *path) {
-        struct stat st;
-
-        return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
 static int cure_returns(const char *program, int r, Error *reterr) {

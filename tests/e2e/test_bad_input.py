@@ -346,6 +346,29 @@ def test_a_path_of_nothing_is_told_from_a_program_that_is_not_there(holt: Holt) 
     assert "Install it" in cure(holt(["run", "--", "no-such-program"]))
 
 
+def test_a_program_in_the_caller_s_path_is_named(holt: Holt, place: Path, put: Make) -> None:
+    put(place / "tools" / "mytool", "#!/bin/sh\necho ran\n", 0o755)
+    put("own/owntool", "#!/bin/sh\necho ran\n", 0o755)
+    put(place / "venv" / "pyvenv.cfg", "")
+    put(place / "venv" / "bin" / "venvtool", "#!/bin/sh\necho ran\n", 0o755)
+    env = {"PATH": f"{place}/tools:{holt.cwd}/own:{place}/venv/bin:{os.environ['PATH']}"}
+    for program, options in (
+        ("mytool", ["--ro", f"{place}/tools", "--env", f"PATH={place}/tools:/usr/local/bin:/usr/bin:/bin"]),
+        ("owntool", ["--env", f"PATH={holt.cwd}/own:/usr/local/bin:/usr/bin:/bin"]),
+        ("venvtool", ["--ro", f"{place}/venv", "--env", f"PATH={place}/venv/bin:/usr/local/bin:/usr/bin:/bin"]),
+    ):
+        assert cure(holt(["run", "--", program], env=env)).rstrip().endswith(": " + " ".join(options))
+        assert holt(["run", *options, "--", program], env=env).ok().out == "ran\n"
+
+
+def test_a_word_that_the_shell_has_made_gets_its_own_cure(holt: Holt, put: Make) -> None:
+    put("a.pem", "")
+    put("key.pem", "")
+    assert "To set a variable: --env 'FOO=1'" in cure(holt(["run", "--", "FOO=1", "env"]))
+    assert "Quote the pattern" in cure(holt(["run", "--hide", "a.pem", "key.pem", "--", "ls"]))
+    assert "Quote" not in cure(holt(["run", "--", "no-such-program", "--", "ls"]))
+
+
 def test_a_link_that_leads_out_is_told_from_a_program_that_is_not_there(holt: Holt, place: Path, put: Make) -> None:
     tool = put(place / "bin" / "tool", "#!/bin/sh\ntouch ran\n", 0o755)
     (holt.cwd / "link").symlink_to(tool)
