@@ -10,7 +10,7 @@
 
 /* A file that was set aside, with its old and its new name. */
 typedef struct Version {
-        char *now, *before; /* owned; host paths. NULL if no command should name them. */
+        char *now, *before; /* owned; host paths. now is NULL if no command may name them. */
         bool again;         /* Its new name has a number, so an earlier version was set aside. */
 } Version;
 
@@ -27,8 +27,15 @@ static void versions_clear(Versions *versions) {
         free(versions->items);
 }
 
-/* Finds the old name: the name before the suffix. Nobody should paste a name that a project's
- * policy file may have chosen, so *ret stays empty then. */
+/* Whether people may paste the path as a word of a command. */
+static bool may_paste(const char *path) {
+        _cleanup_free_ char *word = path ? str_word(path) : NULL;
+
+        return word;
+}
+
+/* Finds the old name: the name before the suffix. A project's policy file may have chosen a name
+ * that is unsafe to paste; ret->now stays NULL then. */
 static void version_find(const char *workspace, const char *moved, Version *ret) {
         _cleanup_free_ char *now = moved[0] == '/' ? strdup(moved)
                                    : workspace     ? str_format("%s/%s", workspace, moved)
@@ -42,7 +49,7 @@ static void version_find(const char *workspace, const char *moved, Version *ret)
         ret->before = strndup(now, strlen(now) - strlen(moved) + length);
         ret->again = str_starts(moved + length, GUARD_SUFFIX ".") &&
                      !str_starts(moved + length, GUARD_SUFFIX ".lock");
-        if (ret->before)
+        if (may_paste(ret->before) && may_paste(now))
                 ret->now = TAKE_PTR(now);
 }
 
