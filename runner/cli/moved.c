@@ -136,7 +136,7 @@ static_assert(ELEMENTSOF(moved_texts) == MOVED_WHY_MAX, "each reason has a text"
 static const char *moved_danger(const StrList *moved, MovedWhy why) {
         if (why != MOVED_MADE)
                 return "It may be yours, but a command could have changed it";
-        return concerns_git(moved) ? "Git on the host and similar programs would run it"
+        return concerns_git(moved) ? "Git on the host would use it"
                                    : "Programs on the host would treat it as yours";
 }
 

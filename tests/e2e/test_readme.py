@@ -74,12 +74,12 @@ class Reader:
         path = f"{self.binary.parent}:{INSIDE}"
         done = subprocess.run(
             self.identity.as_user(self.identity.argv(["bash", "-c", line])), cwd=cwd or self.project,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANGS,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANGS,
             env=self.identity.environment(
                 {"HOME": str(self.home), "PATH": path, "XDG_DATA_HOME": str(self.home / "data")}
             ),
         )
-        return done.stdout
+        return done.stdout + done.stderr
 
     def shown(self, output: str) -> str:
         """An output as the README has it."""

@@ -66,6 +66,7 @@ def test_the_message_says_how_to_move_a_file_back(holt: Holt, beside: Repository
     result = holt(["run", "--rw", beside.path, "--", "bash", "-c", f"echo ../x >{made}"]).ok()
 
     assert f"mv -T {made}.holt-untrusted {made}\n" in result.err
+    assert "  Git on the host would use it. Look at it, then move it back if you trust it:\n" in result.err
 
 
 def test_a_repository_at_another_path_is_protected(holt: Holt, beside: Repository) -> None:
