@@ -53,8 +53,7 @@ static int take_lock(int dir_fd, bool share, int *ret_fd, Error *reterr) {
         if (r < 0) {
                 if (r != -EWOULDBLOCK)
                         return error_set(reterr, ERROR_SETUP, -r, "cannot lock the session");
-                (void)error_set(reterr, ERROR_BUSY, 0,
-                                "the session is live, or another process removes it");
+                (void)error_set(reterr, ERROR_BUSY, 0, "the session is running");
                 return error_cure(reterr, -EWOULDBLOCK, "Stop it first: holt stop NAME.");
         }
         *ret_fd = TAKE_FD(fd);

@@ -150,7 +150,7 @@ def test_errors_are_clear_while_another_client_removes_the_session(sessions: Ses
             worker.result()
     known = {
         'session "a" does not exist', 'session "a" was replaced meanwhile', 'the keeper of session "a" has ended',
-        "the session is live, or another process removes it",
+        "the session is running",
     }
     assert {error.message for error in errors} <= known
 
