@@ -222,3 +222,12 @@ def test_links_lead_to_what_is_there(page: Path) -> None:
         target = page.parent / name if name else page
         assert target.exists(), name
         assert not anchor or anchor in anchors(target), f"{name}#{anchor}"
+
+
+def test_setup_builds_nothing_for_a_wrong_word() -> None:
+    """It takes no option, so --help must not install packages."""
+    setup = str(PROJECT / "setup")
+    done = subprocess.run([setup, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("Usage: ./setup\n")
+    done = subprocess.run([setup, "--bogus"], capture_output=True, text=True)
+    assert done.returncode == 1 and "./setup takes no arguments: --bogus" in done.stderr and not done.stdout
