@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 static const char project_cure[] = "The project's own file may only narrow your policy, because a "
                                    "command may have written it.\n"
                                    "Use a flag or a policy file of your own (--policy FILE).";
@@ -425,14 +427,18 @@ static const Preset *preset_find(const char *name) {
 }
 
 static int preset_unknown(const char *name, const char *where, Error *reterr) {
+        Nearest nearest = { .word = name };
         char quoted[160], all[160] = "";
 
         for (size_t i = 0; i < policy_presets_count; i++) {
+                nearest_try(&nearest, policy_presets[i].name);
                 (void)strncat(all, i == 0 ? "" : ", ", sizeof(all) - strlen(all) - 1);
                 (void)strncat(all, policy_presets[i].name, sizeof(all) - strlen(all) - 1);
         }
-        (void)error_set(reterr, ERROR_POLICY, 0, "%s: no preset is called \"%s\"", where,
-                        str_quote(name, quoted, sizeof(quoted)));
+        (void)error_set(reterr, ERROR_POLICY, 0, "%s: no preset is called \"%s\"%s%s%s", where,
+                        str_quote(name, quoted, sizeof(quoted)),
+                        nearest.best ? "; did you mean \"" : "", nearest.best ? nearest.best : "",
+                        nearest.best ? "\"?" : "");
         if (where[0] != '-')
                 return error_cure(reterr, -ENOENT,
                                   "\"extends\" takes the name of a preset (%s), or the path of a "

@@ -116,6 +116,8 @@ class SandboxApi(InterpreterApi):
         try:
             yield self._server.submit("session.create", params)
         except HoltError as error:
+            if error.message.startswith("--policy: "):
+                error.reword(error.message[len("--") :])  # the argument of this package
             error.hint = hint_beside(error.hint, self._settings.policy)
             raise
 

@@ -98,5 +98,7 @@ def test_a_hint_keeps_the_policy_of_the_caller(tmp_path: Path) -> None:
         with pytest.raises(HoltError) as error:
             Sandbox(policy=policy, read_write=["/var"])  # type: ignore[arg-type]
         assert said in str(error.value.hint)
+    with pytest.raises(HoltError, match=r'^policy: no preset is called "strct"; did you mean "strict"\?'):
+        Sandbox(policy="strct")
     with Sandbox(policy={"extends": "strict", "filesystem": {"allow_wide": True}}, read_write=["/var/tmp"]) as box:
         assert box.show()["preset"] == "strict"
