@@ -118,6 +118,15 @@ static const struct {
         { "--userns", "run create", namespace_hint },
         { "--pid", "run create", namespace_hint },
         { "--ipc", "run create", namespace_hint },
+        { "--hostname", "run create", "Leave it out: every sandbox has the same host name." },
+        { "--pull", "run create",
+          "Leave it out: holt has no images, and runs the programs of the host." },
+        { "--restart", "run create",
+          "Leave it out: a session starts again when it is used, but its commands do not." },
+        { "-a", "ps",
+          "Leave it out: holt ps also lists processes that have ended. For all sessions: holt ls" },
+        { "--all", "ps",
+          "Leave it out: holt ps also lists processes that have ended. For all sessions: holt ls" },
         { "--init", "run create", "Leave it out: every sandbox has an init." },
         { "--stop-timeout", "run create",
           "The time between SIGTERM and SIGKILL: --kill-after TIME" },
@@ -139,6 +148,7 @@ static const struct {
         { "remove", "To remove a session and its files: holt rm NAME" },
         { "list", "To list the sessions: holt ls" },
         { "top", "To list the processes of a session: holt ps NAME" },
+        { "-v", "To show the version: holt --version" },
         { "shell", "For a shell in a session: holt sh NAME\nFor one in a sandbox of its own: holt "
                    "run" },
 };
