@@ -87,6 +87,20 @@ static char *find_word(char *line, const char *word) {
         return NULL;
 }
 
+/* Whether the line says that the program wanted to make or change a file. A part of a path does not
+ * say so: "cat: /src/writer/x". */
+static bool line_find_creating(char *line, const char *word) {
+        for (char *at = line; (at = find_word(at, word)) != NULL; at++) {
+                const char *start = at, *end = at + strcspn(at, " ");
+
+                while (start > line && start[-1] != ' ')
+                        start--;
+                if (!memchr(start, '/', (size_t)(end - start)))
+                        return true;
+        }
+        return false;
+}
+
 /* Takes the last phrase of the line, because a path in front of it may contain another one. */
 static bool line_find_phrase(Line *line) {
         for (size_t i = 0; i < ELEMENTSOF(phrases); i++)
@@ -97,7 +111,7 @@ static bool line_find_phrase(Line *line) {
                                 line->errnum = phrases[i].errnum;
                         }
         for (size_t i = 0; line->phrase && i < ELEMENTSOF(creating); i++)
-                line->creates |= find_word(line->start, creating[i]) != NULL;
+                line->creates |= line_find_creating(line->start, creating[i]);
         return line->phrase != NULL;
 }
 

@@ -339,8 +339,9 @@ static bool judge_missing(const Search *search, const Suspect *s) {
         if (s->complaint->errnum != ENOENT || (s->mount && s->mount->kind != PLAN_BIND))
                 return false;
         fd = refused_open_host(s->host, &search->writable, false);
-        if (fd == -ENOENT && s->complaint->creates && !s->mount)
-                return search_note_writable(search, s, REFUSAL_READ_ONLY, "/");
+        if ((fd >= 0 || fd == -ENOENT) && s->complaint->creates && !s->mount &&
+            !search_shows(search, s->path) && search_note_writable(search, s, REFUSAL_UNSHOWN, "/"))
+                return true;
         if (fd < 0 || path_of_fd(fd, real) < 0)
                 return false;
         if (!s->mount && !search_shows(search, s->path))

@@ -52,6 +52,8 @@ def lines(result: Result) -> list[str]:
         ("ls {extra}", "ENOENT", "--ro", "{extra}"),
         ("python3 -c 'open(\"{extra}/d\")'", "ENOENT", "--ro", "{extra}"),
         ("touch {extra}/new", "ENOENT", "--rw", "{extra}"),
+        ("touch ../extra/d", "ENOENT", "--rw", "../extra"),
+        ("echo x >own; cp own {extra}/d", "ENOENT", "--rw", "{extra}"),
         ("mkdir -p {extra}/new", "EROFS", "--rw", "{extra}"),
     ],
 )
@@ -104,6 +106,12 @@ def test_a_link_of_the_host_to_a_missing_file(holt: Holt, extra: Path, mkdir: Ma
     denial = only(holt.sh(f"cat {tree}/link", "--ro", tree))
     assert denial["grant"] == f"--ro {extra}"
     holt.sh(f"cat {tree}/link", "--ro", tree, *shlex.split(denial["grant"])).ok()
+
+
+def test_a_write_of_a_path_that_is_not_shown(holt: Holt, extra: Path, put: Make) -> None:
+    put(extra / "writer" / "d", "data\n")
+    assert only(holt.sh(f"touch {extra}/new"))["reason"] == "the sandbox does not show its directory"
+    assert only(holt.sh(f"cat {extra}/writer/d"))["grant"] == f"--ro {extra}/writer"
 
 
 # --- paths without one ---
