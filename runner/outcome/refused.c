@@ -209,12 +209,17 @@ static bool search_note_hidden(const Search *search, const Suspect *s, const Pla
         const unsigned before = search->found->count;
         const char *by = mount->hidden_by ? mount->hidden_by : mount->origin;
         const bool own = !mount->hidden_by && str_starts(mount->origin, "hidden: ");
+        /* A session's policy is written down anew, so an index in it tells nothing. */
+        const char *pattern = str_starts(by, "the session's policy: $.filesystem.hide[")
+                                      ? strstr(by, "]: ")
+                                      : NULL;
         char quoted[512];
 
         (void)search_note(search, s, REFUSAL_HIDDEN, mount->target);
         if (search->found->count > before && !own)
                 search->found->items[before].why = str_format(
-                        "the reason is %s", str_quote(by, quoted, sizeof(quoted)));
+                        "%s %s", pattern ? "the session's policy hides" : "the reason is",
+                        str_quote(pattern ? pattern + strlen("]: ") : by, quoted, sizeof(quoted)));
         return true;
 }
 

@@ -114,6 +114,12 @@ def test_a_write_of_a_path_that_is_not_shown(holt: Holt, extra: Path, put: Make)
     assert only(holt.sh(f"cat {extra}/writer/d"))["grant"] == f"--ro {extra}/writer"
 
 
+def test_a_session_names_what_its_policy_hides(sessions: Sessions, put: Make, workspace: Path) -> None:
+    put(".env", "secret\n")
+    session = sessions.create("w", "--workspace", workspace, "--hide", "*.{env,key}")
+    assert "it is hidden; the session's policy hides *.{env,key}\n" in session.sh("cat .env", "--output", "1M").err
+
+
 # --- paths without one ---
 
 
