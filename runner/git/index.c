@@ -139,6 +139,18 @@ static bool is_zero(const uint8_t *bytes, size_t size) {
         return true;
 }
 
+/* Whether the last `count` (1 to 8) of `size` bytes are zero. Nearly every index has names of all
+ * lengths, so the end of a loop would be mispredicted for most entries. */
+static bool ends_with_zeros(const uint8_t *bytes, size_t size, size_t count) {
+        uint64_t last = 0;
+
+        if (size < sizeof(last))
+                memcpy((uint8_t *)&last + sizeof(last) - size, bytes, size);
+        else
+                memcpy(&last, bytes + size - sizeof(last), sizeof(last));
+        return last >> (64 - 8 * count) == 0; /* Both architectures are little-endian. */
+}
+
 /* Takes a name: the first `kept` bytes of the name before, and then the bytes of `rest`. Most rests
  * are short, so one loop is faster than memcpy(3) and searches. */
 static void reader_set_name(Reader *reader, const uint8_t *rest, size_t kept, size_t length) {
@@ -189,7 +201,7 @@ static int read_name(Reader *reader, size_t before, const uint8_t *name, size_t 
                 length = strnlen((const char *)name, size);
         next = (before + length + 8) & ~(size_t)7;
         if (length >= sizeof(reader->name) || next - before > size ||
-            !is_zero(name + length, next - before - length))
+            !ends_with_zeros(name, next - before, next - before - length))
                 return -EBADMSG;
         reader->at += next;
         kept = git_index_common(reader->name, name,
