@@ -159,6 +159,11 @@ void moved_report(const StrList *moved, const MovedFrom *from, FILE *out) {
         versions.count = versions.items ? moved->count : 0;
         for (size_t i = 0; i < versions.count; i++)
                 version_find(from->workspace, moved->items[i], &versions.items[i]);
+        if (from->why == MOVED_STILL)
+                (void)fprintf(out,
+                              "  So holt killed everything that ran in the session; see holt "
+                              "history %s.\n",
+                              from->session ? from->session : "NAME");
         (void)fprintf(out, "  %s.", moved_danger(moved, from->why));
         if (from->why == MOVED_STILL)
                 (void)fprintf(out, " Stop the session first: holt stop %s.\n ",

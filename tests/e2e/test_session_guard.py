@@ -178,6 +178,8 @@ def test_a_file_of_the_host_is_told_until_it_is_moved_back(
     guarded.stop()
     told = guarded.exec("true").ok().err
     assert "the host replaced a protected file" in told and back in told and "the command" not in told
+    assert "  So holt killed everything that ran in the session; see holt history w.\n" in told
+    assert "killed" in guarded("history").ok().out
     guarded.stop()
     identity.run(["bash", "-c", back], cwd="/").check_returncode()
     assert guarded.exec("true").ok().err == ""
