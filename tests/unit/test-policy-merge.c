@@ -154,7 +154,8 @@ static void test_preset_errors(void **state) {
 
         (void)state;
         assert_int_equal(policy_preset(&policy, "Standard", "t", &error), -ENOENT);
-        assert_string_equal(error.text, "t: no preset is called \"Standard\"; did you mean \"standard\"?");
+        assert_string_equal(error.text,
+                            "t: no preset is called \"Standard\"; did you mean \"standard\"?");
         assert_non_null(strstr(error.cure, "strict, standard, permissive, ci"));
         preset(&policy, "ci");
         assert_int_equal(policy_preset(&policy, "strict", "t", &error), -EEXIST);
