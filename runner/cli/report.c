@@ -431,12 +431,12 @@ void report_replaced(const char *what, const char *path, bool set_aside, FILE *o
         (void)str_quote(path, name, sizeof(name));
         if (what)
                 (void)fprintf(out,
-                              "holt: stopped %s because the host replaced %s, or somebody made it; "
+                              "holt: stopped %s because %s was replaced or created on the host; "
                               "the policy protects or hides this path\n",
                               what, name);
         else
                 (void)fprintf(out,
-                              "holt: the host replaced %s, or somebody made it, shortly before the "
+                              "holt: %s was replaced or created on the host shortly before the "
                               "command ended; the policy protects or hides this path\n  The "
                               "command may have read the new file.\n",
                               name);

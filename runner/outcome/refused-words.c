@@ -30,7 +30,7 @@ static const struct {
         [REFUSAL_SYSTEM] = { "the system is read-only", NULL,
                              "install into the workspace or the home directory inside" },
         [REFUSAL_ROOT] = { "it is read-only in the sandbox", NULL,
-                           "its directory is too wide or too sensitive to suggest: write in the "
+                           "its directory holds too much to make it writable: write in the "
                            "workspace, /tmp or the home directory inside" },
         [REFUSAL_PROC] = { "every sandbox masks it", NULL,
                            "it would reveal or change the host's kernel" },

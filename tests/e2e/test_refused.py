@@ -128,9 +128,9 @@ def test_a_session_names_what_its_policy_hides(sessions: Sessions, put: Make, wo
     [
         ("touch /usr/new", "the system is read-only"),
         ("touch /new", "read-only in the sandbox"),
-        ("touch /etc/new", "too wide or too sensitive"),
-        ("touch /opt/new", "too wide or too sensitive"),
-        ("echo 'touch: /srv/new: Read-only file system' >&2; false", "too wide or too sensitive"),
+        ("touch /etc/new", "holds too much to make it writable"),
+        ("touch /opt/new", "holds too much to make it writable"),
+        ("echo 'touch: /srv/new: Read-only file system' >&2; false", "holds too much to make it writable"),
         ("echo x > /proc/sys/kernel/hostname", "every sandbox masks it"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_run_is_stopped(how: str, holt: Holt, secret: Path, identity: Identity
 
     assert (result.cause, result.code) == ("killed", 137), str(result)
     assert result.report and result.report["replaced"].endswith("/" + path)
-    assert f"{path}, or somebody made it" in result.err
+    assert f"{path} was replaced or created" in result.err
     assert path != ".git/config" or "a command could have changed it" in result.err, str(result)
 
 
@@ -68,7 +68,7 @@ def test_a_session_is_stopped(how: str, sessions: Sessions, secret: Path, identi
         result = running.wait(timeout=20)
 
     assert result.code == 137, str(result)
-    assert f"stopped the session because the host replaced {path_inside(path)}" in result.err, str(result)
+    assert f"stopped the session because {path_inside(path)} was replaced or created" in result.err, str(result)
     rows = [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "guard"]
     assert [row["replaced"].endswith("/" + path) for row in rows if "replaced" in row] == [True], str(rows)
     assert session.sh("cat .env keys/key 2>&1").out.count("secret") == 0
@@ -351,7 +351,7 @@ def test_a_session_is_stopped_when_a_mount_point_is_replaced(
         result = running.wait(timeout=20)
 
     assert result.code == 137, str(result)
-    assert f"because the host replaced {path_inside(name)}" in result.err, str(result)
+    assert f"because {path_inside(name)} was replaced or created" in result.err, str(result)
 
 
 # unlink(2) and link(2) on the host: another name restores the same file, but the mount is gone.
@@ -401,7 +401,7 @@ def test_the_same_file_by_a_new_name_stops_a_session(
         result = running.wait(timeout=20)
 
     assert result.code == 137, str(result)
-    assert f"because the host replaced {path_inside(path)}" in result.err, str(result)
+    assert f"because {path_inside(path)} was replaced or created" in result.err, str(result)
     assert has_nothing_of_the_command(again), str(result)
 
 
@@ -472,7 +472,7 @@ def test_a_hidden_path_that_appears_stops_a_run(how: str, holt: Holt, dangling: 
 
     assert (result.cause, result.code) == ("killed", 137), str(result)
     assert result.report and result.report["replaced"].endswith("/" + path)
-    assert "or somebody made it" in result.err
+    assert "was replaced or created on the host" in result.err
 
 
 @pytest.mark.parametrize("how", ("written", "in a new directory"))
@@ -487,7 +487,7 @@ def test_a_hidden_path_that_appears_stops_a_session(
         result = running.wait(timeout=20)
 
     assert result.code == 137, str(result)
-    assert f"because the host replaced {path_inside(path)}" in result.err
+    assert f"because {path_inside(path)} was replaced or created" in result.err
     assert "secret" not in session.sh(f"cat {path}").out
 
 

@@ -70,7 +70,7 @@ def test_the_sandbox_of_a_stopped_holt_is_killed(how: str, shell: Terminal, holt
     identity.run(["bash", "-c", script], cwd=holt.cwd).check_returncode()
     until(lambda: not running(), "the sandbox is killed", 10)
     shell.send("fg\n")
-    shell.expect(f"{path}, or somebody made it")
+    shell.expect(f"{path} was replaced or created")
 
 
 def test_a_job_that_was_stopped_twice_is_watched_still(shell: Terminal, holt: Holt, identity: Identity) -> None:
