@@ -61,7 +61,7 @@ def test_a_directory_that_was_made_again(work: Session, project: Path, identity:
 def test_a_live_session_is_refused(work: Session) -> None:
     work.exec("true").ok()
     refused = work("rebind")
-    assert "live" in refused.refusal() and "holt stop" in refused.cure
+    assert "running" in refused.refusal() and "holt stop" in refused.cure
 
 
 def test_rebind_without_a_replaced_source_changes_nothing(work: Session) -> None:

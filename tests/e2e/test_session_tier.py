@@ -45,7 +45,7 @@ def test_files_and_keys_last_over_a_change_of_tier(sessions: Sessions) -> None:
     session("kv", "set", "k", "v").ok()
     made = session.show()["created_ms"]
     busy = sessions(["tier", "v", "large"])
-    assert "live" in busy.refusal() and "holt stop" in busy.cure
+    assert "running" in busy.refusal() and "holt stop" in busy.cure
     session.stop()
     for tier in ("large", "medium"):
         sessions(["tier", "v", tier]).ok()

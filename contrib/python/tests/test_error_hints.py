@@ -100,5 +100,5 @@ def test_a_hint_keeps_the_policy_of_the_caller(tmp_path: Path) -> None:
         assert said in str(error.value.hint)
     with pytest.raises(HoltError, match=r'^policy: no preset is called "strct"; did you mean "strict"\?'):
         Sandbox(policy="strct")
-    with Sandbox(policy={"extends": "strict", "filesystem": {"allow_wide": True}}, read_write=["/var/tmp"]) as box:
+    with Sandbox(policy={"extends": "strict", "filesystem": {"allow_wide": True}}) as box:
         assert box.show()["preset"] == "strict"
