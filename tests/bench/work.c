@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does work of one kind and times itself, so that the start of a sandbox does not count: work
- * cpu|files|opens|calls RUNS. Prints one line: the ns of each run. "files" and "opens" use the
- * working directory. */
+ * cpu|files|programs|opens|calls RUNS. Prints one line: the ns of each run. "files", "programs" and
+ * "opens" use the working directory. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,14 +77,19 @@ static void opens_make(void) {
         }
 }
 
-/* Opens and reads files three directories deep, like a search. The first run makes them. */
-static void opens(void) {
+static void opens_make_once(void) {
         static int made;
-        static char data[4096];
-        char name[64];
 
         if (!made++)
                 opens_make();
+}
+
+/* Opens and reads files three directories deep, like a search. The first run makes them. */
+static void opens(void) {
+        static char data[4096];
+        char name[64];
+
+        opens_make_once();
         for (int i = 0; i < OPENED; i++) {
                 int fd;
 
@@ -94,6 +99,16 @@ static void opens(void) {
                 while (read(fd, data, sizeof(data)) > 0)
                         ;
                 close(fd);
+        }
+}
+
+/* Copies, packs, searches and removes 500 files of opens() with the programs that people use. */
+static void programs(void) {
+        opens_make_once();
+        if (system("mkdir copy && cp -r tree/part-[0-4] copy && tar -cf copy.tar copy && "
+                   "! grep -rq nothing copy && rm -r copy copy.tar") != 0) {
+                fprintf(stderr, "cp, tar, grep or rm failed\n");
+                exit(1);
         }
 }
 
@@ -107,7 +122,11 @@ int main(int argc, char **argv) {
         static const struct {
                 const char *name;
                 void (*run)(void);
-        } kinds[] = { { "cpu", cpu }, { "files", files }, { "opens", opens }, { "calls", calls } };
+        } kinds[] = { { "cpu", cpu },
+                      { "files", files },
+                      { "programs", programs },
+                      { "opens", opens },
+                      { "calls", calls } };
         int runs = argc == 3 ? atoi(argv[2]) : 0;
 
         for (size_t k = 0; argc == 3 && k < sizeof(kinds) / sizeof(kinds[0]); k++)
