@@ -56,6 +56,18 @@ void plan_inputs_clear(PlanInputs *inputs) {
         *inputs = (PlanInputs){ 0 };
 }
 
+/* Guards of submodules hold no content. They may be thousands, and are behind all others that
+ * do. */
+const PlanGuard *plan_guard_read(const LaunchPlan *plan, dev_t device, ino_t inode) {
+        for (size_t i = 0; i < plan->guards_count && !plan->guards[i].submodule; i++) {
+                const PlanGuard *guard = &plan->guards[i];
+
+                if (guard->text && guard->device == device && guard->inode == inode)
+                        return guard;
+        }
+        return NULL;
+}
+
 static void guards_clear(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->guards_count; i++)
                 guard_clear(&plan->guards[i]);

@@ -170,7 +170,7 @@ typedef struct PlanGuard {
         dev_t device; /* its device and inode numbers */
         ino_t inode;
         bool directory;
-        char *text; /* the content of a small file, or NULL; see guards/restore.h */
+        char *text; /* the content of a small file and a zero byte, or NULL; see guards/restore.h */
         size_t text_size;
         mode_t mode;    /* its permissions */
         bool submodule; /* a submodule's .git, found in the index of the repository above */
@@ -304,6 +304,10 @@ int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr);
 
 /* The workspace's mount, or NULL. */
 const PlanMount *plan_workspace(const LaunchPlan *plan);
+
+/* Returns the guard that holds the content of the file with these device and inode numbers, or
+ * NULL. The guard's open fd keeps the inode number from being used again. */
+const PlanGuard *plan_guard_read(const LaunchPlan *plan, dev_t device, ino_t inode);
 
 /* The innermost requested mount whose target is path or a parent of it, or NULL. */
 const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,43 +62,34 @@ int git_attributes_filters(const char *text, StrList *ret) {
 
 /* --- in a work tree --- */
 
-/* Reads a file below the tree, without following links. Returns -ENOENT if it cannot be read. */
-static int attributes_load(int tree_fd, const char *path, size_t max, char **ret,
-                           size_t *ret_size) {
-        _cleanup_close_ int fd = sys_open_beneath(tree_fd, path, O_PATH | O_NOFOLLOW);
-        char name[32];
-
-        if (fd < 0)
-                return -ENOENT;
-        (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-        return repository_read(AT_FDCWD, name, max, ret, ret_size);
-}
-
+/* Adds nothing if the file cannot be read. */
 static int attributes_read(int tree_fd, const char *path, StrList *ret) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
-        int r = attributes_load(tree_fd, path, GIT_ATTRIBUTES_SIZE_MAX, &text, &size);
+        const int fd = sys_open_beneath(tree_fd, path, O_PATH | O_NOFOLLOW);
+        int r = repository_read_fd(NULL, fd, GIT_ATTRIBUTES_SIZE_MAX, &text, &size);
 
         return r == 0 ? git_attributes_filters(text, ret) : r == -ENOMEM ? r : 0;
 }
 
 /* Reads the repository's config. Returns false if it does not tell everything. */
-static bool attributes_read_config(int tree_fd, GitConfig *ret) {
+static bool attributes_read_config(const LaunchPlan *plan, int tree_fd, GitConfig *ret) {
+        const int fd = sys_open_beneath(tree_fd, ".git/config", O_PATH | O_NOFOLLOW);
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
 
-        return attributes_load(tree_fd, ".git/config", GIT_CONFIG_SIZE_MAX, &text, &size) == 0 &&
+        return repository_read_fd(plan, fd, GIT_CONFIG_SIZE_MAX, &text, &size) == 0 &&
                git_config_read(text, size, ret) == 0 && ret->includes.count == 0;
 }
 
-int git_attributes_missing(int tree_fd, StrList *ret) {
+int git_attributes_missing(const LaunchPlan *plan, int tree_fd, StrList *ret) {
         _cleanup_(git_config_clear) GitConfig config = { 0 };
         _cleanup_(strlist_clear) StrList named = { 0 };
         int r = attributes_read(tree_fd, ".gitattributes", &named);
 
         if (r == 0)
                 r = attributes_read(tree_fd, ".git/info/attributes", &named);
-        if (r < 0 || named.count == 0 || !attributes_read_config(tree_fd, &config))
+        if (r < 0 || named.count == 0 || !attributes_read_config(plan, tree_fd, &config))
                 return r;
         for (size_t i = 0; r == 0 && i < named.count; i++)
                 if (!strlist_has(&config.filters, named.items[i]))

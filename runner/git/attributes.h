@@ -2,7 +2,7 @@
 /* The filters that a file of git's attributes names (gitattributes(5)). */
 #pragma once
 
-#include "base/strings.h"
+#include "policy/plan.h"
 
 enum {
         GIT_ATTRIBUTES_SIZE_MAX = 64 << 10, /* Bytes; a larger file is not read. */
@@ -11,8 +11,9 @@ enum {
 
 /* Finds the filters that the attributes at the top of a work tree name, in .gitattributes and
  * .git/info/attributes, and that the repository's own config lacks. Adds nothing if an included
- * config may have them, or if .git is no directory. tree_fd may be O_PATH. Returns 0 or -ENOMEM. */
-int git_attributes_missing(int tree_fd, StrList *ret);
+ * config may have them, or if .git is no directory. tree_fd may be O_PATH.
+ * The config comes from a guard of plan if one holds it. Returns 0 or -ENOMEM. */
+int git_attributes_missing(const LaunchPlan *plan, int tree_fd, StrList *ret);
 
 /* Adds NAME of each filter=NAME, once. Further names are left out. Returns 0 or -ENOMEM. */
 int git_attributes_filters(const char *text, StrList *ret);

@@ -135,25 +135,47 @@ static int repository_read_open(int fd, size_t max, char **ret, size_t *ret_size
         return 0;
 }
 
-static int read_whole(int git_fd, const char *name, char **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = repository_open_file(git_fd, name);
+static const PlanGuard *repository_guard(const LaunchPlan *plan, int path_fd) {
+        struct stat st;
 
-        return fd < 0 ? fd : repository_read_open(fd, GIT_INDEX_SIZE_MAX, ret, ret_size);
+        if (!plan || path_fd < 0 || fstat(path_fd, &st) < 0)
+                return NULL;
+        return plan_guard_read(plan, st.st_dev, st.st_ino);
+}
+
+static int repository_copy(const PlanGuard *guard, size_t max, char **ret, size_t *ret_size) {
+        char *copy = guard->text_size <= max ? malloc(guard->text_size + 1) : NULL;
+
+        if (!copy)
+                return guard->text_size <= max ? -ENOMEM : -E2BIG;
+        *ret = memcpy(copy, guard->text, guard->text_size + 1);
+        *ret_size = guard->text_size;
+        return 0;
+}
+
+int repository_read_fd(const LaunchPlan *plan, int path_fd, size_t max, char **ret,
+                       size_t *ret_size) {
+        const PlanGuard *guard = repository_guard(plan, path_fd);
+        _cleanup_close_ int fd = guard ? path_fd : open_regular(path_fd);
+
+        if (guard)
+                return repository_copy(guard, max, ret, ret_size);
+        return fd < 0 ? fd : repository_read_open(fd, max, ret, ret_size);
 }
 
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = open_regular(openat(dir_fd, path, O_PATH | O_CLOEXEC));
-
-        return fd < 0 ? fd : repository_read_open(fd, max, ret, ret_size);
+        return repository_read_fd(NULL, openat(dir_fd, path, O_PATH | O_CLOEXEC), max, ret,
+                                  ret_size);
 }
 
 /* Finds the repository's hash in its config, by extensions.objectFormat. For this variable git does
  * not follow includes. The config of a worktree lies elsewhere. The command cannot write any of
  * these. */
-static GitHash find_hash(int git_fd) {
+static GitHash find_hash(const LaunchPlan *plan, int git_fd) {
+        const int config_fd = sys_open_beneath(git_fd, "config", O_PATH | O_NOFOLLOW);
         _cleanup_free_ char *bytes = NULL;
         size_t size = 0;
-        int r = read_whole(git_fd, "config", &bytes, &size);
+        int r = repository_read_fd(plan, config_fd, GIT_INDEX_SIZE_MAX, &bytes, &size);
         const char *text;
 
         if (r < 0 || !bytes)
@@ -191,7 +213,8 @@ static int read_index(int git_fd, const char *name, bool every, RepositoryLinks 
         if (st.st_size > GIT_INDEX_SIZE_MAX ||
             !repository_works(links, (size_t)st.st_size / REPOSITORY_WORK_BYTES))
                 return -E2BIG;
-        return git_index_read_file(fd, (size_t)st.st_size, find_hash(git_fd), every, ret);
+        return git_index_read_file(fd, (size_t)st.st_size, find_hash(links->plan, git_fd), every,
+                                   ret);
 }
 
 /* Adds the shared part of a split index (git-update-index(1), --split-index). */

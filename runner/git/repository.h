@@ -31,6 +31,12 @@ int repository_open(int tree_fd, const char *tree, const char *path, char **ret_
  * as /dev/null. -EBADMSG: another file that is not regular. -E2BIG: more than max bytes. */
 int repository_read(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
+/* Does the same for the file of path_fd, an O_PATH fd that it closes. If path_fd is negative, errno
+ * says why. If a guard of plan holds the content, nothing is read: all decisions about a protected
+ * file come from the same bytes. plan may be NULL. */
+int repository_read_fd(const LaunchPlan *plan, int path_fd, size_t max, char **ret,
+                       size_t *ret_size);
+
 /* Opens the nearest .git above tree, an absolute path as the kernel names it. tree is cut to the
  * work tree of that .git ("" for the root), so that the next call finds the next one. Returns an
  * O_PATH fd that the caller owns, -ENOENT if there is none, or -EAGAIN. */
@@ -53,6 +59,8 @@ typedef struct RepositoryLinks {
          * directory does not exist. If it exists, only the repository's objects tell what git may
          * enter. "." means that the whole tree lies in a sparse directory. */
         StrList trees;
+        /* Its guards may hold the config, see repository_read_fd(). Borrowed, may be NULL. */
+        const LaunchPlan *plan;
         /* Work done, and the bound past which calls fail with -E2BIG; 0 means no bound. */
         size_t work, work_max;
 } RepositoryLinks;

@@ -228,7 +228,8 @@ static int refuse_config(const char *path, int errnum, Error *reterr) {
 static int read_config(const Search *search, const char *path, GitConfig *ret, Error *reterr) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
-        int r = repository_read(AT_FDCWD, path, GIT_CONFIG_SIZE_MAX, &text, &size);
+        int r = repository_read_fd(search->plan, open(path, O_PATH | O_CLOEXEC),
+                                   GIT_CONFIG_SIZE_MAX, &text, &size);
 
         search->looks->files++;
         search->looks->bytes += size;
@@ -352,7 +353,9 @@ static int follow_common(Search *search, const char *directory, Error *reterr) {
         _cleanup_free_ char *common = NULL, *real = NULL;
         const char *inside;
         size_t size;
-        int r = file ? repository_read(AT_FDCWD, file, PATH_MAX, &text, &size) : -ENOMEM;
+        int r = file ? repository_read_fd(search->plan, open(file, O_PATH | O_CLOEXEC), PATH_MAX,
+                                          &text, &size)
+                     : -ENOMEM;
 
         if (r < 0)
                 return repository_is_closed(r)

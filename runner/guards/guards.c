@@ -287,7 +287,7 @@ static int guards_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t
 static int guards_submodules(LaunchPlan *plan, const PlanMount *workspace, GuardsLooks *looks,
                              Error *reterr) {
         _cleanup_(repository_links_clear)
-                RepositoryLinks found = { .work_max = REPOSITORY_WORK_MAX };
+                RepositoryLinks found = { .plan = plan, .work_max = REPOSITORY_WORK_MAX };
         const RepositoryTree tree = repository_tree(workspace);
         int r = repository_links(&tree, ".git", &found);
 

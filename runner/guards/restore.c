@@ -118,6 +118,7 @@ void guard_remember(PlanGuard *guard, const struct stat *st) {
         if (!guard->text)
                 return;
         (void)memcpy(guard->text, text, (size_t)n);
+        guard->text[n] = '\0';
         guard->text_size = (size_t)n;
         guard->mode = st->st_mode & 0777;
 }

@@ -135,6 +135,11 @@ static bool is_aside(const char *directory, const char *name) {
                streq(name + length - end_length, end);
 }
 
+/* Whether the file is pinned: the command cannot change it. */
+static bool strays_is_pinned(const Walk *walk, const char *directory, const char *path) {
+        return streq(directory, walk->git) && guard_holds(walk->plan, path);
+}
+
 static int strays_look_at(Walk *walk, int dir_fd, const char *directory,
                           const struct dirent *entry) {
         const bool looks = git_state_in(directory + strlen(walk->git));
@@ -157,6 +162,8 @@ static int strays_look_at(Walk *walk, int dir_fd, const char *directory,
         path = str_format("%s%s", directory, name);
         if (!path)
                 return -ENOMEM;
+        if (type == S_IFREG && strays_is_pinned(walk, directory, path))
+                return 0;
         if (type != S_IFDIR)
                 return look_at_file(walk, dir_fd, name, path, type);
         return strays_goes_on(walk, directory, name, path)

@@ -430,7 +430,7 @@ static int find_filters(const Warnings *w) {
 
         if (!workspace || workspace->flags & PLAN_READ_ONLY || warnings_has_git_config(w->plan))
                 return 0;
-        r = git_attributes_missing(workspace->fd, &missing);
+        r = git_attributes_missing(w->plan, workspace->fd, &missing);
         for (size_t i = 0; r == 0 && i < missing.count; i++) {
                 char name[128];
 
