@@ -69,7 +69,7 @@ static int confine_rights(void) {
         return prctl(PR_SET_DUMPABLE, 0);
 }
 
-int keeper_confine(const Keeper *keeper, Error *reterr) {
+int keeper_confine(Keeper *keeper, Error *reterr) {
         int r;
 
         if (confine_rights() < 0)

@@ -102,27 +102,11 @@ static int keeper_launch(Keeper *keeper, Error *reterr) {
         return r == 0 ? loop_new(&keeper->loop, reterr) : r;
 }
 
-static int keeper_confine_itself(Keeper *keeper, Error *reterr) {
-        return keeper_confine(keeper, reterr);
-}
-
 static int (*const start_steps[])(Keeper *keeper, Error *reterr) = {
-        keeper_take_lock,
-        keeper_make_plan,
-        keeper_prepare,
-        keeper_open_store,
-        keeper_aside_load,
-        keeper_due_begin,
-        keeper_launch,
-        keeper_watch_all,
-        keeper_make_processes,
-        keeper_make_files,
-        keeper_make_notes,
-        keeper_make_bridge,
-        keeper_make_interpreters,
-        keeper_make_server,
-        keeper_confine_itself,
-        keeper_sweep_unfinished,
+        keeper_take_lock,         keeper_make_plan,   keeper_prepare,    keeper_open_store,
+        keeper_aside_load,        keeper_due_begin,   keeper_launch,     keeper_watch_all,
+        keeper_make_processes,    keeper_make_files,  keeper_make_notes, keeper_make_bridge,
+        keeper_make_interpreters, keeper_make_server, keeper_confine,    keeper_sweep_unfinished,
 };
 
 static int keeper_start(Keeper *keeper, Error *reterr) {

@@ -111,8 +111,8 @@ int keeper_read_plan(Keeper *keeper, StoreMode mode, Error *reterr);
 int keeper_show_files(Keeper *keeper, Error *reterr);
 
 /* Gives up permanently all rights that the keeper does not need to serve. Returns 0 or a negative
- * errno. */
-int keeper_confine(const Keeper *keeper, Error *reterr);
+ * errno. A step in the tables of keepers and readers, so the argument is not const. */
+int keeper_confine(Keeper *keeper, Error *reterr);
 
 /* --- the last check of protected paths (due.c) --- */
 

@@ -104,13 +104,9 @@ static int reader_make_server(Keeper *reader, Error *reterr) {
         return rpc_server_add(reader->server, KEEPER_READY_FD, KEEPER_READY_FD, &ignored, reterr);
 }
 
-static int reader_confine(Keeper *reader, Error *reterr) {
-        return keeper_confine(reader, reterr);
-}
-
 static int (*const reader_steps[])(Keeper *reader, Error *reterr) = {
         reader_take_lock, reader_make_plan,  reader_prepare,     reader_make_view,
-        reader_watch,     keeper_show_files, reader_make_server, reader_confine,
+        reader_watch,     keeper_show_files, reader_make_server, keeper_confine,
 };
 
 /* On failure, the client's request is left unread. */
