@@ -94,6 +94,10 @@ enum {
 /* In the row of a method that only reads files. */
 #define METHOD_READS_FILES .errors = METHOD_FILE_ERRORS, .at_rest = true
 
+/* In the row of a method that writes a file's content, and of one that changes names. */
+#define METHOD_WRITES_FILE .result = &method_size, .errors = METHOD_FILE_ERRORS
+#define METHOD_CHANGES_FILES .result = &rpc_nothing, .errors = METHOD_FILE_ERRORS
+
 /* Members of an Outcome for examples, and the text of an Ended with more members. */
 #define METHOD_OUTCOME_EXAMPLE                                                                     \
         "\"id\": \"p1\", \"cause\": \"exited\", \"exit_code\": 0, \"timeout_us\": null, "          \
