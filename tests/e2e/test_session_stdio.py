@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,49 +87,53 @@ def test_a_background_process_goes_on_writing(session: Session, log: Path) -> No
     until(lambda: log.read_text() == "before\nearly\nlate\n", "it has written")
 
 
-def test_a_named_pipe_with_a_slow_reader_gets_everything(session: Session, holt: Holt, place: Path) -> None:
-    """The command ends before the pipe has room, and the session serves others meanwhile."""
-    path, got = place / "fifo", bytearray()
+@pytest.fixture
+def fifo_path(holt: Holt, place: Path) -> Path:
+    path = place / "fifo"
     os.mkfifo(path)
     holt.identity.own(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    return path
+
+
+@pytest.fixture
+def fifo_reader(fifo_path: Path) -> Iterator[int]:
+    """The end of the named pipe that reads. Opening it waits for no writer, but reading does."""
+    reader = os.open(fifo_path, os.O_RDONLY | os.O_NONBLOCK)
     os.set_blocking(reader, True)
-    with path.open("wb", buffering=0) as fifo:
+    yield reader
+    os.close(reader)
+
+
+def test_a_named_pipe_with_a_slow_reader_gets_everything(session: Session, fifo_path: Path, fifo_reader: int) -> None:
+    """The command ends before the pipe has room, and the session serves others meanwhile."""
+    got = bytearray()
+    with fifo_path.open("wb", buffering=0) as fifo:
         fifo.write(bytes(60000))
         session.exec("head", "-c", "60000", "/dev/zero", stdout=fifo).ok()
         assert session.out("echo another") == "another\n"
 
-    while data := os.read(reader, 1 << 16):
+    while data := os.read(fifo_reader, 1 << 16):
         got += data
-    os.close(reader)
     assert len(got) == 120000
 
 
-def test_a_stop_waits_for_a_slow_reader(session: Session, holt: Holt, place: Path) -> None:
+def test_a_stop_waits_for_a_slow_reader(session: Session, fifo_path: Path, fifo_reader: int) -> None:
     """The command has ended well, so its output must not be lost."""
-    path, got = place / "fifo", bytearray()
-    os.mkfifo(path)
-    holt.identity.own(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(reader, True)
-    with path.open("wb", buffering=0) as fifo:
+    got = bytearray()
+    with fifo_path.open("wb", buffering=0) as fifo:
         fifo.write(bytes(60000))
         session.exec("head", "-c", "60000", "/dev/zero", stdout=fifo).ok()
         stop = session.sessions.start(["stop", session.name])
-    while data := os.read(reader, 1 << 12):
+    while data := os.read(fifo_reader, 1 << 12):
         got += data
         time.sleep(0.02)
-    os.close(reader)
     stop.wait().ok()
     assert len(got) == 120000
 
 
-def test_a_named_pipe_without_a_reader_ends_the_command(session: Session, holt: Holt, place: Path) -> None:
-    path = place / "fifo"
-    os.mkfifo(path)
-    holt.identity.own(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with path.open("wb", buffering=0) as fifo:
+def test_a_named_pipe_without_a_reader_ends_the_command(session: Session, fifo_path: Path) -> None:
+    reader = os.open(fifo_path, os.O_RDONLY | os.O_NONBLOCK)
+    with fifo_path.open("wb", buffering=0) as fifo:
         os.close(reader)
         result = session.exec("yes", stdout=fifo)
 
