@@ -59,7 +59,7 @@ def test_a_path_of_nothing_is_told_from_a_program_that_is_not_there(holt: Holt) 
     assert "Install it" in cure(holt(["run", "--", "no-such-program"]))
 
 
-@pytest.mark.identities("user", "nested")  # the user of root's sandboxes cannot enter these directories
+@pytest.mark.identities("user", "nested")  # root has erased its environment by then (runner/child/identity.c)
 def test_a_program_in_the_caller_s_path_is_named(holt: Holt, place: Path, put: Make) -> None:
     put(place / "tools" / "mytool", "#!/bin/sh\necho ran\n", 0o755)
     put("own/owntool", "#!/bin/sh\necho ran\n", 0o755)
@@ -73,6 +73,17 @@ def test_a_program_in_the_caller_s_path_is_named(holt: Holt, place: Path, put: M
     ):
         assert cure(holt(["run", "--", program], env=env)).rstrip().endswith(": " + " ".join(options))
         assert holt(["run", *options, "--", program], env=env).ok().out == "ran\n"
+
+
+@pytest.mark.identities("root")
+def test_a_program_in_root_s_path_gets_the_general_cure(holt: Holt, place: Path, put: Make) -> None:
+    put(place / "tools" / "mytool", "#!/bin/sh\necho ran\n", 0o755)
+    env = {"PATH": f"{place}/tools:{os.environ['PATH']}"}
+    hint = cure(holt(["run", "--", "mytool"], env=env))
+    assert "mount its directory (--ro DIR) and set PATH (--env PATH=...)" in hint and str(place) not in hint
+
+    options = ["--ro", place / "tools", "--env", f"PATH={place}/tools"]
+    assert holt(["run", *options, "--", "mytool"], env=env).ok().out == "ran\n"
 
 
 def test_a_word_that_the_shell_has_made_gets_its_own_cure(holt: Holt, put: Make) -> None:

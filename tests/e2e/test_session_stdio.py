@@ -78,6 +78,18 @@ def test_a_file_that_the_command_can_write_anyway_is_given_as_it_is(session: Ses
     assert path.read_bytes() == bytes(10) + b"end"
 
 
+@pytest.mark.identities("root")
+def test_root_s_file_in_the_workspace_is_written_through_a_pipe(session: Session, holt: Holt) -> None:
+    """The keeper has a user of its own, which cannot reach the file by its path. The command cannot seek in a pipe."""
+    path = session.directory / "workspace" / "out"
+    with path.open("wb") as file:
+        holt.identity.own(path)
+        session.sh("test -p /dev/stdout && echo whole", stdout=file).ok()
+        assert "Illegal seek" in session.exec("python3", "-c", "import os; os.pwrite(1, b'end', 10)", stdout=file).err
+
+    assert path.read_bytes() == b"whole\n"
+
+
 def test_a_background_process_goes_on_writing(session: Session, log: Path) -> None:
     with log.open("a") as file:
         session.sh("(until test -e go; do sleep 0.01; done; echo late) </dev/null & echo early", stdout=file, stderr=file).ok()
