@@ -169,12 +169,11 @@ int build_lasting(Launch *launch, Error *error) {
                 r = cover_system(launch, error);
         for (size_t i = 0; r == 0 && i < tree_covered_count; i++)
                 r = lasting_cover(tree_covered[i], error);
-        if (r == 0)
-                make_usual();
-        if (r == 0)
-                show_system(launch);
-        if (r == 0)
-                r = make_targets(launch->plan, error);
+        if (r < 0)
+                return r;
+        make_usual();
+        show_system(launch);
+        r = make_targets(launch->plan, error);
         if (r < 0)
                 return r;
         child_state.root_fd = child_state.lasting_fd;

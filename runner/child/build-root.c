@@ -64,7 +64,8 @@ int build_scratch(Launch *launch, Error *error) {
 
 /* --- entries of the root --- */
 
-static int make_nodes(int root_fd, Error *error) {
+static int make_nodes(const Launch *launch, int root_fd, Error *error) {
+        (void)launch;
         for (size_t i = 0; i < tree_nodes_count; i++) {
                 const TreeNode *node = &tree_nodes[i];
                 int r = node->link ? build_link(root_fd, node->path, node->link, error)
@@ -98,7 +99,8 @@ static int make_etc(const Launch *launch, int root_fd, Error *error) {
         return 0;
 }
 
-static int make_devices(int root_fd, Error *error) {
+static int make_devices(const Launch *launch, int root_fd, Error *error) {
+        (void)launch;
         for (size_t i = 0; i < tree_devices_count; i++) {
                 char path[32] = "dev/";
                 int r;
@@ -130,17 +132,9 @@ static int make_system(const Launch *launch, int root_fd, Error *error) {
         return 0;
 }
 
-/* Makes everything that must exist before the root becomes read-only. */
-int build_skeleton(Launch *launch, Error *error) {
-        int root_fd = child_state.root_fd;
-        int r = make_nodes(root_fd, error);
+static int make_mount_points(const Launch *launch, int root_fd, Error *error) {
+        int r = 0;
 
-        if (r == 0)
-                r = make_etc(launch, root_fd, error);
-        if (r == 0)
-                r = make_devices(root_fd, error);
-        if (r == 0)
-                r = make_system(launch, root_fd, error);
         for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++) {
                 const PlanMount *mount = &launch->plan->mounts[i];
 
@@ -148,5 +142,18 @@ int build_skeleton(Launch *launch, Error *error) {
                         r = build_target(root_fd, mount->target + 1,
                                          mount->kind == PLAN_PRIVATE || mount->directory, error);
         }
+        return r;
+}
+
+/* Everything that must exist before the root becomes read-only. */
+static int (*const skeleton_steps[])(const Launch *launch, int root_fd, Error *error) = {
+        make_nodes, make_etc, make_devices, make_system, make_mount_points,
+};
+
+int build_skeleton(Launch *launch, Error *error) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(skeleton_steps); i++)
+                r = skeleton_steps[i](launch, child_state.root_fd, error);
         return r;
 }

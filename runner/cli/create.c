@@ -66,29 +66,37 @@ static int create_find_cwd(SessionSpec *spec, Error *reterr) {
         return spec->settings.cwd ? 0 : error_oom(reterr);
 }
 
+static int create_fill_settings(const CreateOptions *options, SessionSpec *spec, Error *reterr) {
+        int r = create_find_cwd(spec, reterr);
+
+        if (r == 0 && options->idle)
+                r = session_spec_idle(spec, options->idle, reterr);
+        return r < 0 ? r : session_spec_degraded(spec, &options->allow_degraded, reterr);
+}
+
+static int create_fill_policy(const OptionResult *words, unsigned tier, SessionSpec *spec,
+                              Error *reterr) {
+        int r = policy_words_apply(&spec->settings.policy, words, reterr);
+
+        spec->preset = words->policies_count > 0;
+        spec->tier = tier < TIERS;
+        if (r == 0)
+                r = policy_files_inputs(NULL, &spec->settings.inputs, reterr);
+        if (r < 0 || !spec->tier)
+                return r;
+        /* An explicit --memory overrides the tier's memory. */
+        return tier_apply(tier, create_has_word(words, "limits.memory"), &spec->settings, reterr);
+}
+
 /* A session has its own workspace unless the caller names one. Then only the policy file of the
  * named directory applies, and never that of the working directory. */
 static int create_fill(const OptionResult *words, const CreateOptions *options, SessionSpec *spec,
                        Error *reterr) {
-        int r = create_find_cwd(spec, reterr);
+        int r = create_fill_settings(options, spec, reterr);
 
-        spec->preset = words->policies_count > 0;
-        if (r == 0 && options->idle)
-                r = session_spec_idle(spec, options->idle, reterr);
         if (r == 0)
-                r = session_spec_degraded(spec, &options->allow_degraded, reterr);
-        if (r == 0)
-                r = policy_words_apply(&spec->settings.policy, words, reterr);
-        if (r == 0)
-                r = policy_files_inputs(NULL, &spec->settings.inputs, reterr);
-        spec->tier = options->tier < TIERS;
-        /* An explicit --memory overrides the tier's memory. */
-        if (r == 0 && spec->tier)
-                r = tier_apply(options->tier, create_has_word(words, "limits.memory"),
-                               &spec->settings, reterr);
-        if (r == 0)
-                r = session_spec_project(spec, reterr);
-        return r;
+                r = create_fill_policy(words, options->tier, spec, reterr);
+        return r < 0 ? r : session_spec_project(spec, reterr);
 }
 
 static int create_named(const OptionResult *words, const CreateOptions *options, StrList *warnings,

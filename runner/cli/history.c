@@ -169,15 +169,18 @@ static int history_list(const Listing *listing, const char *name, const ListOpti
                                reterr);
         if (r == 0)
                 r = ask_rows(listing, name, &query, &answer, reterr);
-        if (r == 0 && options->json)
+        if (r < 0)
+                return r;
+        if (options->json)
                 return history_print_json(listing, answer.result, reterr);
-        if (r == 0 && listing->alias && query.only && streq(query.only, listing->alias->verb)) {
+        if (listing->alias && query.only && streq(query.only, listing->alias->verb)) {
                 query.only = listing->alias->method;
                 r = ask_rows(listing, name, &query, &more, reterr);
+                if (r < 0)
+                        return r;
         }
-        if (r == 0)
-                history_print_rows(listing, &answer, &more, query.limit);
-        return r;
+        history_print_rows(listing, &answer, &more, query.limit);
+        return 0;
 }
 
 /* --- printing --- */

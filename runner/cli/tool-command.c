@@ -200,20 +200,11 @@ static int tool_command_read_plan(const char *session, LaunchPlan *ret, Error *r
         return r < 0 ? r : prepare_try_mounts(ret, reterr);
 }
 
-int tool_commands_new(const char *session, const StrList *specs, ToolCommands **ret,
-                      Error *reterr) {
+static int tool_commands_fill(ToolCommands *commands, Error *reterr) {
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
-        ToolCommands *commands = calloc(1, sizeof(*commands));
         Reach *reach = NULL;
-        int r;
+        int r = tool_command_read_plan(commands->session, &plan, reterr);
 
-        if (!commands)
-                return error_oom(reterr);
-        commands->session = session;
-        commands->specs = specs;
-        r = tool_command_read_plan(session, &plan, reterr);
-        if (r == 0 && !getcwd(commands->cwd, sizeof(commands->cwd)))
-                r = error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
         if (r == 0)
                 r = reach_new(&plan, &reach, reterr);
         if (r == 0)
@@ -221,6 +212,22 @@ int tool_commands_new(const char *session, const StrList *specs, ToolCommands **
         if (r == 0)
                 commands_warn(commands, reach);
         reach_free(reach);
+        return r;
+}
+
+int tool_commands_new(const char *session, const StrList *specs, ToolCommands **ret,
+                      Error *reterr) {
+        ToolCommands *commands = calloc(1, sizeof(*commands));
+        int r;
+
+        if (!commands)
+                return error_oom(reterr);
+        commands->session = session;
+        commands->specs = specs;
+        if (getcwd(commands->cwd, sizeof(commands->cwd)))
+                r = tool_commands_fill(commands, reterr);
+        else
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
         if (r < 0)
                 tool_commands_free(commands);
         else

@@ -485,6 +485,19 @@ static int find_directories(ToolPaths *p, const ToolWords *words, bool code) {
         return r;
 }
 
+/* The program that a word names may be started by env or xargs, for example. */
+static int judge_word(ToolPaths *p, const char *text) {
+        _cleanup_free_ char *program = NULL;
+        int r = parts_of_word(p, text, judge_part);
+
+        if (r == 0 && is_code(text))
+                r = judge_patterns(p, text);
+        if (r < 0 || !text[0] || strchr(text, '/'))
+                return r;
+        r = paths_search(p, text, &program);
+        return r == 0 && program ? paths_file(p, program, program, NULL) : r;
+}
+
 int tool_paths_words(ToolPaths *paths, const ToolWords *words, bool directories) {
         int r;
 
@@ -494,19 +507,8 @@ int tool_paths_words(ToolPaths *paths, const ToolWords *words, bool directories)
                 r = judge_below(paths, paths->directories.items[i]);
         if (r == 0)
                 r = find_directories(paths, words, true);
-        for (size_t i = 1; r == 0 && i < words->count; i++) {
-                _cleanup_free_ char *program = NULL;
-                const char *text = words->items[i].text;
-
-                r = parts_of_word(paths, text, judge_part);
-                if (r == 0 && is_code(text))
-                        r = judge_patterns(paths, text);
-                if (r == 0 && text[0] &&
-                    !strchr(text, '/')) /* env and xargs may start this program */
-                        r = paths_search(paths, text, &program);
-                if (r == 0 && program)
-                        r = paths_file(paths, program, program, NULL);
-        }
+        for (size_t i = 1; r == 0 && i < words->count; i++)
+                r = judge_word(paths, words->items[i].text);
         return r;
 }
 

@@ -242,28 +242,34 @@ static int read_config(const Search *search, const char *path, GitConfig *ret, E
         return r == -EBADMSG || r == -E2BIG ? refuse_config(path, -r, reterr) : 0;
 }
 
+static int config_follow(Search *search, const char *path, unsigned depth, Error *reterr);
+
+static int config_follow_include(Search *search, const char *directory, const char *value,
+                                 unsigned depth, Error *reterr) {
+        _cleanup_free_ char *path = NULL;
+        int r = config_resolve(directory, value_path(value), &path, reterr);
+
+        if (r == 0)
+                r = guard_path(search, path, reterr);
+        return r < 0 ? r : config_follow(search, path, depth, reterr);
+}
+
 static int config_follow(Search *search, const char *path, unsigned depth, Error *reterr) {
         _cleanup_(git_config_clear) GitConfig config = { 0 };
         const char *slash = strrchr(path, '/');
         _cleanup_free_ char *directory = strndup(path, slash ? (size_t)(slash - path) : 0);
-        int r = directory ? 0 : error_oom(reterr);
+        int r;
 
-        if (r == 0 && (++search->files > FILES_MAX || depth > DEPTH_MAX))
+        if (!directory)
+                return error_oom(reterr);
+        if (++search->files > FILES_MAX || depth > DEPTH_MAX)
                 return refuse_config(path, E2BIG, reterr);
-        if (r == 0)
-                r = read_config(search, path, &config, reterr);
+        r = read_config(search, path, &config, reterr);
         for (size_t i = 0; r == 0 && i < config.hooks.count; i++)
                 r = add_hooks(search, config.hooks.items[i], reterr);
-        for (size_t i = 0; r == 0 && i < config.includes.count; i++) {
-                _cleanup_free_ char *included = NULL;
-
-                r = config_resolve(directory, value_path(config.includes.items[i]), &included,
-                                   reterr);
-                if (r == 0)
-                        r = guard_path(search, included, reterr);
-                if (r == 0)
-                        r = config_follow(search, included, depth + 1, reterr);
-        }
+        for (size_t i = 0; r == 0 && i < config.includes.count; i++)
+                r = config_follow_include(search, directory, config.includes.items[i], depth + 1,
+                                          reterr);
         return r;
 }
 

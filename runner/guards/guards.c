@@ -146,6 +146,17 @@ static int refuse_guard(const PlanGuard *guard, const PlanMount *workspace, int 
         return r;
 }
 
+/* Takes the fd of the guard's file or directory, which is a submodule's .git or will be pinned. */
+static void guard_take(PlanGuard *guard, int fd, const struct stat *st) {
+        guard->pinned = true;
+        guard->device = st->st_dev;
+        guard->inode = st->st_ino;
+        guard->directory = S_ISDIR(st->st_mode);
+        guard->fd = fd;
+        if (!guard->submodule)
+                guard_remember(guard, st);
+}
+
 static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,
                          Error *reterr) {
         _cleanup_close_ int fd = open_guarded(workspace->fd, guard->path);
@@ -167,17 +178,13 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
                    check_git_file(plan, workspace, guard->path, reterr) < 0) {
                 return -EINVAL;
         }
-        if (r < 0 && r != -ENOENT)
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
                 return refuse_guard(guard, workspace, r, reterr);
-        if (r == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1)
+        if (S_ISREG(st.st_mode) && st.st_nlink > 1)
                 return guards_refuse_shared(workspace, guard->path, reterr);
-        guard->pinned = r == 0;
-        guard->device = r == 0 ? st.st_dev : 0;
-        guard->inode = r == 0 ? st.st_ino : 0;
-        guard->directory = r == 0 && S_ISDIR(st.st_mode);
-        guard->fd = r == 0 ? TAKE_FD(fd) : FD_NONE;
-        if (r == 0 && !guard->submodule)
-                guard_remember(guard, &st);
+        guard_take(guard, TAKE_FD(fd), &st);
         return 0;
 }
 

@@ -109,6 +109,16 @@ int inputs_protect_path(LaunchPlan *plan, const Reach *reach, const char *path, 
         return keep_from_command(plan, reach, "holt obeys", path, input_fd, reterr);
 }
 
+int inputs_protect_files(LaunchPlan *plan, const Reach *reach, const PlanInputs *inputs,
+                         Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < inputs->count; i++)
+                r = inputs_protect_path(plan, reach, inputs->items[i].path, inputs->items[i].fd,
+                                        reterr);
+        return r;
+}
+
 int inputs_protect_rootfs(LaunchPlan *plan, const Reach *reach, Error *reterr) {
         return plan->rootfs.source
                        ? keep_from_command(plan, reach, "the programs of the command come from",
@@ -126,6 +136,17 @@ static bool needs_reach(const LaunchPlan *plan) {
         return false;
 }
 
+static int inputs_protect_all(LaunchPlan *plan, const Reach *reach, ProgramsNear near,
+                              Error *reterr) {
+        int r = recorded_refuse_renamed(plan, reach, reterr);
+
+        if (r == 0)
+                r = inputs_protect_rootfs(plan, reach, reterr);
+        if (r == 0)
+                r = inputs_protect_files(plan, reach, &plan->inputs, reterr);
+        return r < 0 ? r : programs_protect(plan, reach, near, reterr);
+}
+
 int inputs_protect(LaunchPlan *plan, Error *reterr) {
         const ProgramsNear near = programs_near(plan);
         Reach *reach = NULL;
@@ -135,14 +156,7 @@ int inputs_protect(LaunchPlan *plan, Error *reterr) {
                 return 0;
         r = reach_new(plan, &reach, reterr);
         if (r == 0)
-                r = recorded_refuse_renamed(plan, reach, reterr);
-        if (r == 0)
-                r = inputs_protect_rootfs(plan, reach, reterr);
-        for (size_t i = 0; r == 0 && i < plan->inputs.count; i++)
-                r = inputs_protect_path(plan, reach, plan->inputs.items[i].path,
-                                        plan->inputs.items[i].fd, reterr);
-        if (r == 0)
-                r = programs_protect(plan, reach, near, reterr);
+                r = inputs_protect_all(plan, reach, near, reterr);
         reach_free(reach);
         return r;
 }

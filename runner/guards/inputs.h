@@ -13,6 +13,9 @@ int inputs_protect(LaunchPlan *plan, Error *reterr);
  * that holt has read, or FD_NONE. Returns -ESTALE if the path no longer leads to that file. */
 int inputs_protect_path(LaunchPlan *plan, const struct Reach *reach, const char *path, int input_fd,
                         Error *reterr);
+/* The same for each of these files. */
+int inputs_protect_files(LaunchPlan *plan, const struct Reach *reach, const PlanInputs *inputs,
+                         Error *reterr);
 /* The same for the system tree, unless it is the host's. */
 int inputs_protect_rootfs(LaunchPlan *plan, const struct Reach *reach, Error *reterr);
 /* Guards the open file or directory fd if it lies in the workspace. A guard protects neither other

@@ -165,9 +165,11 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
 }
 
 static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
-        int r = process->command && process->cwd ? 0 : error_oom(reterr);
+        int r = 0;
 
         detour_take(process, spec);
+        if (!process->command || !process->cwd)
+                return error_oom(reterr);
         for (int fd = 0; r == 0 && fd <= 2; fd++)
                 r = make_stream(spec, process, fd, reterr);
         if (r == 0)
@@ -175,10 +177,11 @@ static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
         if (r == 0)
                 r = loop_timer_new(process->all->loop, process_on_time, process, &process->timer,
                                    reterr);
+        if (r < 0)
+                return r;
         /* The time starts with the request, because processes inside can delay the start. */
-        if (r == 0)
-                process_set_deadline(process);
-        return r < 0 ? r : send_exec(process, spec, reterr);
+        process_set_deadline(process);
+        return send_exec(process, spec, reterr);
 }
 
 int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reterr) {

@@ -543,29 +543,45 @@ static int store_list_settings(const LaunchPlan *plan, bool from_root, StrList *
         return r < 0 ? r : store_add_homes(plan, from_root, ".config/holt", ret);
 }
 
-int own_store_hide(LaunchPlan *plan, const SystemTree *system, bool from_root, Error *reterr) {
-        _cleanup_(strlist_clear) StrList stores = { 0 };
-        _cleanup_(strlist_clear) StrList settings = { 0 };
-        StoreSearch search = { .plan = plan, .what = store_words };
+static int store_keep_all(StoreSearch *search, const SystemTree *system, const StrList *paths,
+                          const char *what, Error *reterr) {
         int r = 0;
 
-        if (store_list(plan, from_root, &stores) < 0 ||
-            store_list_settings(plan, from_root, &settings) < 0)
-                r = error_oom(reterr);
-        for (size_t i = 0; r == 0 && i < stores.count; i++)
-                r = store_keep(&search, system, stores.items[i], reterr);
-        search.what = settings_words;
-        for (size_t i = 0; r == 0 && i < settings.count; i++)
-                r = store_keep(&search, system, settings.items[i], reterr);
-        reach_free(search.reach);
-        /* Added only now, because plan_hide() may move the plan's mounts. */
-        for (size_t i = 0; r == 0 && i < search.hide.count; i++)
-                r = plan_hide(plan, search.hide.items[i], "", NULL, reterr);
-        for (size_t i = 0; r == 0 && i < search.sockets.count; i++) {
-                r = plan_hide(plan, search.sockets.items[i], "", NULL, reterr);
+        search->what = what;
+        for (size_t i = 0; r == 0 && i < paths->count; i++)
+                r = store_keep(search, system, paths->items[i], reterr);
+        return r;
+}
+
+/* Called at the end, because plan_hide() may move the plan's mounts. */
+static int store_hide_found(LaunchPlan *plan, const StoreSearch *search, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < search->hide.count; i++)
+                r = plan_hide(plan, search->hide.items[i], "", NULL, reterr);
+        for (size_t i = 0; r == 0 && i < search->sockets.count; i++) {
+                r = plan_hide(plan, search->sockets.items[i], "", NULL, reterr);
                 if (r == 0)
                         plan->mounts[plan->mounts_count - 1].flags |= PLAN_MAY_GO;
         }
+        return r;
+}
+
+int own_store_hide(LaunchPlan *plan, const SystemTree *system, bool from_root, Error *reterr) {
+        _cleanup_(strlist_clear) StrList stores = { 0 };
+        _cleanup_(strlist_clear) StrList settings = { 0 };
+        StoreSearch search = { .plan = plan };
+        int r;
+
+        if (store_list(plan, from_root, &stores) < 0 ||
+            store_list_settings(plan, from_root, &settings) < 0)
+                return error_oom(reterr);
+        r = store_keep_all(&search, system, &stores, store_words, reterr);
+        if (r == 0)
+                r = store_keep_all(&search, system, &settings, settings_words, reterr);
+        reach_free(search.reach);
+        if (r == 0)
+                r = store_hide_found(plan, &search, reterr);
         strlist_clear(&search.hide);
         strlist_clear(&search.sockets);
         return r;

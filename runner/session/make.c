@@ -134,14 +134,23 @@ static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *rete
         if (r == 0)
                 r = inputs_protect_rootfs(plan, reach, reterr);
         before = plan->guards_count;
-        for (size_t i = 0; r == 0 && i < settings->inputs.count; i++)
-                r = inputs_protect_path(plan, reach, settings->inputs.items[i].path,
-                                        settings->inputs.items[i].fd, reterr);
+        if (r == 0)
+                r = inputs_protect_files(plan, reach, &settings->inputs, reterr);
         for (size_t i = before; r == 0 && i < plan->guards_count; i++)
                 r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
                                ORIGIN_CALLER, "--policy", reterr);
         reach_free(reach);
         return r;
+}
+
+/* Looks for mistakes that show only when the mounts are open. If warnings is NULL, it finds only
+ * those that are errors. */
+static int make_check_mounts(Settings *settings, LaunchPlan *plan, StrList *warnings,
+                             Error *reterr) {
+        int r = warnings ? make_warn(settings, plan, warnings, reterr)
+                         : warnings_refuse_lists(&settings->policy, plan, reterr);
+
+        return r < 0 ? r : make_protect_inputs(settings, plan, reterr);
 }
 
 /* Some mistakes show only in a plan, or in the host paths that it names. They are reported now,
@@ -157,13 +166,10 @@ static int make_try_plan(Settings *settings, const char *path, Store *store, Str
                 r = prepare_try_mounts(&plan, reterr);
         if (r == 0)
                 r = sources_write(store, &plan, reterr);
-        if (r == 0) {
-                r = warnings ? make_warn(settings, &plan, warnings, reterr)
-                             : warnings_refuse_lists(&settings->policy, &plan, reterr);
-                if (r == 0)
-                        r = make_protect_inputs(settings, &plan, reterr);
-                prepare_close_mounts(&plan);
-        }
+        if (r < 0)
+                return r;
+        r = make_check_mounts(settings, &plan, warnings, reterr);
+        prepare_close_mounts(&plan);
         return r;
 }
 
