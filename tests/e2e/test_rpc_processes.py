@@ -13,11 +13,17 @@ import pytest
 from lib.sessions import Bound, Connect, Json, Rpc, RpcError, Session, Sessions, memory, until
 
 
-def test_several_clients_watch_one_process(connect: Connect) -> None:
+def both_watch(connect: Connect, script: str) -> tuple[Bound, Bound, str]:
+    """Starts the script with an input. Returns two clients that watch it, and its id."""
     one, two = connect(), connect()
-    process = one.spawn("while read line; do echo got $line; done; echo end", input=True)
+    process = one.spawn(script, input=True)
     for client in (one, two):
         client.call("process.watch", id=process)
+    return one, two, process
+
+
+def test_several_clients_watch_one_process(connect: Connect) -> None:
+    one, two, process = both_watch(connect, "while read line; do echo got $line; done; echo end")
     two.call("process.write", id=process, data="first\n")
     for client in (one, two):
         assert client.note("process.output", id=process)["text"] == "got first\n"
@@ -29,10 +35,7 @@ def test_several_clients_watch_one_process(connect: Connect) -> None:
 
 
 def test_process_unwatch_ends_the_notifications(connect: Connect) -> None:
-    one, two = connect(), connect()
-    process = one.spawn("while read line; do echo got $line; done", input=True)
-    for client in (one, two):
-        client.call("process.watch", id=process)
+    one, two, process = both_watch(connect, "while read line; do echo got $line; done")
     one.call("process.write", id=process, data="first\n")
     for client in (one, two):
         client.note("process.output", id=process)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lib.repository import Repository, config, evil, make, make_sparse, with_submodule
-from lib.sandbox import Holt
+from lib.sandbox import Holt, Result
 
 AWAIT = "while [ ! -e {} ]; do sleep 0.05; done;"
 
@@ -51,24 +51,30 @@ def test_a_run_does_not_keep_another_from_what_it_has_to_read(
     holt(["run", "--", "true"]).ok()
 
 
+def run_below_and_above(sandboxed: bool, holt: Holt, repository: Repository, above: str, below: str) -> tuple[Result, Result] | None:
+    """Starts a run in lib/, then another in the repository, and lets the first go on. Returns the results of the one above
+    and the one below, or None for the control, which runs both scripts on the host."""
+    below = f"echo ready; {AWAIT.format('go')} {below}"
+    repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
+    if not sandboxed:
+        repository.identity.run(["bash", "-c", f"{above}; touch lib/go; cd lib; {below}"], cwd=repository.path)
+        return None
+    with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
+        assert running.readline() == "ready"
+        result = holt.sh(above).ok()
+        (repository.path / "lib/go").touch()
+        return result, running.wait()
+
+
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_a_run_above_gives_one_below_no_repository(
     sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
     """The run below cannot write the index. It began before the other run changed it."""
-    repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
     above = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib/sub"
-    below = f"echo ready; {AWAIT.format('go')} {make()}; {evil(repository)}"
-    if sandboxed:
-        with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
-            assert running.readline() == "ready"
-            holt.sh(above).ok()
-            (repository.path / "lib/go").touch()
-            assert running.wait().set_aside == ["sub/.git.holt-untrusted"]
-    else:
-        script = f"{above}; touch lib/go; cd lib; {below}"
-        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+    results = run_below_and_above(sandboxed, holt, repository, above, f"{make()}; {evil(repository)}")
 
+    assert not results or results[1].set_aside == ["sub/.git.holt-untrusted"]
     assert repository.use() is not sandboxed
 
 
@@ -78,19 +84,10 @@ def test_a_run_above_hides_no_repository_from_one_below(
     sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
     make_sparse(repository)
-    repository.identity.run(["mkdir", repository.path / "lib"]).check_returncode()
     above = f"{make('d/sub')}; /usr/bin/python3 forge.py sparse-below; mv d lib/e"
-    below = f"echo ready; {AWAIT.format('go')} mv e d; {evil(repository, 'd/sub')}"
-    if sandboxed:
-        with holt.start(["run", "--", "bash", "-c", below], cwd=repository.path / "lib") as running:
-            assert running.readline() == "ready"
-            assert holt.sh(above).ok().set_aside == []
-            (repository.path / "lib/go").touch()
-            assert running.wait().set_aside == ["d.holt-untrusted"]
-    else:
-        script = f"{above}; touch lib/go; cd lib; {below}"
-        repository.identity.run(["bash", "-c", script], cwd=repository.path)
+    results = run_below_and_above(sandboxed, holt, repository, above, f"mv e d; {evil(repository, 'd/sub')}")
 
+    assert not results or [result.set_aside for result in results] == [[], ["d.holt-untrusted"]]
     assert repository.use() is not sandboxed
 
 

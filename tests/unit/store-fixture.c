@@ -79,6 +79,23 @@ void write_file(const char *path, const void *data, size_t size) {
         assert_int_equal(write(fd, data, size), size);
 }
 
+void set_key(Store *store, const char *key) {
+        Error error;
+
+        OK(store_kv_set(store, key, "1", 1, &error));
+}
+
+bool has_key(Store *store, const char *key) {
+        _cleanup_free_ char *value = NULL;
+        size_t length;
+        Error error;
+        int r = store_kv_get(store, key, &value, &length, &error);
+
+        if (r != -ENOENT)
+                OK(r);
+        return r == 0;
+}
+
 int add_history_row(Store *store, const char *name, const char *params, const char *result,
                     uint64_t started_ms, Error *reterr) {
         const StoreHistory row = { .name = name,

@@ -33,6 +33,10 @@ void refuse_store(const char *path, StoreMode mode, ErrorKind kind, const char *
 #define OK(call) ok((call), &error)
 void ok(int r, const Error *error);
 
+/* Sets a key of kv, and tells whether one exists. */
+void set_key(Store *store, const char *key);
+bool has_key(Store *store, const char *key);
+
 /* Calls store_history_put() for a call that took a millisecond. */
 int add_history_row(Store *store, const char *name, const char *params, const char *result,
                     uint64_t started_ms, Error *reterr);

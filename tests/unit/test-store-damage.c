@@ -4,20 +4,6 @@
 
 static Error error;
 
-static void set(Store *store, const char *key) {
-        OK(store_kv_set(store, key, "1", 1, &error));
-}
-
-static bool has(Store *store, const char *key) {
-        _cleanup_free_ char *value = NULL;
-        size_t length;
-        int r = store_kv_get(store, key, &value, &length, &error);
-
-        if (r != -ENOENT)
-                OK(r);
-        return r == 0;
-}
-
 /* --- other files --- */
 
 /* Returns a healthy file of many pages, without files beside it. */
@@ -218,8 +204,8 @@ static void check_failure(Store *store, int errnum, ErrorKind kind, const char *
         assert_non_null(strstr(error.text, words));
         assert_string_not_equal(error.cure, "");
         /* No row is half written, and the next write works. */
-        assert_false(has(store, "b"));
-        set(store, "a");
+        assert_false(has_key(store, "b"));
+        set_key(store, "a");
         OK(store_history_begin(store, "exec", "{}", &id, &error));
 }
 
@@ -227,7 +213,7 @@ static void test_a_disk_that_fails_is_named(void **state) {
         _cleanup_(store_freep) Store *store = create_store();
 
         (void)state;
-        set(store, "a");
+        set_key(store, "a");
         check_failure(store, ENOSPC, ERROR_LIMIT, "the disk is full");
         check_failure(store, EDQUOT, ERROR_LIMIT, "the disk is full");
         check_failure(store, EIO, ERROR_SETUP, "the disk reported an error");
@@ -244,8 +230,8 @@ static void test_a_full_file_is_a_full_disk(void **state) {
         assert_int_equal(store_kv_set(store, "a", value, sizeof(value), &error), -ENOSPC);
         assert_int_equal(error.kind, ERROR_LIMIT);
         assert_non_null(strstr(error.text, "the disk is full"));
-        set(store, "b");
-        assert_false(has(store, "a"));
+        set_key(store, "b");
+        assert_false(has_key(store, "a"));
 }
 
 static void test_another_writer_is_told_to_wait(void **state) {
@@ -258,7 +244,7 @@ static void test_another_writer_is_told_to_wait(void **state) {
         assert_int_equal(store_kv_set(other, "a", "1", 1, &error), -EBUSY);
         assert_int_equal(error.kind, ERROR_BUSY);
         store_rollbackp(&transaction);
-        set(other, "a");
+        set_key(other, "a");
         store_free(other);
         store_free(store);
 }

@@ -73,6 +73,16 @@ static void add_and_die(void) {
         assert_int_equal(status, 0);
 }
 
+/* Opens a store with one row to read it, after another process has added three and died. */
+static Store *read_after_death(void) {
+        Store *store = open_store(STORE_DB, STORE_WRITE);
+
+        add(store, "x", "0");
+        store_free(store);
+        add_and_die();
+        return open_store(STORE_DB, STORE_READ);
+}
+
 static int enter(void **state) {
         int r = enter_directory(state);
 
@@ -94,14 +104,9 @@ static void test_the_next_process_has_what_a_dead_one_added(void **state) {
 }
 
 static void test_readers_see_pending_rows_and_leave_them(void **state) {
-        Store *store;
+        Store *store = read_after_death();
 
         (void)state;
-        store = open_store(STORE_DB, STORE_WRITE);
-        add(store, "x", "0");
-        store_free(store);
-        add_and_die();
-        store = open_store(STORE_DB, STORE_READ);
         assert_string_equal(list(store, 0, NULL, 99).text, "a3... b2r a1r x0r ");
         assert_string_equal(list(store, 0, NULL, 2).text, "a3... b2r ");
         assert_string_equal(list(store, 0, NULL, 3).text, "a3... b2r a1r ");
@@ -115,14 +120,9 @@ static void test_readers_see_pending_rows_and_leave_them(void **state) {
 }
 
 static void test_rows_moved_by_another_process_are_listed_once(void **state) {
-        Store *store;
+        Store *store = read_after_death();
 
         (void)state;
-        store = open_store(STORE_DB, STORE_WRITE);
-        add(store, "x", "0");
-        store_free(store);
-        add_and_die();
-        store = open_store(STORE_DB, STORE_READ);
         check_list(STORE_WRITE, "a3... b2r a1r x0r ");
         assert_int_equal(rows_in_database(store), 4);
         assert_string_equal(list(store, 0, NULL, 99).text, "a3... b2r a1r x0r ");

@@ -11,20 +11,6 @@
 
 static Error error;
 
-static void set(Store *store, const char *key) {
-        OK(store_kv_set(store, key, "1", 1, &error));
-}
-
-static bool has(Store *store, const char *key) {
-        _cleanup_free_ char *value = NULL;
-        size_t length;
-        int r = store_kv_get(store, key, &value, &length, &error);
-
-        if (r != -ENOENT)
-                OK(r);
-        return r == 0;
-}
-
 /* --- opening --- */
 
 static void test_stored_values_survive_reopening(void **state) {
@@ -32,12 +18,12 @@ static void test_stored_values_survive_reopening(void **state) {
         Store *store = create_store();
 
         (void)state;
-        set(store, "a");
+        set_key(store, "a");
         OK(store_meta_set(store, "policy", "{}", &error));
         OK(store_meta_set(store, "policy", "{\"holt\": 1}", &error));
         store_free(store);
         store = open_store(STORE_DB, STORE_WRITE);
-        assert_true(has(store, "a"));
+        assert_true(has_key(store, "a"));
         OK(store_meta_get(store, "policy", &value, &error));
         assert_string_equal(value, "{\"holt\": 1}");
         OK(store_meta_get(store, "created_at", &none, &error));
@@ -53,7 +39,7 @@ static void test_files_are_the_owners_alone(void **state) {
         struct stat st;
 
         (void)state;
-        set(store, "a");
+        set_key(store, "a");
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 assert_int_equal(stat(names[i], &st), 0);
                 assert_int_equal(st.st_mode & 07777, 0600);
@@ -93,11 +79,11 @@ static void test_an_existing_store_is_not_made_again(void **state) {
         Store *store = create_store();
 
         (void)state;
-        set(store, "a");
+        set_key(store, "a");
         store_free(store);
         refuse_store(STORE_DB, STORE_CREATE, ERROR_EXISTS, "cannot make");
         store = open_store(STORE_DB, STORE_READ);
-        assert_true(has(store, "a"));
+        assert_true(has_key(store, "a"));
         store_free(store);
 }
 
@@ -128,12 +114,12 @@ static void test_a_renamed_directory_stays_the_same(void **state) {
         store = open_store("old/" STORE_DB, STORE_CREATE);
         assert_int_equal(rename("old", "new"), 0);
         assert_int_equal(mkdir("old", 0700), 0);
-        set(store, "a");
+        set_key(store, "a");
         store_free(store);
         assert_int_equal(access("new/" STORE_DB "-wal", F_OK), -1);
         assert_int_equal(rmdir("old"), 0);
         store = open_store("new/" STORE_DB, STORE_READ);
-        assert_true(has(store, "a"));
+        assert_true(has_key(store, "a"));
         store_free(store);
 }
 
@@ -163,7 +149,7 @@ static void test_directories_above_need_not_be_searchable(void **state) {
                 for (int i = 0; i < 2; i++) {
                         Store *store = open_store(path, i == 0 ? STORE_CREATE : STORE_WRITE);
 
-                        set(store, "a");
+                        set_key(store, "a");
                         store_free(store);
                 }
                 _exit(0);
@@ -179,21 +165,21 @@ static void test_readers_stand_beside_the_writer(void **state) {
 
         (void)state;
         one = open_store(STORE_DB, STORE_READ);
-        set(writer, "a");
+        set_key(writer, "a");
         two = open_store(STORE_DB, STORE_READ);
-        set(writer, "b");
-        assert_true(has(one, "a") && has(one, "b"));
-        assert_true(has(two, "a") && has(two, "b"));
+        set_key(writer, "b");
+        assert_true(has_key(one, "a") && has_key(one, "b"));
+        assert_true(has_key(two, "a") && has_key(two, "b"));
         store_free(one);
-        set(writer, "c");
-        assert_true(has(two, "c"));
+        set_key(writer, "c");
+        assert_true(has_key(two, "c"));
         assert_int_equal(store_kv_set(two, "d", "1", 1, &error), -EACCES);
         assert_int_equal(error.kind, ERROR_SETUP);
         store_free(writer);
-        assert_true(has(two, "c"));
+        assert_true(has_key(two, "c"));
         store_free(two);
         writer = open_store(STORE_DB, STORE_WRITE);
-        assert_true(has(writer, "c"));
+        assert_true(has_key(writer, "c"));
         store_free(writer);
 }
 
@@ -215,11 +201,11 @@ static void test_an_older_one_is_brought_up_to_date(void **state) {
         Store *store = create_store();
 
         (void)state;
-        set(store, "a");
+        set_key(store, "a");
         OK(store_migrate(store, next, ELEMENTSOF(next), &error));
         OK(store_meta_get(store, "v", &value, &error));
         assert_string_equal(value, "3");
-        assert_true(has(store, "a"));
+        assert_true(has_key(store, "a"));
         OK(store_migrate(store, next, ELEMENTSOF(next), &error));
         store_free(store);
         refuse_store(STORE_DB, STORE_WRITE, ERROR_DATA,
@@ -246,7 +232,7 @@ static void test_a_migration_is_all_or_nothing(void **state) {
         assert_true(store_migrate(store, broken, ELEMENTSOF(broken), &error) < 0);
         assert_int_equal(error.kind, ERROR_DATA);
         OK(store_check_schema(store, &error));
-        set(store, "a");
+        set_key(store, "a");
         store_free(store);
         store_free(open_store(STORE_DB, STORE_WRITE));
 }
@@ -277,7 +263,7 @@ static _noreturn_ void write_on(int out, unsigned round) {
                 uint64_t id;
 
                 (void)snprintf(key, sizeof(key), "%u.%u", round, i);
-                set(store, key);
+                set_key(store, key);
                 OK(store_history_begin(store, "exec", key, &id, &error));
                 OK(store_history_end(store, id, key, time_epoch_ms(), &error));
                 if (write(out, &i, sizeof(i)) != sizeof(i))
@@ -330,11 +316,11 @@ static void test_another_process_reads_what_is_committed(void **state) {
         for (uint32_t count = 0; count < 100; count++) {
                 assert_int_equal(read(pipes[0], &i, sizeof(i)), sizeof(i));
                 (void)snprintf(key, sizeof(key), "0.%u", i);
-                assert_true(has(store, key));
+                assert_true(has_key(store, key));
         }
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(has(store, "0.99"));
+        assert_true(has_key(store, "0.99"));
         store_free(store);
         (void)close(pipes[0]);
         (void)close(pipes[1]);
@@ -373,7 +359,7 @@ static void test_a_killed_writer_loses_nothing(void **state) {
                 store = open_store(STORE_DB, STORE_WRITE);
                 for (uint32_t i = 0; i < count; i++) {
                         (void)snprintf(key, sizeof(key), "%u.%u", round, i);
-                        assert_true(has(store, key));
+                        assert_true(has_key(store, key));
                 }
                 OK(store_history_list(store, 0, NULL, 100000, count_ended, &ended, &error));
                 assert_true(ended.count >= count);
@@ -388,7 +374,7 @@ static void check_made(void) {
         if (access(STORE_DB, F_OK) < 0)
                 return;
         if (store_open(STORE_DB, STORE_WRITE, &store, &error) == 0)
-                set(store, "a");
+                set_key(store, "a");
         else if (error.kind != ERROR_DATA)
                 fail_msg("%s: %s", error_kind_name(error.kind), error.text);
         store_free(store);
@@ -438,7 +424,7 @@ static void test_memory_does_not_grow_with_what_is_written(void **state) {
                 (void)snprintf(key, sizeof(key), "key %d", i);
                 OK(store_kv_set(store, key, error.text, sizeof(error.text), &error));
                 OK(add_history_row(store, "exec", "{}", "{}", 1, &error));
-                assert_true(has(store, key));
+                assert_true(has_key(store, key));
         }
         store_rest(store);
         after = resident();

@@ -72,6 +72,16 @@ static void fill(int dir_fd, const char *name, const Unfinished *noted) {
         assert_true(file_fd >= 0);
 }
 
+/* Makes a directory as a process that ends before it is finished. */
+static void abandon(Case *c, char ret_name[UNFINISHED_NAME_SIZE]) {
+        Unfinished unfinished;
+
+        unfinished_begin(&c->notes, c->place_fd, NULL, &unfinished);
+        (void)strcpy(ret_name, unfinished.name);
+        fill(c->place_fd, ret_name, &unfinished);
+        unfinished_leave(&unfinished);
+}
+
 static void test_a_thing_stays_while_its_maker_lives(void **state) {
         Unfinished unfinished;
         Case c;
@@ -90,14 +100,10 @@ static void test_a_thing_stays_while_its_maker_lives(void **state) {
 
 static void test_abandoned_files_are_removed_with_their_notes(void **state) {
         char name[UNFINISHED_NAME_SIZE];
-        Unfinished unfinished;
         Case c;
 
         case_open(&c, state);
-        unfinished_begin(&c.notes, c.place_fd, NULL, &unfinished);
-        (void)strcpy(name, unfinished.name);
-        fill(c.place_fd, name, &unfinished);
-        unfinished_leave(&unfinished);
+        abandon(&c, name);
         sweep(&c);
         assert_false(has(&c, name));
         assert_int_equal(notes_count(&c), 0);
@@ -106,14 +112,10 @@ static void test_abandoned_files_are_removed_with_their_notes(void **state) {
 
 static void test_another_thing_of_the_name_stays(void **state) {
         char name[UNFINISHED_NAME_SIZE];
-        Unfinished unfinished;
         Case c;
 
         case_open(&c, state);
-        unfinished_begin(&c.notes, c.place_fd, NULL, &unfinished);
-        (void)strcpy(name, unfinished.name);
-        fill(c.place_fd, name, &unfinished);
-        unfinished_leave(&unfinished);
+        abandon(&c, name);
         assert_int_equal(renameat(c.place_fd, name, c.place_fd, "old"), 0);
         fill(c.place_fd, name, NULL);
         sweep(&c);
@@ -139,15 +141,11 @@ static void *swapper_run(void *data) {
 
 /* Sweeps a thing while another thread exchanges it for the victim again and again. */
 static void swap_and_sweep(Case *c) {
-        Unfinished unfinished;
         Swapper swapper = { .place_fd = c->place_fd };
         char name[UNFINISHED_NAME_SIZE], keep[UNFINISHED_NAME_SIZE + 5];
         pthread_t thread;
 
-        unfinished_begin(&c->notes, c->place_fd, NULL, &unfinished);
-        (void)strcpy(name, unfinished.name);
-        fill(c->place_fd, name, &unfinished);
-        unfinished_leave(&unfinished);
+        abandon(c, name);
         swapper.name = name;
         assert_int_equal(pthread_create(&thread, NULL, swapper_run, &swapper), 0);
         sweep(c);
