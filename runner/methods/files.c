@@ -262,6 +262,10 @@ static const RpcField exists_fields[] = {
 };
 static const RpcShape exists_shape = { .name = "Exists", RPC_FIELDS(exists_fields) };
 
+#define EXAMPLE_ENTRY                                                                              \
+        "{\"name\": \"notes.txt\", \"type\": \"file\", \"size\": 12,"                              \
+        " \"modified_ms\": 1700000000000, \"mode\": 420, \"target\": null}"
+
 static const RpcMethod methods[] = {
         {
                 .name = "files.read",
@@ -291,9 +295,7 @@ static const RpcMethod methods[] = {
                 .result = &list_shape,
                 METHOD_READS_FILES,
                 .example = { "{\"path\": \".\"}",
-                             "{\"entries\": [{\"name\": \"notes.txt\", \"type\": \"file\","
-                             " \"size\": 12, \"modified_ms\": 1700000000000, \"mode\": 420,"
-                             " \"target\": null}], \"next\": null}" },
+                             "{\"entries\": [" EXAMPLE_ENTRY "], \"next\": null}" },
                 .function = method_files_list,
         },
         {
@@ -303,9 +305,7 @@ static const RpcMethod methods[] = {
                 .result = &found_shape,
                 METHOD_READS_FILES,
                 .example = { "{\"pattern\": \"*.txt\"}",
-                             "{\"entries\": [{\"name\": \"notes.txt\", \"type\": \"file\","
-                             " \"size\": 12, \"modified_ms\": 1700000000000, \"mode\": 420,"
-                             " \"target\": null}], \"more\": false}" },
+                             "{\"entries\": [" EXAMPLE_ENTRY "], \"more\": false}" },
                 .function = method_files_glob,
         },
         {

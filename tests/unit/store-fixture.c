@@ -5,23 +5,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-int enter_directory(void **state) {
-        char *path = strdup("/tmp/holt-store-XXXXXX");
-
-        *state = path;
-        return path && mkdtemp(path) && chdir(path) == 0 ? 0 : -1;
-}
-
-int leave_directory(void **state) {
-        char command[128];
-        int r;
-
-        (void)snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
-        r = chdir("/") == 0 ? system(command) : -1;
-        free(*state);
-        return r;
-}
-
 void ok(int r, const Error *error) {
         if (r < 0)
                 fail_msg("%s (%d)", error->text, r);

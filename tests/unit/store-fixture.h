@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A separate directory for each test, which is also its working directory, and access to the
- * internals of store/. */
+/* Stores in the directory of a test, and access to the internals of store/. */
 #pragma once
 
 #include <setjmp.h>
@@ -13,12 +12,10 @@
 
 #include <cmocka.h>
 
+#include "directory-fixture.h"
 #include "store/store-internal.h"
 
 #define STORE_DB "session.db"
-
-int enter_directory(void **state);
-int leave_directory(void **state);
 
 /* Fails the test with the error's words if it cannot open the store. Writes do not wait for the
  * disk: no test cuts the power, and thousands of waiting writes would slow every user of the disk.

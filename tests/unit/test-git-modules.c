@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "directory-fixture.h"
 #include "base/util.h"
 #include "git/modules.h"
 
@@ -34,11 +35,8 @@ static int enter(void **state) {
 
 static int leave(void **state) {
         const Place *place = *state;
-        char command[PATH_MAX + 16];
-        int r;
+        int r = remove_directory(place->top);
 
-        (void)snprintf(command, sizeof(command), "rm -rf %s", place->top);
-        r = chdir("/") == 0 ? system(command) : -1;
         free(*state);
         return r;
 }

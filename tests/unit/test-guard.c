@@ -10,26 +10,9 @@
 
 #include <cmocka.h>
 
+#include "directory-fixture.h"
 #include "base/util.h"
 #include "guards/guard.h"
-
-/* Creates a workspace and enters it. */
-static int enter_workspace(void **state) {
-        char *path = strdup("/tmp/holt-guard-XXXXXX");
-
-        *state = path;
-        return path && mkdtemp(path) && chdir(path) == 0 ? 0 : -1;
-}
-
-static int leave_workspace(void **state) {
-        char command[128];
-        int r;
-
-        (void)snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
-        r = chdir("/") == 0 ? system(command) : -1;
-        free(*state);
-        return r;
-}
 
 static void make_file(const char *path) {
         int fd = open(path, O_WRONLY | O_CREAT, 0644);
@@ -137,14 +120,14 @@ static void test_all_that_stays_is_named(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_new_files_are_set_aside, enter_workspace,
-                                                leave_workspace),
+                cmocka_unit_test_setup_teardown(test_new_files_are_set_aside, enter_directory,
+                                                leave_directory),
                 cmocka_unit_test_setup_teardown(test_guarded_and_missing_paths_are_left_alone,
-                                                enter_workspace, leave_workspace),
-                cmocka_unit_test_setup_teardown(test_no_link_is_followed, enter_workspace,
-                                                leave_workspace),
+                                                enter_directory, leave_directory),
+                cmocka_unit_test_setup_teardown(test_no_link_is_followed, enter_directory,
+                                                leave_directory),
                 cmocka_unit_test_setup_teardown(test_a_name_may_be_too_long_for_more,
-                                                enter_workspace, leave_workspace),
+                                                enter_directory, leave_directory),
                 cmocka_unit_test(test_all_that_stays_is_named),
         };
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "directory-fixture.h"
 #include "base/util.h"
 #include "reach/reach.h"
 
@@ -47,11 +48,8 @@ static int enter(void **state) {
 }
 
 static int leave(void **state) {
-        char command[128];
-
         (void)state;
-        (void)snprintf(command, sizeof(command), "rm -rf %s", top);
-        return chdir("/") == 0 ? system(command) : -1;
+        return remove_directory(top);
 }
 
 static char *text(const char *s) {
