@@ -33,23 +33,27 @@ static void guard_clear(PlanGuard *guard) {
         fd_close(guard->fd);
 }
 
-int plan_inputs_add(PlanInputs *inputs, const char *path, int fd) {
+int plan_inputs_add(PlanInputs *inputs, const char *path, int fd, const char *text, size_t size) {
         struct PlanInput *items = reallocarray(inputs->items, inputs->count + 1, sizeof(*items));
-        char *copy = items ? strdup(path) : NULL;
+        _cleanup_free_ char *copy = items ? strdup(path) : NULL;
+        char *bytes = copy ? malloc(size + 1) : NULL;
 
         if (items)
                 inputs->items = items;
-        if (!copy) {
+        if (!bytes) {
                 fd_close(fd);
                 return -ENOMEM;
         }
-        items[inputs->count++] = (struct PlanInput){ copy, fd };
+        memcpy(bytes, text, size);
+        bytes[size] = '\0';
+        items[inputs->count++] = (struct PlanInput){ TAKE_PTR(copy), fd, bytes, size };
         return 0;
 }
 
 void plan_inputs_clear(PlanInputs *inputs) {
         for (size_t i = 0; i < inputs->count; i++) {
                 free(inputs->items[i].path);
+                free(inputs->items[i].text);
                 fd_close(inputs->items[i].fd);
         }
         free(inputs->items);

@@ -190,12 +190,15 @@ typedef struct PlanInputs {
         struct PlanInput {
                 char *path; /* on the host, in the caller's spelling */
                 int fd;     /* the fd that holt read; the path must still lead to this file */
+                char *text; /* the bytes that holt obeys, and a zero byte */
+                size_t size;
         } * items;
         size_t count;
 } PlanInputs;
 
-/* Copies path, and takes ownership of fd, also on failure. Returns 0 or -ENOMEM. */
-int plan_inputs_add(PlanInputs *inputs, const char *path, int fd);
+/* Copies path and the size bytes of text, and takes ownership of fd, also on failure. Returns 0 or
+ * -ENOMEM. */
+int plan_inputs_add(PlanInputs *inputs, const char *path, int fd, const char *text, size_t size);
 void plan_inputs_clear(PlanInputs *inputs);
 
 /* A pattern of paths to hide, relative to the workspace (guards/hidden-globs.c). */

@@ -147,14 +147,14 @@ static int refuse_guard(const PlanGuard *guard, const PlanMount *workspace, int 
 }
 
 /* Takes the fd of the guard's file or directory, which is a submodule's .git or will be pinned. */
-static void guard_take(PlanGuard *guard, int fd, const struct stat *st) {
+static void guard_take(const LaunchPlan *plan, PlanGuard *guard, int fd, const struct stat *st) {
         guard->pinned = true;
         guard->device = st->st_dev;
         guard->inode = st->st_ino;
         guard->directory = S_ISDIR(st->st_mode);
         guard->fd = fd;
         if (!guard->submodule)
-                guard_remember(guard, st);
+                guard_remember(plan, guard, st);
 }
 
 static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMount *workspace,
@@ -184,7 +184,7 @@ static int look_at_guard(const LaunchPlan *plan, PlanGuard *guard, const PlanMou
                 return refuse_guard(guard, workspace, r, reterr);
         if (S_ISREG(st.st_mode) && st.st_nlink > 1)
                 return guards_refuse_shared(workspace, guard->path, reterr);
-        guard_take(guard, TAKE_FD(fd), &st);
+        guard_take(plan, guard, TAKE_FD(fd), &st);
         return 0;
 }
 

@@ -102,25 +102,45 @@ bool guard_is_gone(const LaunchPlan *plan, int workspace_fd, const char *moved) 
 
 /* --- the copy --- */
 
-void guard_remember(PlanGuard *guard, const struct stat *st) {
+/* Returns the input that is this file, or NULL. */
+static const struct PlanInput *restore_input(const PlanInputs *inputs, const struct stat *st) {
+        struct stat other;
+
+        for (size_t i = 0; i < inputs->count; i++)
+                if (fstat(inputs->items[i].fd, &other) == 0 && other.st_dev == st->st_dev &&
+                    other.st_ino == st->st_ino)
+                        return &inputs->items[i];
+        return NULL;
+}
+
+static void guard_keep(PlanGuard *guard, const char *text, size_t size, mode_t mode) {
+        guard->text = malloc(size + 1);
+        if (!guard->text)
+                return;
+        (void)memcpy(guard->text, text, size);
+        guard->text[size] = '\0';
+        guard->text_size = size;
+        guard->mode = mode & 0777;
+}
+
+void guard_remember(const LaunchPlan *plan, PlanGuard *guard, const struct stat *st) {
+        const struct PlanInput *input = restore_input(&plan->inputs, st);
         char path[32], text[REMEMBERED_MAX];
         _cleanup_close_ int fd = FD_NONE;
         ssize_t n;
 
         if (!S_ISREG(st->st_mode) || st->st_size >= REMEMBERED_MAX)
                 return;
+        /* holt may have read only a part of its stdin. */
+        if (input && (off_t)input->size == st->st_size) {
+                guard_keep(guard, input->text, input->size, st->st_mode);
+                return;
+        }
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", guard->fd);
         fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* A command may hold a lease on it. */
         n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-        if (n < 0 || n != st->st_size)
-                return;
-        guard->text = malloc((size_t)n + 1);
-        if (!guard->text)
-                return;
-        (void)memcpy(guard->text, text, (size_t)n);
-        guard->text[n] = '\0';
-        guard->text_size = (size_t)n;
-        guard->mode = st->st_mode & 0777;
+        if (n >= 0 && n == st->st_size)
+                guard_keep(guard, text, (size_t)n, st->st_mode);
 }
 
 static int restore_write(const PlanGuard *guard, int fd) {

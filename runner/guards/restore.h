@@ -14,8 +14,9 @@
 
 #include "policy/plan.h"
 
-/* Keeps the content of guard's file, which is open and has these attributes, if it is small. */
-void guard_remember(PlanGuard *guard, const struct stat *st);
+/* Keeps the content of guard's file, which is open and has these attributes, if it is small. For
+ * one of the plan's inputs, these are the bytes that holt obeys. */
+void guard_remember(const LaunchPlan *plan, PlanGuard *guard, const struct stat *st);
 
 /* Returns the guard whose pinned file had the place of `moved`, a name that guard_sweep() has
  * given. Only the host can replace a pinned file. NULL if there is none. */

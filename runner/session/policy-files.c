@@ -338,7 +338,7 @@ static int policy_file_load(Policy *policy, const char *name, const Extended *by
         if (fd >= 0 && fstat(fd, &file.st) < 0)
                 return fail_file(name, errno, "cannot examine", reterr);
         if (fd >= 0 && !policy_file_is_hidden(name, &file.st) &&
-            plan_inputs_add(&files_read, name, TAKE_FD(fd)) < 0)
+            plan_inputs_add(&files_read, name, TAKE_FD(fd), bytes, length) < 0)
                 return error_oom(reterr);
         r = json_parse(bytes, length, shown, &document, reterr);
         return r < 0 ? r : policy_file_load_root(policy, json_root(document), shown, &file, reterr);
@@ -372,31 +372,31 @@ static int take_stdin(int *ret_fd) {
         return *ret_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ? -errno : 0;
 }
 
-static int add_input(const char *path, int fd, PlanInputs *ret) {
-        int other = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+static int add_input(const char *path, const struct PlanInput *file, PlanInputs *ret) {
+        int other = fcntl(file->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
-        return other < 0 ? -errno : plan_inputs_add(ret, path, other);
+        return other < 0 ? -errno : plan_inputs_add(ret, path, other, file->text, file->size);
 }
 
-/* Hands over the file of fd, and stdin if it is the same file. stdin goes by its fd, because
+/* Hands over the file, and stdin if it is the same file. stdin goes by its fd, because
  * /dev/stdin and similar paths lead elsewhere from now on. */
-static int hand_over(const char *path, int fd, PlanInputs *ret) {
+static int hand_over(const char *path, const struct PlanInput *file, PlanInputs *ret) {
         struct stat st, stdin_st, now;
         char self[32];
         int stdin_fd, r;
 
-        if (fstat(fd, &st) < 0)
+        if (fstat(file->fd, &st) < 0)
                 return -errno;
         if (fstat(STDIN_FILENO, &stdin_st) == 0 && policy_file_is_same_file(&st, &stdin_st)) {
                 r = take_stdin(&stdin_fd);
                 if (r < 0)
                         return r;
                 (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", stdin_fd);
-                r = plan_inputs_add(ret, self, stdin_fd);
+                r = plan_inputs_add(ret, self, stdin_fd, file->text, file->size);
                 if (r < 0 || stat(path, &now) < 0 || !policy_file_is_same_file(&now, &st))
                         return r;
         }
-        return add_input(path, fd, ret);
+        return add_input(path, file, ret);
 }
 
 /* Refuses an output that goes to a policy file: the command could print the policy of the next
@@ -423,12 +423,13 @@ static int check_outputs(const char *path, int fd, Error *reterr) {
         return 0;
 }
 
-static int note_file(const char *path, int fd, PlanInputs *ret, Error *reterr) {
-        int r = check_outputs(path, fd, reterr);
+static int note_file(const char *path, const struct PlanInput *file, PlanInputs *ret,
+                     Error *reterr) {
+        int r = check_outputs(path, file->fd, reterr);
 
         if (r < 0)
                 return r;
-        r = hand_over(path, fd, ret);
+        r = hand_over(path, file, ret);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot record the policy files") : 0;
 }
 
@@ -441,7 +442,7 @@ int policy_files_inputs(const char *workspace, PlanInputs *ret, Error *reterr) {
                                                           : str_format("%s/" POLICY_PROJECT_FILE,
                                                                        workspace ? workspace : ".");
 
-                r = path ? note_file(path, file->fd, ret, reterr) : error_oom(reterr);
+                r = path ? note_file(path, file, ret, reterr) : error_oom(reterr);
         }
         plan_inputs_clear(&files_read);
         return r;
@@ -457,7 +458,7 @@ static int read_project(int workspace_fd, const char *name, char **ret, size_t *
         if (fd < 0)
                 return errno == ENOENT ? 0 : fail_open(name, NULL, errno, true, reterr);
         r = read_regular(fd, name, ret, ret_length, reterr);
-        if (r == 0 && plan_inputs_add(&files_read, "", TAKE_FD(fd)) < 0)
+        if (r == 0 && plan_inputs_add(&files_read, "", TAKE_FD(fd), *ret, *ret_length) < 0)
                 r = error_oom(reterr);
         return r < 0 ? r : 1;
 }

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
 
@@ -34,6 +36,17 @@ class Opens:
             counts[self.names[watch]] += bool(mask & IN_OPEN)
         os.close(self.fd)
         return counts
+
+
+def test_a_policy_file_is_read_once(holt: Holt, put: Callable[..., Path]) -> None:
+    paths = [put(name, json.dumps({"holt": 1, "limits": {"pids": 100}})) for name in (".holt.json", "in.json")]
+    opens = Opens(*paths)
+
+    with holt.start(["run", "--policy", "./in.json", "--", "sh", "-c", "echo ready; read x"], stdin=PIPE) as running:
+        assert running.readline() == "ready"
+        assert opens.count() == {".holt.json": 1, "in.json": 1}
+        running.send("\n")
+        running.wait().ok()
 
 
 @needs("git")
