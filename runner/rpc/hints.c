@@ -20,7 +20,7 @@ static const struct {
         { "ps", "process.list", 1 },       { "python", "python.run", 1 },
         { "rebind", "session.rebind", 1 }, { "rm", "session.remove", 1 },
         { "show", "session.show", 1 },     { "stop", "session.stop", 1 },
-        { "tier", "session.set_tier", 2 },
+        { "tier", "session.set_tier", 2 }, { "wait", "process.wait", 2 },
 };
 
 /* Options that set no field of a policy. */

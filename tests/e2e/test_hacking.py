@@ -23,8 +23,8 @@ COMMANDS = [line for block in re.findall(r"(?:^    .*\n)+", HACKING, re.M) for l
 
 
 def sources() -> str:
-    paths = (path for top in ("policy", "runner", "helpers", "tests/unit") for path in (PROJECT / top).rglob("*.[ch]"))
-    return "".join(path.read_text() for path in paths)
+    paths = [path for top in ("policy", "runner", "helpers", "tests/unit") for path in (PROJECT / top).rglob("*.[ch]")]
+    return "".join(path.read_text() for path in [*paths, PROJECT / "tests" / "e2e" / "test_lists.py"])
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if not PLACEHOLDER.search(path)])

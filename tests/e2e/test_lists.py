@@ -191,6 +191,28 @@ def test_the_checker_of_hints_knows_the_words_of_the_command_line() -> None:
         assert known and sorted(known[1].split("|")) == sorted(words)
 
 
+# Verbs without a method of their own. Only the code of the command line names "holt files" and "holt kv" in hints.
+NO_METHOD = {"run", "sh", "files", "kv", "serve", "policy", "doctor"}
+
+
+def test_each_verb_has_a_method_for_hints() -> None:
+    text = (PROJECT / "runner" / "rpc" / "hints.c").read_text().partition("} verbs[] = {")[2].partition("\n};")[0]
+    rows = dict(re.findall(r'\{ "(\w+)", "([\w. ]+)", \d \}', text))
+    verbs = re.findall(r"^\s+(?:LIGHT|FULL)\((\w+),", (PROJECT / "runner" / "cli" / "verbs.h").read_text(), re.M)
+
+    assert len(rows) > 10 and set(rows) | NO_METHOD == set(verbs) and not set(rows) & NO_METHOD
+
+
+def test_the_sdk_knows_each_group_of_policy_fields(holt: Holt, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints with a field of an unknown group would reach users of the SDK unchanged."""
+    monkeypatch.syspath_prepend(SDK)
+    from holt._hints import GROUPS
+
+    schema = json.loads(holt(["policy", "schema"]).ok().out)
+
+    assert set(GROUPS) == {field.partition(".")[0] for field in leaves(schema) if "." in field}
+
+
 # --- files of the tests ---
 
 

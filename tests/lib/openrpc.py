@@ -35,7 +35,7 @@ GENERAL = ("parse-error", "invalid-request", "unknown-method", "invalid-params")
 
 
 # Commands for people. A hint for a client of holt serve must not name one. test_lists.py compares them with the tables.
-VERBS = r"holt (audit|cp|create|exec|history|kill|logs|ls|ps|python|rebind|rm|show|stop|tier)\b"
+VERBS = r"holt (audit|cp|create|exec|history|kill|logs|ls|ps|python|rebind|rm|show|stop|tier|wait)\b"
 OPTIONS = (
     r"(^|[\s(])--(ro|rw|etc|tmpfs|hide|protect|tmp-size|allow-wide|allow-degraded|network|python|wheels|env|git-identity|"
     r"timeout|kill-after|memory|pids|open-files|file-size|output|syscalls|allow-syscall|deny-syscall|landlock|workspace|"

@@ -27,6 +27,7 @@ static void test_verbs(void **state) {
               "Look (process.list), and end it: process.kill, or session.stop");
         check("To create it: holt create work. Done", "To create it: session.create. Done");
         check("holt rebind work\nIf not", "session.rebind\nIf not");
+        check("Get it: holt wait NAME ID", "Get it: process.wait");
 }
 
 static void test_options(void **state) {
