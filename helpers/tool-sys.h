@@ -45,7 +45,7 @@ void *memset(void *to, int byte, size_t n) {
 }
 #endif
 
-_Noreturn static void end(int code) {
+_Noreturn static void tool_end(int code) {
         for (;;)
                 (void)sys1(__NR_exit_group, code);
 }
@@ -93,7 +93,7 @@ static void add_string(Buffer *buffer, const char *string) {
 
 _Noreturn static void fail_by(const Buffer *message) {
         (void)write_all(2, (Text){ message->data, message->length });
-        end(EXIT_FAILED);
+        tool_end(EXIT_FAILED);
 }
 
 /* Ends with an error message made of the parts, up to a NULL. */
@@ -113,7 +113,7 @@ _Noreturn static void fail_parts(const char *const *parts) {
 
 _Noreturn static void fail_memory(void) {
         (void)write_all(2, text_of("holt-tool: out of memory\n"));
-        end(EXIT_FAILED);
+        tool_end(EXIT_FAILED);
 }
 
 /* Makes room for more bytes. */

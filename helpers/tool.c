@@ -407,29 +407,29 @@ static void add_list(Buffer *out, Text tools) {
 
 /* --- the command line --- */
 
-_Noreturn static void print(Text text) {
+_Noreturn static void tool_print(Text text) {
         const long r = write_all(1, text);
 
         if (r < 0)
                 fail_errno("cannot write to ", "stdout", r);
-        end(0);
+        tool_end(0);
 }
 
-_Noreturn static void call(char **words, int count, char **env) {
+_Noreturn static void tool_call(char **words, int count, char **env) {
         const Buffer request = make_call(env, words[0], count > 1 ? words[1] : NULL);
         Buffer out = { 0 };
 
         buffer_add(&out, tool_ask(env, &request, "value"));
         add_byte(&out, '\n');
-        print((Text){ out.data, out.length });
+        tool_print((Text){ out.data, out.length });
 }
 
-_Noreturn static void list(char **env) {
+_Noreturn static void tool_list(char **env) {
         const Buffer request = make_list(env);
         Buffer out = { 0 };
 
         add_list(&out, tool_ask(env, &request, "tools"));
-        print((Text){ out.data, out.length });
+        tool_print((Text){ out.data, out.length });
 }
 
 /* Called by _start (init-sys.h) with execve(2)'s initial stack. */
@@ -439,14 +439,14 @@ _Noreturn void init_main(long *stack) {
         char **words = (char **)(stack + 2), **env = words + count + 1;
 
         if (stack[0] < 1) /* no argv[0] */
-                end(EXIT_USAGE);
+                tool_end(EXIT_USAGE);
         if (count == 1 && text_is(text_of(words[0]), "--help"))
-                print(text_of(usage));
+                tool_print(text_of(usage));
         if (count == 1 && text_is(text_of(words[0]), "--list"))
-                list(env);
+                tool_list(env);
         if (count < 1 || count > 2 || words[0][0] == '-') {
                 (void)write_all(2, text_of(usage));
-                end(EXIT_USAGE);
+                tool_end(EXIT_USAGE);
         }
-        call(words, count, env);
+        tool_call(words, count, env);
 }
