@@ -234,6 +234,13 @@ void json_write_null(JsonWriter *w, const char *key) {
         put_text(w, "null");
 }
 
+void json_write_uint_or_null(JsonWriter *w, const char *key, uint64_t value) {
+        if (value)
+                json_write_uint(w, key, value);
+        else
+                json_write_null(w, key);
+}
+
 void json_write_value(JsonWriter *w, const char *key, const JsonWriter *value) {
         size_t length = value->length;
 

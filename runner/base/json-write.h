@@ -49,6 +49,8 @@ void json_write_string(JsonWriter *w, const char *key, const char *value);
 void json_write_bytes(JsonWriter *w, const char *key, const char *value, size_t length);
 void json_write_int(JsonWriter *w, const char *key, int64_t value);
 void json_write_uint(JsonWriter *w, const char *key, uint64_t value);
+/* Writes null for 0, which means "none" here. */
+void json_write_uint_or_null(JsonWriter *w, const char *key, uint64_t value);
 /* Writes a finite number with enough digits to read the same number back. */
 void json_write_number(JsonWriter *w, const char *key, double value);
 void json_write_bool(JsonWriter *w, const char *key, bool value);

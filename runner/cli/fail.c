@@ -33,8 +33,7 @@ int fail_print(const Error *error, bool json) {
         }
         json_write_object(&w, NULL);
         json_write_int(&w, "holt", 1);
-        json_write_string(&w, "cause", "error");
-        json_write_int(&w, "exit_code", error_exit_code(error));
+        outcome_write_end(&w, cause_name(CAUSE_ERROR), error_exit_code(error));
         result_write_error(&w, error);
         json_write_end(&w);
         (void)json_write_finish(&w);

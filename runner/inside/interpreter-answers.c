@@ -8,8 +8,7 @@ static const char *answer_note(const Request *request, const char *cause, int ex
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
-        json_write_string(&w, "cause", cause);
-        json_write_int(&w, "exit_code", exit_code);
+        outcome_write_end(&w, cause, exit_code);
         json_write_end(&w);
         if (!request->params || json_write_finish(&w) < 0)
                 return NULL;
@@ -32,12 +31,8 @@ static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exi
                 json_write_string(w, "unrecorded", unrecorded);
 
         json_write_string(w, "id", process->id);
-        json_write_string(w, "cause", cause);
-        json_write_int(w, "exit_code", exit_code);
-        if (request->timeout)
-                json_write_uint(w, "timeout_us", request->timeout);
-        else
-                json_write_null(w, "timeout_us");
+        outcome_write_end(w, cause, exit_code);
+        json_write_uint_or_null(w, "timeout_us", request->timeout);
         json_write_bool(w, "state_kept", state_kept);
         json_write_string(w, "lost", state_kept ? i->lost : NULL);
         i->lost = NULL;

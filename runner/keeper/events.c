@@ -18,6 +18,7 @@
 #include "files/receive.h"
 #include "files/staged.h"
 #include "inside/interpreter.h"
+#include "process/report.h"
 #include "keeper/acts.h"
 #include "session/live.h"
 
@@ -54,12 +55,7 @@ static void keeper_on_stopped(void *data, Process *process, int signal) {
 static void notify_end(Process *process) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        json_write_object(&w, NULL);
-        json_write_string(&w, "id", process->id);
-        json_write_string(&w, "cause", cause_name(process->outcome.cause));
-        json_write_int(&w, "exit_code", process->outcome.exit_code);
-        json_write_end(&w);
-        if (json_write_finish(&w) == 0)
+        if (process_end_document(process, &w) == 0)
                 capture_end(&process->output, "process.exited", &w);
 }
 

@@ -7,6 +7,7 @@
 #include "keeper/acts.h"
 #include "keeper/keeper.h"
 #include "outcome/result.h"
+#include "process/report.h"
 #include "store/unwritten.h"
 
 enum { NOTE_TIME = 100000 }; /* usec after which a running command gets its row. */
@@ -92,12 +93,7 @@ static void end_history(Keeper *keeper, Process *process) {
 
         if (!process->params)
                 return;
-        json_write_object(&w, NULL);
-        json_write_string(&w, "id", process->id);
-        json_write_string(&w, "cause", cause_name(process->outcome.cause));
-        json_write_int(&w, "exit_code", process->outcome.exit_code);
-        json_write_end(&w);
-        if (json_write_finish(&w) < 0)
+        if (process_end_document(process, &w) < 0)
                 return;
         row.result = w.data;
         why = unwritten_record(keeper->unwritten, &row);

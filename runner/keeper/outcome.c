@@ -35,18 +35,10 @@ void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor w
                          JsonWriter *w) {
         const Outcome *out = &process->outcome;
 
-        json_write_string(w, "id", process->id);
-        json_write_string(w, "cause", cause_name(out->cause));
-        json_write_int(w, "exit_code", out->exit_code);
-        if (out->signal)
-                json_write_int(w, "signal", out->signal);
-        else
-                json_write_null(w, "signal");
+        process_write_end(process, w);
+        json_write_uint_or_null(w, "signal", (uint64_t)out->signal);
         result_write_usage(w, &out->usage, NULL);
-        if (process->timeout)
-                json_write_uint(w, "timeout_us", process->timeout);
-        else
-                json_write_null(w, "timeout_us");
+        json_write_uint_or_null(w, "timeout_us", process->timeout);
         json_write_uint(w, "stdout_bytes", process->output.streams[0].bytes);
         json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);

@@ -66,10 +66,7 @@ static void answer_start(const Waiter *waiter, int master_fd) {
         w = rpc_result(waiter->call);
         json_write_string(w, "id", waiter->process->id);
         json_write_int(w, "pid", waiter->process->pid);
-        if (waiter->process->timeout)
-                json_write_uint(w, "timeout_us", waiter->process->timeout);
-        else
-                json_write_null(w, "timeout_us");
+        json_write_uint_or_null(w, "timeout_us", waiter->process->timeout);
         if (waiter->process->settled) {
                 json_write_object(w, "ended");
                 keeper_write_result(waiter->keeper, waiter->process, WAIT_END, w);

@@ -99,14 +99,12 @@ static void past_write_usage(const Past *past, JsonWriter *w) {
 static void past_write(const Past *past, const char *id, JsonWriter *w) {
         static const char *const counts[] = { "stdout_bytes", "stderr_bytes", "stdout_dropped",
                                               "stderr_dropped" };
+        const bool signaled = streq(past->cause, cause_name(CAUSE_SIGNALED)) &&
+                              past->exit_code > 128;
 
         json_write_string(w, "id", id);
-        json_write_string(w, "cause", past->cause);
-        json_write_uint(w, "exit_code", past->exit_code);
-        if (streq(past->cause, cause_name(CAUSE_SIGNALED)) && past->exit_code > 128)
-                json_write_uint(w, "signal", past->exit_code - 128);
-        else
-                json_write_null(w, "signal");
+        outcome_write_end(w, past->cause, (int)past->exit_code);
+        json_write_uint_or_null(w, "signal", signaled ? past->exit_code - 128 : 0);
         past_write_usage(past, w);
         json_write_null(w, "timeout_us");
         for (size_t i = 0; i < ELEMENTSOF(counts); i++)

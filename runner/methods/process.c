@@ -30,8 +30,8 @@ static void write_process(const Process *process, JsonWriter *w) {
         json_write_int(w, "pid", process->pid);
         json_write_uint(w, "started_ms", process->started_at_ms);
         if (process->settled) {
-                json_write_string(w, "cause", cause_name(process->outcome.cause));
-                json_write_int(w, "exit_code", process->outcome.exit_code);
+                outcome_write_end(w, cause_name(process->outcome.cause),
+                                  process->outcome.exit_code);
                 result_write_usage(w, &process->outcome.usage, NULL);
         }
         json_write_end(w);

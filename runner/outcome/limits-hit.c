@@ -288,10 +288,7 @@ void limits_hit_write(JsonWriter *w, const LimitsHit *hit, const LaunchPlan *pla
                 json_write_string(w, "limit", text.name);
                 json_write_bool(w, "certain", text.certain);
                 json_write_string(w, "reason", text.reason);
-                if (text.value)
-                        json_write_uint(w, "value", text.value);
-                else
-                        json_write_null(w, "value");
+                json_write_uint_or_null(w, "value", text.value);
                 json_write_string(w, "option", text.option);
                 json_write_string(w, "field", text.field);
                 json_write_end(w);

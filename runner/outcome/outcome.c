@@ -17,6 +17,11 @@ const char *cause_name(Cause cause) {
         return cause_names[cause];
 }
 
+void outcome_write_end(JsonWriter *w, const char *cause, int exit_code) {
+        json_write_string(w, "cause", cause);
+        json_write_int(w, "exit_code", exit_code);
+}
+
 int ending_signal(const Ending *ending) {
         if (!ending->reported)
                 return SIGKILL;

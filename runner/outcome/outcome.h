@@ -2,6 +2,7 @@
 /* The outcome of a command. The same rule holds for a single run and for a command of a session. */
 #pragma once
 
+#include "base/json-write.h"
 #include "outcome/denials.h"
 #include "outcome/limits-hit.h"
 #include "outcome/oom.h"
@@ -70,3 +71,7 @@ void outcome_conclude(Outcome *outcome, const Ending *ending);
 
 /* Returns "exited", "signaled", ... */
 const char *cause_name(Cause cause);
+
+/* Writes "cause" and "exit_code". cause is a name from cause_name(), which may come from the
+ * history. */
+void outcome_write_end(JsonWriter *w, const char *cause, int exit_code);

@@ -48,8 +48,7 @@ void result_write_head(JsonWriter *w, const ResultHead *head) {
         for (const char *const *word = head->command; word && *word; word++)
                 json_write_string(w, NULL, *word);
         json_write_end(w);
-        json_write_string(w, "cause", head->cause);
-        json_write_int(w, "exit_code", head->exit_code);
+        outcome_write_end(w, head->cause, head->exit_code);
         json_write_string(w, "signal", head->signal ? result_signal_name(head->signal, buf) : NULL);
         result_write_error(w, head->error);
 }
@@ -109,10 +108,8 @@ void result_write_limits(JsonWriter *w, const LaunchPlan *plan) {
         for (size_t i = 0; plan && i < policy_fields_count; i++) {
                 const PolicyField *field = &policy_fields[i];
 
-                if (field->result && plan_limit(plan, field))
-                        json_write_uint(w, field->result, plan_limit(plan, field));
-                else if (field->result)
-                        json_write_null(w, field->result);
+                if (field->result)
+                        json_write_uint_or_null(w, field->result, plan_limit(plan, field));
         }
         json_write_end(w);
 }

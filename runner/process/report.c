@@ -5,6 +5,18 @@
 
 #include "base/base64.h"
 
+void process_write_end(const Process *process, JsonWriter *w) {
+        json_write_string(w, "id", process->id);
+        outcome_write_end(w, cause_name(process->outcome.cause), process->outcome.exit_code);
+}
+
+int process_end_document(const Process *process, JsonWriter *ret) {
+        json_write_object(ret, NULL);
+        process_write_end(process, ret);
+        json_write_end(ret);
+        return json_write_finish(ret);
+}
+
 void process_write_set_aside(const Process *process, JsonWriter *w) {
         json_write_array(w, "set_aside");
         for (size_t i = 0; i < process->set_aside.count; i++)

@@ -4,6 +4,10 @@
 
 #include "process/process.h"
 
+/* Writes "id", "cause" and "exit_code" of a settled process. */
+void process_write_end(const Process *process, JsonWriter *w);
+/* Makes a document of these members. The caller clears it. Returns 0 or -ENOMEM. */
+int process_end_document(const Process *process, JsonWriter *ret);
 /* Writes these members:
  * - "set_aside": the paths that were set aside after it
  * - "still_aside": files of the host that were set aside before that, if there are any

@@ -172,10 +172,7 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
         json_write_uint(w, "idle_us", settings->idle);
         json_write_string(w, "preset", settings->policy.preset);
         json_write_string(w, "tier", settings->tier);
-        if (tier_cpus(settings->tier))
-                json_write_uint(w, "cpus", tier_cpus(settings->tier));
-        else
-                json_write_null(w, "cpus");
+        json_write_uint_or_null(w, "cpus", tier_cpus(settings->tier));
         json_write_bool(w, "owned", settings->owned);
         json_write_string(w, "directory", plan->state.source);
         json_write_string(w, "cwd", plan->cwd);

@@ -87,10 +87,7 @@ static int add_history(void *data, const StoreHistory *row) {
 
         json_write_string(w, "name", row->name);
         json_write_uint(w, "started_ms", row->started_ms);
-        if (row->ended_ms)
-                json_write_uint(w, "ended_ms", row->ended_ms);
-        else
-                json_write_null(w, "ended_ms");
+        json_write_uint_or_null(w, "ended_ms", row->ended_ms);
         json_write_string(w, "params", row->params);
         json_write_string(w, "result", row->result);
         json_write_end(w);

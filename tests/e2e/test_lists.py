@@ -102,6 +102,17 @@ def test_each_group_of_system_calls_is_in_the_manual_and_has_calls(holt: Holt) -
     assert len(groups) > 30 and set(groups) == set(calls) == set(described)
 
 
+# --- results ---
+
+
+def test_one_function_writes_how_a_command_ended() -> None:
+    """Results, events and history have the cause beside the exit code, so no writer may forget one of them."""
+    texts = {path: path.read_text() for path in (PROJECT / "runner").rglob("*.c")}
+    writers = [path for path, text in texts.items() if re.search(r'write_\w+\(&?w, "exit_code"', text)]
+
+    assert writers == [PROJECT / "runner" / "outcome" / "outcome.c"]
+
+
 # --- verbs ---
 
 

@@ -26,6 +26,8 @@ static void write_sample(JsonWriter *w) {
         json_write_bool(w, "t", true);
         json_write_null(w, "n");
         json_write_string(w, "z", NULL);
+        json_write_uint_or_null(w, "u", 0);
+        json_write_uint_or_null(w, "v", UINT64_MAX);
         json_write_end(w);
         assert_int_equal(json_write_finish(w), 0);
 }
@@ -37,7 +39,7 @@ static void test_write_compact(void **state) {
         write_sample(&w);
         assert_string_equal(w.data, "{\"s\":\"a\\\"\\\\\\n\\u001f\",\"l\":[-9223372036854775808,"
                                     "18446744073709551615,{},[]],\"t\":true,\"n\":null,"
-                                    "\"z\":null}\n");
+                                    "\"z\":null,\"u\":null,\"v\":18446744073709551615}\n");
         assert_int_equal(w.length, strlen(w.data));
         json_write_clear(&w);
         json_write_uint(&w, NULL, 1);
@@ -82,7 +84,9 @@ static void test_write_pretty(void **state) {
                                     "  ],\n"
                                     "  \"t\": true,\n"
                                     "  \"n\": null,\n"
-                                    "  \"z\": null\n"
+                                    "  \"z\": null,\n"
+                                    "  \"u\": null,\n"
+                                    "  \"v\": 18446744073709551615\n"
                                     "}\n");
         json_write_clear(&w);
         assert_true(w.pretty);
