@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt create: makes a session at rest. The first use starts it. */
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cli/fail.h"
 #include "cli/operands.h"
@@ -57,59 +53,34 @@ static bool create_has_word(const OptionResult *words, const char *path) {
         return false;
 }
 
-static int create_find_cwd(SessionSpec *spec, Error *reterr) {
-        char cwd[PATH_MAX];
-
-        if (!getcwd(cwd, sizeof(cwd)))
-                return error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
-        spec->settings.cwd = strdup(cwd);
-        return spec->settings.cwd ? 0 : error_oom(reterr);
-}
-
-static int create_fill_settings(const CreateOptions *options, SessionSpec *spec, Error *reterr) {
-        int r = create_find_cwd(spec, reterr);
-
-        if (r == 0 && options->idle)
-                r = session_spec_idle(spec, options->idle, reterr);
-        return r < 0 ? r : session_spec_degraded(spec, &options->allow_degraded, reterr);
-}
-
-static int create_fill_policy(const OptionResult *words, unsigned tier, SessionSpec *spec,
-                              Error *reterr) {
+/* A session has its own workspace unless the caller names one. Then only the policy file of the
+ * named directory applies, and never that of the working directory. */
+static int create_take_words(const void *data, SessionSpec *spec, Error *reterr) {
+        const OptionResult *words = data;
         int r = policy_words_apply(&spec->settings.policy, words, reterr);
 
         spec->preset = words->policies_count > 0;
-        spec->tier = tier < TIERS;
-        if (r == 0)
-                r = policy_files_inputs(NULL, &spec->settings.inputs, reterr);
-        if (r < 0 || !spec->tier)
-                return r;
-        /* An explicit --memory overrides the tier's memory. */
-        return tier_apply(tier, create_has_word(words, "limits.memory"), &spec->settings, reterr);
-}
-
-/* A session has its own workspace unless the caller names one. Then only the policy file of the
- * named directory applies, and never that of the working directory. */
-static int create_fill(const OptionResult *words, const CreateOptions *options, SessionSpec *spec,
-                       Error *reterr) {
-        int r = create_fill_settings(options, spec, reterr);
-
-        if (r == 0)
-                r = create_fill_policy(words, options->tier, spec, reterr);
-        return r < 0 ? r : session_spec_project(spec, reterr);
+        spec->memory = create_has_word(words, "limits.memory");
+        return r == 0 ? policy_files_inputs(NULL, &spec->settings.inputs, reterr) : r;
 }
 
 static int create_named(const OptionResult *words, const CreateOptions *options, StrList *warnings,
                         Error *reterr) {
+        const SessionRequest request = {
+                .tier = options->tier < TIERS ? tier_names[options->tier] : NULL,
+                .idle = options->idle,
+                .degraded = &options->allow_degraded,
+                .take_policy = create_take_words,
+                .words = words,
+        };
+        const SessionMake how = { .warnings = warnings };
         _cleanup_(session_spec_clear) SessionSpec spec = { 0 };
         int r = operands_check("create", create_syntax.usage, words->operands,
                                words->operands_count, 1, 1, reterr);
 
         if (r == 0)
-                r = create_fill(words, options, &spec, reterr);
-        return r < 0 ? r
-                     : session_make(words->operands[0], &spec,
-                                    &(const SessionMake){ .warnings = warnings }, reterr);
+                r = session_spec_fill(&spec, &request, reterr);
+        return r == 0 ? session_make(words->operands[0], &spec, &how, reterr) : r;
 }
 
 /* Prints the session. Options without effect are warnings on stderr, or a member of the JSON. */

@@ -2,11 +2,8 @@
 /* The methods of the server itself: they make, list, change and remove sessions. */
 #include "serve/methods.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/paths.h"
@@ -19,19 +16,6 @@
 #include "session/tier.h"
 
 /* --- session.create --- */
-
-static int create_take_cwd(const RpcCall *call, SessionSpec *spec, Error *error) {
-        const char *cwd = rpc_string(call, "cwd");
-        char own[PATH_MAX];
-
-        if (cwd && cwd[0] != '/')
-                return error_set(error, ERROR_USAGE, 0, "cwd must be an absolute path, not \"%s\"",
-                                 cwd);
-        if (!cwd && !getcwd(own, sizeof(own)))
-                return error_set(error, ERROR_SETUP, errno, "cannot find the working directory");
-        spec->settings.cwd = strdup(cwd ? cwd : own);
-        return spec->settings.cwd ? 0 : error_oom(error);
-}
 
 /* Applies policy_name. Like all paths of the call, a policy file is relative to cwd. */
 static int create_apply_named(const char *name, SessionSpec *spec, Error *error) {
@@ -55,7 +39,7 @@ static int create_apply_named(const char *name, SessionSpec *spec, Error *error)
 }
 
 /* If both are given, policy_name comes first and the document adds to it. */
-static int create_take_policy(const RpcCall *call, SessionSpec *spec, Error *error) {
+static int create_take_document(const RpcCall *call, SessionSpec *spec, Error *error) {
         const char *name = rpc_string(call, "policy_name");
         const JsonValue *document = rpc_object(call, "policy");
         Policy *policy = &spec->settings.policy;
@@ -89,50 +73,36 @@ static int create_take_env(const RpcCall *call, SessionSpec *spec, Error *error)
         return r;
 }
 
-static int create_take_tier(const RpcCall *call, SessionSpec *spec, Error *error) {
-        const char *name = rpc_string(call, "tier");
-        const bool has_memory = policy_note(&spec->settings.policy, "limits.memory", NULL);
-        unsigned tier;
-        int r;
-
-        if (!name)
-                return 0;
-        r = tier_from_name(name, &tier, error);
-        spec->tier = true;
-        return r == 0 ? tier_apply(tier, has_memory, &spec->settings, error) : r;
-}
-
-static int create_take_idle(const RpcCall *call, SessionSpec *spec, Error *error) {
-        const char *idle = rpc_string(call, "idle");
-
-        return idle ? session_spec_idle(spec, idle, error) : 0;
-}
-
-static int create_take_degraded(const RpcCall *call, SessionSpec *spec, Error *error) {
-        _cleanup_(strlist_clear) StrList layers = { 0 };
-        int r = rpc_strings(call, "allow_degraded", &layers, error);
-
-        return r == 0 ? session_spec_degraded(spec, &layers, error) : r;
-}
-
-static int create_take_project(const RpcCall *call, SessionSpec *spec, Error *error) {
-        (void)call;
-        return session_spec_project(spec, error);
-}
-
-/* The policy comes first, because the other parameters are applied on top of it. The project's file
- * comes last, because no parameter may widen it. */
-static int (*const create_steps[])(const RpcCall *call, SessionSpec *spec, Error *error) = {
-        create_take_cwd,  create_take_policy, create_take_workspace, create_take_env,
-        create_take_tier, create_take_idle,   create_take_degraded,  create_take_project,
-};
-
-static int create_by(const RpcCall *call, const SessionMake *how, Error *error) {
-        _cleanup_(session_spec_clear) SessionSpec spec = { 0 };
+/* All parameters that set fields of the policy. */
+static int create_take_policy(const void *data, SessionSpec *spec, Error *error) {
+        static int (*const takers[])(const RpcCall *, SessionSpec *, Error *) = {
+                create_take_document,
+                create_take_workspace,
+                create_take_env,
+        };
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(create_steps); i++)
-                r = create_steps[i](call, &spec, error);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(takers); i++)
+                r = takers[i](data, spec, error);
+        spec->memory = policy_note(&spec->settings.policy, "limits.memory", NULL);
+        return r;
+}
+
+static int create_by(const RpcCall *call, const SessionMake *how, Error *error) {
+        _cleanup_(strlist_clear) StrList layers = { 0 };
+        _cleanup_(session_spec_clear) SessionSpec spec = { 0 };
+        const SessionRequest request = {
+                .cwd = rpc_string(call, "cwd"),
+                .tier = rpc_string(call, "tier"),
+                .idle = rpc_string(call, "idle"),
+                .degraded = &layers,
+                .take_policy = create_take_policy,
+                .words = call,
+        };
+        int r = rpc_strings(call, "allow_degraded", &layers, error);
+
+        if (r == 0)
+                r = session_spec_fill(&spec, &request, error);
         return r == 0 ? session_make(rpc_string(call, "name"), &spec, how, error) : r;
 }
 

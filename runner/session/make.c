@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/paths.h"
 #include "base/sys.h"
@@ -22,6 +24,7 @@
 #include "session/found.h"
 #include "session/policy-files.h"
 #include "session/sources.h"
+#include "session/tier.h"
 
 void session_spec_clear(SessionSpec *spec) {
         settings_clear(&spec->settings);
@@ -31,11 +34,41 @@ void session_spec_clear(SessionSpec *spec) {
 
 /* --- the request --- */
 
-int session_spec_idle(SessionSpec *spec, const char *text, Error *reterr) {
+static int spec_take_cwd(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
+        char own[PATH_MAX];
+
+        if (request->cwd && request->cwd[0] != '/')
+                return error_set(reterr, ERROR_USAGE, 0, "cwd must be an absolute path, not \"%s\"",
+                                 request->cwd);
+        if (!request->cwd && !getcwd(own, sizeof(own)))
+                return error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
+        spec->settings.cwd = strdup(request->cwd ? request->cwd : own);
+        return spec->settings.cwd ? 0 : error_oom(reterr);
+}
+
+static int spec_take_policy(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
+        return request->take_policy(request->words, spec, reterr);
+}
+
+static int spec_take_tier(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
+        unsigned tier;
+        int r;
+
+        if (!request->tier)
+                return 0;
+        spec->tier = true;
+        r = tier_from_name(request->tier, &tier, reterr);
+        return r == 0 ? tier_apply(tier, spec->memory, &spec->settings, reterr) : r;
+}
+
+static int spec_take_idle(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
         uint64_t *ret = &spec->settings.idle;
+        const char *text = request->idle;
         char quoted[80];
         int r;
 
+        if (!text)
+                return 0;
         spec->idle = true;
         if (streq(text, "none")) {
                 *ret = 0;
@@ -49,12 +82,14 @@ int session_spec_idle(SessionSpec *spec, const char *text, Error *reterr) {
                           "Write a number with a unit, such as 10m, of at least 1s; or none.");
 }
 
-int session_spec_degraded(SessionSpec *spec, const StrList *layers, Error *reterr) {
-        spec->degraded = layers->count > 0;
-        return layers_degraded(layers, &spec->settings.degraded, reterr);
+static int spec_take_degraded(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
+        if (!request->degraded)
+                return 0;
+        spec->degraded = request->degraded->count > 0;
+        return layers_degraded(request->degraded, &spec->settings.degraded, reterr);
 }
 
-int session_spec_project(SessionSpec *spec, Error *reterr) {
+static int spec_take_project(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
         Policy *policy = &spec->settings.policy;
         const bool named = policy->workspace_source && policy->workspace_mode != WORKSPACE_NONE;
         _cleanup_free_ char *path = named ? path_join(spec->settings.cwd, policy->workspace_source)
@@ -62,6 +97,7 @@ int session_spec_project(SessionSpec *spec, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
         int r;
 
+        (void)request;
         if (!named)
                 return 0;
         if (!path)
@@ -74,6 +110,22 @@ int session_spec_project(SessionSpec *spec, Error *reterr) {
                 r = policy_files_inputs(path, &spec->settings.inputs, reterr);
         if (r < 0)
                 policy_files_forget();
+        return r;
+}
+
+/* The policy comes before all that overrides it. The project's file comes last, because nothing
+ * that the caller says may widen it. */
+static int (*const spec_steps[])(SessionSpec *spec, const SessionRequest *request,
+                                 Error *reterr) = {
+        spec_take_cwd,  spec_take_policy,   spec_take_tier,
+        spec_take_idle, spec_take_degraded, spec_take_project,
+};
+
+int session_spec_fill(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(spec_steps); i++)
+                r = spec_steps[i](spec, request, reterr);
         return r;
 }
 
