@@ -188,6 +188,7 @@ typedef struct PolicyField {
         const char *option_arg;     /* "TIME", for the help; NULL for a flag without an argument */
         const char *help;           /* one line */
         const char *session_help;   /* the help of holt create, or NULL if it is the same */
+        const char *document_help;  /* the description in the schema, or NULL if it is the same */
         const char *unset;          /* the default of an unset path, for people; NULL for none */
 
         /* An additional check of the text before the kind's own, or NULL. Returns -EINVAL with a

@@ -172,7 +172,8 @@ static void schema_end(JsonWriter *w) {
 
 static int schema_field(const Writer *writer, const PolicyField *field, const char *name) {
         json_write_object(writer->w, name);
-        json_write_string(writer->w, "description", field->help);
+        json_write_string(writer->w, "description",
+                          field->document_help ? field->document_help : field->help);
         kind_schemas[field->kind](writer->w, field);
         json_write_end(writer->w);
         return 0;
@@ -205,7 +206,7 @@ static void schema_top(JsonWriter *w) {
         json_write_end(w);
         json_write_end(w);
         json_write_end(w);
-        schema_text(w, "description", "for people");
+        schema_text(w, "description", "a text for readers; holt ignores it");
         schema_text(w, "$schema", "URL of this schema, for editors");
 }
 

@@ -116,7 +116,8 @@ static void test_schema(void **state) {
 
                 if (!schema)
                         fail_msg("%s is not in the schema", field->path);
-                assert_string_equal(json_string(json_member(schema, "description")), field->help);
+                assert_string_equal(json_string(json_member(schema, "description")),
+                                    field->document_help ? field->document_help : field->help);
                 assert_true(json_member(schema, "type") || json_member(schema, "enum") ||
                             json_member(schema, "anyOf"));
         }
