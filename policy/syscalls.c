@@ -207,8 +207,8 @@ static size_t emit_search(Program *p, const Runs *runs, size_t low, size_t high)
         return emit_jump(p, BPF_JGE, runs->items[middle].first, yes, no);
 }
 
-/* Emits the search after a load, which continues there. So the search's first instruction must be
- * the one written last. */
+/* Emits the search that runs after the next load. The load falls through, so the search must start
+ * at the instruction written last. */
 static void emit_search_next(Program *p, const Runs *runs) {
         size_t label = emit_search(p, runs, 0, runs->count - 1);
 

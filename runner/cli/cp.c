@@ -29,8 +29,8 @@ static const Option cp_options[] = {
 static const OptionSyntax cp_syntax = {
         .verb = "cp",
         .usage = "[-r] [--json] SOURCE... NAME:PATH | [-r] [--json] NAME:PATH... DESTINATION",
-        .summary = "Copies files into session NAME, or out of it. PATH is a path as a command "
-                   "there sees it,\nrelative to its workspace; \"-\" is stdin or stdout.",
+        .summary = "Copies files into session NAME, or out of it. PATH is a path inside the "
+                   "session,\nrelative to its workspace; \"-\" is stdin or stdout.",
         .options = cp_options,
         .options_count = ELEMENTSOF(cp_options),
         .operands = true,

@@ -34,16 +34,16 @@ static const Option create_options[] = {
 static const OptionSyntax create_syntax = {
         .verb = "create",
         .usage = "NAME [OPTIONS]",
-        .summary = "Makes a session: a sandbox that lasts. Its workspace is its own directory, "
-                   "unless --workspace\nnames another, and appears at /workspace. /mnt/files is "
-                   "for files that you exchange with it.",
+        .summary = "Makes a session: a sandbox that lasts. Its workspace is /workspace inside: a "
+                   "directory of its own,\nor the one that --workspace names. /mnt/files is for "
+                   "files that you exchange with it.",
         .options = create_options,
         .options_count = ELEMENTSOF(create_options),
         .policy = true,
         .session = true,
         .operands = true,
-        .help_epilog = "holt create fixes the policy now, with the present values of the variables "
-                       "that it passes.\nThen run: holt exec NAME -- COMMAND",
+        .help_epilog = "holt create stores the policy now, with the current values of passed "
+                       "variables.\nThen run: holt exec NAME -- COMMAND",
 };
 
 static bool create_has_word(const OptionResult *words, const char *path) {

@@ -25,7 +25,7 @@
         FULL(ls, "list the sessions")                                                              \
         FULL(show, "describe a session")                                                           \
         FULL(tier, "change the size of a session at rest")                                         \
-        FULL(rebind, "accept that a mounted directory or file is a new one")                       \
+        FULL(rebind, "accept a directory or file that replaced a mounted one")                     \
         FULL(stop, "end every process of a session")                                               \
         FULL(rm, "remove a session and its files")                                                 \
         FULL(serve, "serve sessions over JSON-RPC, for other programs")                            \

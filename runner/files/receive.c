@@ -132,7 +132,7 @@ static int start_part(Receive *receive) {
 }
 
 /* If the client has gone, its incomplete file is removed with the connection. Without a thread the
- * file is settled here at once, which holds others up. */
+ * file is settled here at once, and other clients wait meanwhile. */
 static void receive_settle(Receive *receive) {
         if (rpc_call_is_gone(receive->call))
                 return;
@@ -146,8 +146,8 @@ static void on_grace(void *data) {
         receive_settle(data);
 }
 
-/* The end of a pipe may be the end of the data. It may also be the end of a whole pipeline by
- * Ctrl-C, to which the client belongs and in which it may end last. */
+/* The end of a pipe may be the end of the data. But Ctrl-C may also have ended the whole pipeline.
+ * The client is part of it and may die last. */
 static void receive_completed(Receive *receive) {
         receive->complete = true;
         if (files_upload_is_regular(receive->upload))

@@ -100,8 +100,8 @@ static void work_answer(const Job *job) {
 
 static void work_finish(void *data);
 
-/* Without a thread the work runs here at once, which holds others up. Returns whether a thread
- * runs. */
+/* Without a thread the work runs here at once, and other clients wait meanwhile. Returns whether a
+ * thread runs. */
 static bool work_launch(Job *job) {
         Works *works = job->works;
 

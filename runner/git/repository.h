@@ -12,7 +12,7 @@
 
 /* Whether r must end a search: -ENOMEM, or -EAGAIN if another process holds a lease on a file
  * (F_SETLEASE of fcntl(2)). A command of another run may hold one. Then holt cannot read the
- * file, and would leave paths unprotected to which the file leads. All functions here return
+ * file, and would leave the paths that it names unprotected. All functions here return
  * these codes. */
 static inline bool repository_is_closed(int r) {
         return r == -ENOMEM || r == -EAGAIN;

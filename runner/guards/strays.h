@@ -14,8 +14,8 @@
  * out.
  *
  * known  strays from before the run, or NULL before it. If set, directories that the command has
- *        closed are made readable again. The search is then bounded: it may take little more work
- *        than the one before the run.
+ *        closed are made readable again. The search is then bounded: it may do only
+ *        slightly more work than the one before the run.
  *
  * Returns 0, -E2BIG if there is too much to look at, or -ENOMEM. */
 int strays_find(const LaunchPlan *plan, int tree_fd, const PlanStrays *known, PlanStrays *ret);

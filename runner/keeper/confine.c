@@ -19,8 +19,8 @@
 #include "reach/mount-table.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
-        /* Landlock goes by inode, whichever mount leads to it. The workspace is listed for the
-         * sweep at the end, which uses the host's mount of it. */
+        /* A Landlock rule holds for an inode, by whatever mount it is reached. The workspace is
+         * listed for the sweep at the end, which uses the host's mount of it. */
         int fds[3 + PLAN_MOUNTS_MAX] = { keeper->sandbox.root_fd };
         size_t count = 1;
 

@@ -130,7 +130,7 @@ void keeper_due_write(const Keeper *keeper, JsonWriter *w);
 int keeper_aside_load(Keeper *keeper, Error *reterr);
 /* Notes the name of a file that a sweep has set aside, if the host made that file. */
 void keeper_aside_add(Keeper *keeper, const char *moved);
-/* Copies the names of those that still exist to the process, for replies about it. */
+/* Lists, in replies about process, the set-aside files that still exist. */
 void keeper_aside_tell(Keeper *keeper, Process *process);
 
 /* --- deadlines of the keeper itself (end.c) --- */

@@ -83,8 +83,7 @@ void capture_flush(Capture *output);
  * Returns 0, -EBUSY (CAPTURE_WATCHERS_MAX) or -ENOMEM. */
 int capture_watch(Capture *output, RpcConnection *connection, uint64_t seq, bool base64);
 void capture_unwatch(Capture *output, RpcConnection *connection);
-/* Sets whether the output waits for the watcher of connection. A new watcher does not hold the
- * output. */
+/* Sets whether the output waits for the watcher of connection. By default, it does not. */
 void capture_hold(Capture *output, const RpcConnection *connection, bool holds);
 /* Watches from the first chunk on, in base64, and holds the output for the watcher. Ends
  * output->awaits. Returns the same errors as capture_watch(). */

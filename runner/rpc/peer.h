@@ -27,8 +27,8 @@ typedef struct PeerNamespace {
 /* Returns the namespace of this process. A negative errno if /proc cannot be read. */
 int peer_own(PeerNamespace *ret, Error *reterr);
 
-/* Checks by looking that the peer of fd, a connected unix socket, runs under uid or as root, and is
- * in namespace own. 0, -EACCES if it is not, or -ESRCH if it has ended. */
+/* Checks, without the peer's help, that the peer of fd, a connected unix socket, runs under uid or
+ * as root, and is in namespace own. 0, -EACCES if it is not, or -ESRCH if it has ended. */
 int peer_look(int fd, uid_t uid, const PeerNamespace *own, Error *reterr);
 
 /* Checks only the uid. */

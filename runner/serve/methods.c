@@ -234,9 +234,8 @@ static const RpcParam create_params[] = {
         { "policy_name", RPC_PATH, false, 4095,
           "name of a preset, or path of a policy file; policy adds to it" },
         { "workspace", RPC_PATH, false, 4095,
-          "directory of the host that is used as the workspace, whose .holt.json narrows the "
-          "policy; by "
-          "default, the session has its own" },
+          "host directory used as the workspace; its .holt.json may narrow the policy. Default: a "
+          "directory of the session" },
         { "env", RPC_MAP, false, 1024, "environment variables of all its commands" },
         { "tier", RPC_STRING, false, 16, "size of the session", .values = tier_names },
         { "idle", RPC_STRING, false, 64,
@@ -258,7 +257,8 @@ static const RpcParam connect_params[] = {
 };
 
 static const RpcField connected_fields[] = {
-        { "live", RPC_BOOL, RPC_ALWAYS, "false, without a connection, if it was left at rest" },
+        { "live", RPC_BOOL, RPC_ALWAYS,
+          "false if the session stays at rest; then no connection is passed" },
 };
 static const RpcShape connected_shape = { .name = "SessionConnected",
                                           RPC_FIELDS(connected_fields) };

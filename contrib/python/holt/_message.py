@@ -38,7 +38,7 @@ def _encoder() -> "Callable[[Any, int], Iterable[str]]":
     """Returns a function that encodes a value as parts of a JSON text. Its second argument is 0.
 
     json.JSONEncoder.encode() makes a new encoder in C for each call, which takes longer than a short message. If this
-    Python's json has that encoder, the function is one."""
+    Python's json has that encoder, this function returns it."""
     with contextlib.suppress(Exception):
         module: Any = json.encoder
         chunks = module.c_make_encoder(None, _path, module.encode_basestring, None, ":", ",", False, False, True)

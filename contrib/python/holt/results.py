@@ -209,7 +209,7 @@ class PythonResult(Outcome):
 
 
 def _made(kind: Type[R], values: Dict[str, Any]) -> R:
-    """Makes a result of all its fields. The __init__ of a frozen dataclass takes five times as long."""
+    """Makes a result from values for all fields. The __init__ of a frozen dataclass takes five times as long."""
     made = object.__new__(kind)
     made.__dict__.update(values)
     return made

@@ -41,7 +41,7 @@ _ITEMS = (
 
 
 class Mismatch(ValueError):
-    """Values that do not fit. Each has a text, which follows the path of its place."""
+    """Values that do not fit. Each text is appended to the path of the value."""
 
     def __init__(self, errors: "List[Tuple[Tuple[Any, ...], str]]") -> None:
         self.errors = errors
