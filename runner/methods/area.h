@@ -23,11 +23,11 @@ extern const MethodArea method_data_area, method_exec_area, method_process_area,
 extern const char *const method_causes[]; /* Names of causes, up to NULL. */
 extern const char *const method_keeps[];
 
+/* Paths that were refused to a command, and limits that it reached. */
+extern const RpcShape method_refused;
 /* The end of a command or of a run of code. Outcome is common to both; Ended adds members for a
  * command, and Result its output. Usage is a member of Outcome. keeper_write_result() writes them.
  */
-/* Paths that were refused to a command, and limits that it reached. */
-extern const RpcShape method_refused;
 extern const RpcShape method_usage, method_outcome, method_ended, method_result;
 
 /* Part of a file, written by method_answer_content(), and an fd of it, by method_answer_fd(). */
