@@ -174,7 +174,7 @@ static const RpcParam audit_params[] = {
 static const RpcField mount_fields[] = {
         { "target", RPC_STRING, RPC_ALWAYS, "path inside" },
         { "source", RPC_STRING, RPC_ALWAYS, "path on the host" },
-        { "read_only", RPC_BOOL, RPC_ALWAYS, NULL },
+        { "read_only", RPC_BOOL, RPC_ALWAYS, "whether commands can only read it" },
         { "moved_to", RPC_STRING, RPC_SOMETIMES, "where the source is now, if it was renamed" },
 };
 static const RpcShape mount_shape = { .name = "Mount",
@@ -191,7 +191,7 @@ static RpcShape limits_shape = {
 };
 
 static const RpcField show_fields[] = {
-        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
         { "state", RPC_STRING, RPC_ALWAYS, "at rest: nothing runs in it",
           .values = session_states },
         { "keeper_pid", RPC_UINT, RPC_SOMETIMES, "its process on the host, of a live session" },
@@ -207,8 +207,10 @@ static const RpcField show_fields[] = {
         { "directory", RPC_STRING, RPC_ALWAYS, "path on the host" },
         { "cwd", RPC_STRING, RPC_ALWAYS, "where commands start: a path inside" },
         { "workspace", RPC_STRING, RPC_OR_NULL, "path on the host" },
-        { "mounts", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &mount_shape },
-        { "limits", RPC_SHAPE, RPC_ALWAYS, NULL, .shape = &limits_shape },
+        { "mounts", RPC_SHAPES, RPC_ALWAYS, "paths of the host that it has, besides the system",
+          .shape = &mount_shape },
+        { "limits", RPC_SHAPE, RPC_ALWAYS, "limits of each command, or of all together",
+          .shape = &limits_shape },
         { "allow_degraded", RPC_STRINGS, RPC_ALWAYS, "layers that may be missing" },
         { "layers", RPC_MAP, RPC_SOMETIMES,
           "the state of each layer of a live session, such as \"on\"" },
@@ -241,7 +243,7 @@ static const RpcField keys_fields[] = {
 static const RpcShape keys_shape = { .name = "Keys", RPC_FIELDS(keys_fields) };
 
 static const RpcField history_row_fields[] = {
-        { "id", RPC_UINT, RPC_ALWAYS, NULL },
+        { "id", RPC_UINT, RPC_ALWAYS, "number of the row, higher for later ones" },
         { "name", RPC_STRING, RPC_ALWAYS, "the method, or the name that history.begin gave" },
         { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "ended_ms", RPC_UINT, RPC_OR_NULL, "milliseconds since the epoch" },
@@ -264,7 +266,7 @@ static const RpcField noted_fields[] = {
 static const RpcShape noted_shape = { .name = "Noted", RPC_FIELDS(noted_fields) };
 
 static const RpcField audit_row_fields[] = {
-        { "id", RPC_UINT, RPC_ALWAYS, NULL },
+        { "id", RPC_UINT, RPC_ALWAYS, "number of the row, higher for later ones" },
         { "at_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "kind", RPC_STRING, RPC_ALWAYS, "such as \"denial\", \"limit\", \"kill\" or \"tool\"" },
         { "detail", RPC_STRING, RPC_ALWAYS, "JSON of what happened" },

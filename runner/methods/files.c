@@ -237,7 +237,7 @@ static const RpcField list_fields[] = {
 static const RpcShape list_shape = { .name = "FileList", RPC_FIELDS(list_fields) };
 
 static const RpcField glob_fields[] = {
-        { "entries", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &entry_shape },
+        { "entries", RPC_SHAPES, RPC_ALWAYS, "the paths that match", .shape = &entry_shape },
         { "more", RPC_BOOL, RPC_ALWAYS, "whether there are more" },
 };
 static const RpcShape found_shape = { .name = "FilesFound", RPC_FIELDS(glob_fields) };
@@ -252,13 +252,13 @@ static const RpcShape line_shape = { .name = "MatchingLine",
                                      RPC_FIELDS(line_fields) };
 
 static const RpcField grep_fields[] = {
-        { "matches", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &line_shape },
+        { "matches", RPC_SHAPES, RPC_ALWAYS, "the lines that match", .shape = &line_shape },
         { "more", RPC_BOOL, RPC_ALWAYS, "whether there are more" },
 };
 static const RpcShape matches_shape = { .name = "Matches", RPC_FIELDS(grep_fields) };
 
 static const RpcField exists_fields[] = {
-        { "exists", RPC_BOOL, RPC_ALWAYS, NULL },
+        { "exists", RPC_BOOL, RPC_ALWAYS, "whether the path exists" },
 };
 static const RpcShape exists_shape = { .name = "Exists", RPC_FIELDS(exists_fields) };
 

@@ -62,7 +62,7 @@ static const RpcField outcome_fields[] = {
         { "cause", RPC_STRING, RPC_ALWAYS, "how it ended", .values = method_causes },
         { "exit_code", RPC_UINT, RPC_ALWAYS, "128 + n after signal n, 124 after a timeout" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "its time limit, in microseconds" },
-        { "usage", RPC_SHAPE, RPC_ALWAYS, NULL, .shape = &method_usage },
+        { "usage", RPC_SHAPE, RPC_ALWAYS, "time and memory that it used", .shape = &method_usage },
         { "stdout_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stdout that were not kept" },
         { "stderr_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stderr that were not kept" },
         { "denials", RPC_SHAPES, RPC_ALWAYS, "refused in the session while it ran",

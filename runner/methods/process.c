@@ -232,12 +232,14 @@ static const RpcParam watch_params[] = {
 static const RpcField entry_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
         { "command", RPC_STRING, RPC_ALWAYS, "the command line" },
-        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = states },
+        { "state", RPC_STRING, RPC_ALWAYS,
+          "background: it has ended, and processes that it started still run", .values = states },
         { "pid", RPC_UINT, RPC_ALWAYS, "inside the sandbox; 0 until it has started" },
         { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "cause", RPC_STRING, RPC_SOMETIMES, "how it ended", .values = method_causes },
         { "exit_code", RPC_UINT, RPC_SOMETIMES, "of a command that has ended" },
-        { "usage", RPC_SHAPE, RPC_SOMETIMES, NULL, .shape = &method_usage },
+        { "usage", RPC_SHAPE, RPC_SOMETIMES, "time and memory that it used, if it has ended",
+          .shape = &method_usage },
 };
 static const RpcShape entry_shape = { .name = "Process",
                                       .help = "a command of the session",
@@ -250,7 +252,8 @@ static const RpcShape list_shape = { .name = "ProcessList", RPC_FIELDS(list_fiel
 
 static const RpcField chunk_fields[] = {
         { "seq", RPC_UINT, RPC_ALWAYS, "number of the chunk; counts both streams from 1" },
-        { "stream", RPC_STRING, RPC_ALWAYS, NULL, .values = streams },
+        { "stream", RPC_STRING, RPC_ALWAYS, "the stream to which it was written",
+          .values = streams },
         { "offset", RPC_UINT, RPC_ALWAYS, "bytes of the stream before this chunk" },
         { "text", RPC_STRING, RPC_SOMETIMES, "the chunk, unless base64 was asked for" },
         { "base64", RPC_STRING, RPC_SOMETIMES, "the chunk, if base64 was asked for" },
@@ -260,14 +263,16 @@ static const RpcShape chunk_shape = { .name = "Chunk",
                                       RPC_FIELDS(chunk_fields) };
 
 static const RpcField read_fields[] = {
-        { "chunks", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &chunk_shape },
+        { "chunks", RPC_SHAPES, RPC_ALWAYS, "in the order in which they came",
+          .shape = &chunk_shape },
         { "next", RPC_UINT, RPC_ALWAYS, "the value of \"from\" for the chunks that follow" },
         { "more", RPC_BOOL, RPC_ALWAYS, "whether more chunks are kept" },
         { "stdout_bytes", RPC_UINT, RPC_ALWAYS, "bytes of stdout up to now" },
         { "stderr_bytes", RPC_UINT, RPC_ALWAYS, "bytes of stderr up to now" },
         { "elsewhere", RPC_STRINGS, RPC_ALWAYS,
           "streams that went to the caller's own descriptors or terminal" },
-        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = states },
+        { "state", RPC_STRING, RPC_ALWAYS,
+          "background: it has ended, and processes that it started still run", .values = states },
 };
 static const RpcShape output_shape = { .name = "Output", RPC_FIELDS(read_fields) };
 
@@ -312,7 +317,7 @@ static const RpcField exited_note_fields[] = {
         METHOD_NOTE_FIELDS,
         { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
         { "cause", RPC_STRING, RPC_ALWAYS, "how it ended", .values = method_causes },
-        { "exit_code", RPC_UINT, RPC_ALWAYS, NULL },
+        { "exit_code", RPC_UINT, RPC_ALWAYS, "128 + n after signal n, 124 after a timeout" },
 };
 static const RpcShape exited_note_shape = { .name = "ExitedNote", RPC_FIELDS(exited_note_fields) };
 const RpcOutgoing method_process_exited = {

@@ -116,8 +116,8 @@ static const RpcParam state_params[] = {
 
 static const RpcField error_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "class of the exception, such as \"ValueError\"" },
-        { "message", RPC_STRING, RPC_ALWAYS, NULL },
-        { "traceback", RPC_STRING, RPC_ALWAYS, NULL },
+        { "message", RPC_STRING, RPC_ALWAYS, "text of the exception" },
+        { "traceback", RPC_STRING, RPC_ALWAYS, "the lines that Python prints" },
 };
 static const RpcShape exception_shape = { .name = "PythonError",
                                           .help = "the exception that ended the code",
@@ -137,7 +137,8 @@ static const RpcField run_fields[] = {
         { "result", RPC_STRING, RPC_OR_NULL, "repr of the last expression" },
         { "displays", RPC_MAPS, RPC_ALWAYS,
           "shown by the code: MIME types, and text or base64 for each" },
-        { "error", RPC_SHAPE, RPC_OR_NULL, NULL, .shape = &exception_shape },
+        { "error", RPC_SHAPE, RPC_OR_NULL, "the exception that ended the code; null if it has none",
+          .shape = &exception_shape },
 };
 static const RpcShape run_shape = { .name = "PythonResult",
                                     .help = "how a run of code ended",
@@ -145,7 +146,7 @@ static const RpcShape run_shape = { .name = "PythonResult",
                                     .base = &method_outcome };
 
 static const RpcField variable_fields[] = {
-        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "name", RPC_STRING, RPC_ALWAYS, "name of the variable" },
         { "type", RPC_STRING, RPC_ALWAYS, "its class" },
         { "size", RPC_STRING, RPC_OR_NULL, "its length or shape, as text" },
         { "repr", RPC_STRING, RPC_ALWAYS, "its repr, cut if long" },
@@ -155,7 +156,8 @@ static const RpcShape variable_shape = { .name = "Variable",
                                          RPC_FIELDS(variable_fields) };
 
 static const RpcField variables_fields[] = {
-        { "variables", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &variable_shape },
+        { "variables", RPC_SHAPES, RPC_ALWAYS, "the variables that code has set",
+          .shape = &variable_shape },
 };
 static const RpcShape variables_shape = { .name = "Variables", RPC_FIELDS(variables_fields) };
 

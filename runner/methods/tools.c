@@ -67,8 +67,8 @@ static const RpcParam unregister_params[] = {
 };
 
 static const RpcField tool_fields[] = {
-        { "name", RPC_STRING, RPC_ALWAYS, NULL },
-        { "description", RPC_STRING, RPC_ALWAYS, NULL },
+        { "name", RPC_STRING, RPC_ALWAYS, "name of the tool" },
+        { "description", RPC_STRING, RPC_ALWAYS, "what it does, as its client says" },
         { "input_schema", RPC_OBJECT, RPC_ALWAYS, "JSON Schema of its payload" },
         { "output_schema", RPC_OBJECT, RPC_OR_NULL, "JSON Schema of the value that it returns" },
         { "timeout_ms", RPC_UINT, RPC_ALWAYS, "limit of a call" },
@@ -78,7 +78,8 @@ static const RpcShape tool_shape = { .name = "Tool",
                                      RPC_FIELDS(tool_fields) };
 
 static const RpcField list_fields[] = {
-        { "tools", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &tool_shape },
+        { "tools", RPC_SHAPES, RPC_ALWAYS, "all tools that clients have registered",
+          .shape = &tool_shape },
 };
 static const RpcShape list_shape = { .name = "ToolList", RPC_FIELDS(list_fields) };
 

@@ -280,21 +280,23 @@ static const RpcParam rebind_params[] = {
 };
 
 static const RpcField created_fields[] = {
-        { "name", RPC_STRING, RPC_ALWAYS, NULL },
+        { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
         { "made", RPC_BOOL, RPC_ALWAYS, "false if \"find\" has found an existing session" },
 };
 static const RpcShape created_shape = { .name = "SessionCreated", RPC_FIELDS(created_fields) };
 
 static const RpcField entry_fields[] = {
-        { "name", RPC_STRING, RPC_ALWAYS, NULL },
-        { "state", RPC_STRING, RPC_ALWAYS, NULL, .values = session_states },
+        { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
+        { "state", RPC_STRING, RPC_ALWAYS, "at rest: nothing runs in it",
+          .values = session_states },
 };
 static const RpcShape entry_shape = { .name = "SessionEntry",
                                       .help = "a session on disk",
                                       RPC_FIELDS(entry_fields) };
 
 static const RpcField list_fields[] = {
-        { "sessions", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &entry_shape },
+        { "sessions", RPC_SHAPES, RPC_ALWAYS, "all sessions of this user, in order of names",
+          .shape = &entry_shape },
 };
 static const RpcShape list_shape = { .name = "SessionList", RPC_FIELDS(list_fields) };
 
@@ -307,7 +309,8 @@ static const RpcShape source_shape = { .name = "Rebound",
                                        RPC_FIELDS(source_fields) };
 
 static const RpcField rebound_fields[] = {
-        { "rebound", RPC_SHAPES, RPC_ALWAYS, NULL, .shape = &source_shape },
+        { "rebound", RPC_SHAPES, RPC_ALWAYS, "the sources that were accepted",
+          .shape = &source_shape },
 };
 static const RpcShape rebound_shape = { .name = "SessionRebound", RPC_FIELDS(rebound_fields) };
 

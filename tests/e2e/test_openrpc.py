@@ -61,6 +61,17 @@ def test_methods_are_complete(document: Document) -> None:
         assert all(p["description"] for p in method["params"]), method["name"]
 
 
+def test_every_member_of_a_result_or_notification_is_described(document: Document) -> None:
+    members = [(at, name, each) for at, shape in document.root["components"]["schemas"].items()
+               for name, each in shape.get("properties", {}).items()]
+    members += [(method["name"], p["name"], p["schema"]) for key in ("x-notifications", "x-requests")
+                for method in document.root[key] for p in method["params"]]
+
+    assert len(members) > 200
+    for at, name, schema in members:
+        assert schema.get("description") or "properties" in schema, f"{at}.{name}"
+
+
 def test_every_reference_resolves(document: Document) -> None:
     count = 0
     for thing in below(document.root):
