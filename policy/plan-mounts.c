@@ -7,6 +7,13 @@
 #include "base/paths.h"
 #include "policy/plan-parts.h"
 
+const PlanMountTraits plan_mount_traits[] = {
+        [PLAN_BIND] = { .host = true },
+        [PLAN_PRIVATE] = { .private = true },
+        [PLAN_HIDE] = { .hides = true },
+};
+static_assert(ELEMENTSOF(plan_mount_traits) == PLAN_MOUNT_KIND_MAX, "every kind has a row");
+
 /* --- mounts --- */
 
 /* The origin of a mount: its place in a document, or else the option. */
@@ -42,7 +49,7 @@ static int plan_add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, 
                               .target = target,
                               .origin = make_origin(where, text),
                               .fd = FD_NONE };
-        if (!target || !mount->origin || (kind == PLAN_BIND && !source))
+        if (!target || !mount->origin || (plan_mount_traits[kind].host && !source))
                 return error_oom(reterr);
         return 0;
 }
@@ -214,7 +221,7 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, const char
 
 const PlanMount *plan_workspace(const LaunchPlan *plan) {
         for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND &&
+                if (plan_mount_shows_host(&plan->mounts[i]) &&
                     streq(plan->mounts[i].target, plan->workspace))
                         return &plan->mounts[i];
         return NULL;
@@ -226,8 +233,7 @@ const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
 
-                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) &&
-                    path_below(path, mount->target) &&
+                if (!plan_mount_hides(mount) && path_below(path, mount->target) &&
                     (!best || strlen(mount->target) > strlen(best->target)))
                         best = mount;
         }
@@ -238,7 +244,8 @@ int plan_writable(const LaunchPlan *plan, StrList *ret) {
         int r = plan->root.source ? strlist_add(ret, plan->root.source) : 0;
 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && !(plan->mounts[i].flags & PLAN_READ_ONLY))
+                if (plan_mount_shows_host(&plan->mounts[i]) &&
+                    !(plan->mounts[i].flags & PLAN_READ_ONLY))
                         r = strlist_add(ret, plan->mounts[i].source);
         return r;
 }
@@ -247,8 +254,8 @@ static int compare_targets(const void *a, const void *b) {
         const PlanMount *x = a, *y = b;
 
         /* Hidden paths come last, after every mount above or below them. */
-        if ((x->kind == PLAN_HIDE) != (y->kind == PLAN_HIDE))
-                return x->kind == PLAN_HIDE ? 1 : -1;
+        if (plan_mount_hides(x) != plan_mount_hides(y))
+                return plan_mount_hides(x) ? 1 : -1;
         return strcmp(x->target, y->target);
 }
 
@@ -289,9 +296,9 @@ int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr) {
 static int check_target(const PlanMount *mount, Error *reterr) {
         const char *why;
 
-        if (mount->kind == PLAN_HIDE || policy_target_check(mount->target, &why) == 0)
+        if (plan_mount_hides(mount) || policy_target_check(mount->target, &why) == 0)
                 return 0;
-        if (mount->kind == PLAN_BIND && streq(mount->target, "/") && streq(mount->source, "/"))
+        if (plan_mount_shows_host(mount) && streq(mount->target, "/") && streq(mount->source, "/"))
                 return plan_refuse_wide(mount, "/", reterr);
         return error_set(reterr, ERROR_POLICY, 0, "%s: the path inside, %s, %s: PATH:/TARGET",
                          mount->origin, mount->target, why);
@@ -303,14 +310,15 @@ static int check_own(const LaunchPlan *plan, const PlanMount *mount, Error *rete
         const bool covers = path_below(PLAN_SESSION_OWN, mount->target);
         int r;
 
-        if (!plan->root.source || mount->kind == PLAN_PRIVATE ||
-            !(covers || (mount->kind == PLAN_BIND && path_below(mount->target, PLAN_SESSION_OWN))))
+        if (!plan->root.source || plan_mount_is_private(mount) ||
+            !(covers ||
+              (plan_mount_shows_host(mount) && path_below(mount->target, PLAN_SESSION_OWN))))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
                       "%s: %s " PLAN_SESSION_OWN ", which holt uses in a session", mount->origin,
                       covers ? "covers" : "lies in");
         return error_cure(reterr, r,
-                          mount->kind == PLAN_BIND
+                          plan_mount_shows_host(mount)
                                   ? "Choose another path inside: PATH:/TARGET"
                                   : "Name the path below it that you want to hide.");
 }
@@ -351,7 +359,7 @@ static int order_mounts(LaunchPlan *plan, const Policy *policy, const PlanContex
                         r = check_own(plan, mount, reterr);
                 if (r < 0)
                         return r;
-                if (mount->kind == PLAN_HIDE)
+                if (plan_mount_hides(mount))
                         continue;
                 if (i > 0 && streq(mount->target, mount[-1].target))
                         return error_set(reterr, ERROR_POLICY, 0,
@@ -360,7 +368,7 @@ static int order_mounts(LaunchPlan *plan, const Policy *policy, const PlanContex
                 for (size_t j = 0; j < i; j++)
                         if (path_below(mount->target, plan->mounts[j].target))
                                 above = &plan->mounts[j];
-                if (above ? above->kind == PLAN_PRIVATE : below_private(plan, mount->target))
+                if (above ? plan_mount_is_private(above) : below_private(plan, mount->target))
                         mount->flags |= PLAN_MAKE_TARGET;
                 else if (!above && !below_system(mount->target))
                         mount->flags |= PLAN_MAKE_TARGET | PLAN_IN_ROOT;
@@ -414,7 +422,7 @@ static int add_others(LaunchPlan *plan, const Policy *policy, const PlanContext 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
 
-                if (mount->kind != PLAN_BIND || mount->flags & PLAN_READ_ONLY ||
+                if (!plan_mount_shows_host(mount) || mount->flags & PLAN_READ_ONLY ||
                     (plan->workspace && streq(mount->target, plan->workspace)) ||
                     (plan->state.source && path_below(mount->source, plan->state.source)))
                         continue;

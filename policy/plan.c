@@ -327,7 +327,7 @@ static int plan_cwd(LaunchPlan *plan, const Policy *policy, const PlanContext *c
 
         (void)policy;
         for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND &&
+                if (plan_mount_shows_host(&plan->mounts[i]) &&
                     streq(plan->mounts[i].target, plan->workspace))
                         workspace = &plan->mounts[i];
         here = plan_here(context, workspace);

@@ -106,8 +106,6 @@ extern const size_t tree_proc_count;
 
 /* --- the caller's requests --- */
 
-/* Code that compares a kind with PLAN_BIND asks whether the files are the host's. So another way to
- * show files of the host must be a flag, and not a kind. */
 typedef enum PlanMountKind {
         PLAN_BIND,    /* source on the host */
         PLAN_PRIVATE, /* an empty directory of the private tmpfs */
@@ -141,7 +139,7 @@ typedef struct PlanRecord {
 typedef struct PlanMount {
         PlanMountKind kind;
         unsigned flags;
-        char *source;       /* absolute host path; only for PLAN_BIND, otherwise NULL */
+        char *source;       /* absolute host path; NULL if the kind shows no files of the host */
         char *target;       /* absolute path inside, normal form */
         char *origin;       /* for errors: "--ro ~/.pyenv", "x.json: $.filesystem.hide[0]: .env" */
         PlanRecord *record; /* owned; NULL if the source may be anything */
@@ -159,6 +157,27 @@ typedef struct PlanMount {
         uint64_t mount_id; /* the host mount that contains the source; 0 if unknown */
         uid_t owner;       /* the source's owner on the host */
 } PlanMount;
+
+/* The properties of each kind. Code asks for a property and never for a kind. So a new kind needs
+ * one row here, and one with its builder in runner/child/build-mounts.c. */
+typedef struct PlanMountTraits {
+        bool host;    /* its files are the host's, and PlanMount has a source */
+        bool private; /* it begins as an empty directory in memory */
+        bool hides;   /* it covers what is there, so it is attached last, even over guards */
+} PlanMountTraits;
+extern const PlanMountTraits plan_mount_traits[PLAN_MOUNT_KIND_MAX];
+
+static inline bool plan_mount_shows_host(const PlanMount *mount) {
+        return plan_mount_traits[mount->kind].host;
+}
+
+static inline bool plan_mount_is_private(const PlanMount *mount) {
+        return plan_mount_traits[mount->kind].private;
+}
+
+static inline bool plan_mount_hides(const PlanMount *mount) {
+        return plan_mount_traits[mount->kind].hides;
+}
 
 /* A path that the policy protects (relative to the workspace, normal form). */
 typedef struct PlanGuard {

@@ -139,7 +139,7 @@ static int make_targets(const LaunchPlan *plan, Error *error) {
 
                 if (mount->flags & PLAN_IN_ROOT && build_lasts(plan, mount))
                         r = build_target(child_state.lasting_fd, mount->target + 1,
-                                         mount->kind == PLAN_PRIVATE || mount->directory, error);
+                                         plan_mount_is_private(mount) || mount->directory, error);
                 if (r < 0)
                         return r;
         }

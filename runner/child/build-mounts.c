@@ -93,12 +93,11 @@ static const PlanMount *writable_above(const LaunchPlan *plan, const char *path)
                 const PlanMount *mount = &plan->mounts[i];
                 size_t length = strlen(mount->target);
 
-                if ((mount->kind == PLAN_BIND || mount->kind == PLAN_PRIVATE) &&
-                    strncmp(path, mount->target, length) == 0 && path[length] == '/' &&
-                    (!best || length > strlen(best->target)))
+                if (!plan_mount_hides(mount) && strncmp(path, mount->target, length) == 0 &&
+                    path[length] == '/' && (!best || length > strlen(best->target)))
                         best = mount;
         }
-        return best && best->kind == PLAN_BIND && !(best->flags & PLAN_READ_ONLY) ? best : NULL;
+        return best && plan_mount_shows_host(best) && !(best->flags & PLAN_READ_ONLY) ? best : NULL;
 }
 
 /* Pins each directory between path and the writable mount above it. If such a directory is renamed,
@@ -200,7 +199,7 @@ int build_sources(Launch *launch, Error *error) {
                 int r = 0;
 
                 child_state.sources[i] = mount->fd;
-                if (mount->kind == PLAN_BIND && !mount->tree)
+                if (plan_mount_shows_host(mount) && !mount->tree)
                         r = clone_source(mount, &child_state.sources[i], error);
                 if (r < 0)
                         return r;
@@ -276,16 +275,14 @@ static int build_hide(const LaunchPlan *plan, const PlanMount *mount, size_t ind
         return 0;
 }
 
-/* For each kind of mount, how it is attached, and in which of the two steps. */
-static const struct {
-        int (*build)(const LaunchPlan *plan, const PlanMount *mount, size_t index, Error *error);
-        bool hides; /* Attached last, even over guards. */
-} kinds[] = {
-        [PLAN_BIND] = { build_bind },
-        [PLAN_PRIVATE] = { build_tmpfs },
-        [PLAN_HIDE] = { build_hide, .hides = true },
+/* The function that attaches each kind of mount. */
+static int (*const builders[])(const LaunchPlan *plan, const PlanMount *mount, size_t index,
+                               Error *error) = {
+        [PLAN_BIND] = build_bind,
+        [PLAN_PRIVATE] = build_tmpfs,
+        [PLAN_HIDE] = build_hide,
 };
-static_assert(ELEMENTSOF(kinds) == PLAN_MOUNT_KIND_MAX, "every kind of mount is built");
+static_assert(ELEMENTSOF(builders) == PLAN_MOUNT_KIND_MAX, "every kind of mount is built");
 
 static int build_kinds(const LaunchPlan *plan, bool hides, Error *error) {
         int r = 0;
@@ -293,8 +290,8 @@ static int build_kinds(const LaunchPlan *plan, bool hides, Error *error) {
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
 
-                if (kinds[mount->kind].hides == hides)
-                        r = kinds[mount->kind].build(plan, mount, i, error);
+                if (plan_mount_hides(mount) == hides)
+                        r = builders[mount->kind](plan, mount, i, error);
         }
         return r;
 }

@@ -140,7 +140,7 @@ static int make_mount_points(const Launch *launch, int root_fd, Error *error) {
 
                 if (mount->flags & PLAN_IN_ROOT && !build_lasts(launch->plan, mount))
                         r = build_target(root_fd, mount->target + 1,
-                                         mount->kind == PLAN_PRIVATE || mount->directory, error);
+                                         plan_mount_is_private(mount) || mount->directory, error);
         }
         return r;
 }

@@ -70,7 +70,7 @@ static const struct {
 
 static bool files_path_is_hidden(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE && path_below(path, plan->mounts[i].target))
+                if (plan_mount_hides(&plan->mounts[i]) && path_below(path, plan->mounts[i].target))
                         return true;
         return false;
 }

@@ -84,7 +84,7 @@ static bool guard_is_covered(const Sweep *sweep, const PlanGuard *guard) {
                     guard_is_whole(sweep, &plan->guards[i]))
                         return true;
         for (size_t i = 0; path && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE && is_below(path, plan->mounts[i].target) &&
+                if (plan_mount_hides(&plan->mounts[i]) && is_below(path, plan->mounts[i].target) &&
                     sys_is_mount_root(*plan->inside_fd, plan->mounts[i].target + 1) > 0)
                         return true;
         return false;

@@ -64,7 +64,7 @@ static int hidden_add_path(Hidden *hidden, const char *path) {
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
 
-                if (mount->kind != PLAN_BIND)
+                if (!plan_mount_shows_host(mount))
                         continue;
                 r = hidden_add_below(hidden, mount, mount->target, mount->source, path);
                 if (r == 0)
@@ -130,7 +130,7 @@ static int hidden_find_places(LaunchPlan *plan, size_t index, Hidden *hidden, Er
 
 static bool hidden_already(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE && streq(plan->mounts[i].target, path))
+                if (plan_mount_hides(&plan->mounts[i]) && streq(plan->mounts[i].target, path))
                         return true;
         return false;
 }

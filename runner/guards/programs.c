@@ -19,7 +19,7 @@ static bool is_within_mounts(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
 
-                if (mount->kind == PLAN_BIND && !(mount->flags & PLAN_READ_ONLY) &&
+                if (plan_mount_shows_host(mount) && !(mount->flags & PLAN_READ_ONLY) &&
                     ((mount->real && path_below(path, mount->real)) ||
                      path_below(path, mount->source)))
                         return true;
@@ -201,7 +201,8 @@ static int list_programs(char self[PATH_MAX], StrList *ret) {
 
 static bool has_writable(const LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && !(plan->mounts[i].flags & PLAN_READ_ONLY))
+                if (plan_mount_shows_host(&plan->mounts[i]) &&
+                    !(plan->mounts[i].flags & PLAN_READ_ONLY))
                         return true;
         return plan->root.source;
 }

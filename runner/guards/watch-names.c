@@ -65,7 +65,7 @@ static int watch_open(const Watch *watch, const char *path, int *ret_fd) {
         *ret_fd = FD_NONE;
         if (!mount)
                 return watch_open_system(watch, path, ret_fd);
-        if (mount->kind != PLAN_BIND || !mount->directory)
+        if (!plan_mount_shows_host(mount) || !mount->directory)
                 return 0;
         rest = path + strlen(mount->target);
         rest += strspn(rest, "/");
@@ -194,8 +194,8 @@ static int watch_add_part(Watch *watch, const char *path, bool last, const PlanM
                 name->of_mount |= mount != NULL;
         if (name && last && !name->link) {
                 name->mounted = true;
-                name->hidden |= mount && mount->kind == PLAN_HIDE;
-                if (mount && mount->kind != PLAN_HIDE)
+                name->hidden |= mount && plan_mount_hides(mount);
+                if (mount && !plan_mount_hides(mount))
                         name->mount = mount;
         }
         entry = name ? NULL : watch_find_entry(watch->system, path, false);
@@ -306,7 +306,7 @@ int watch_add_path(Watch *watch, const char *path, const PlanMount *mount, Error
                         r = walk_follow(&walk, link);
                 if (r < 0)
                         return watch_refuse(path, -r, reterr);
-                if (mount && mount->kind == PLAN_HIDE && watch_lacks(watch, walk.done))
+                if (mount && plan_mount_hides(mount) && watch_lacks(watch, walk.done))
                         return watch_add_missing(watch, &walk, path, reterr);
         }
         return 0;

@@ -72,7 +72,7 @@ static bool watch_is_below(const char *path, const char *above) {
 /* Whether the plan hides a directory above path. */
 static bool watch_hides_above(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE &&
+                if (plan_mount_hides(&plan->mounts[i]) &&
                     watch_is_below(path, plan->mounts[i].target))
                         return true;
         return false;
@@ -87,13 +87,13 @@ static bool watch_needs_mount(const LaunchPlan *plan, const PlanMount *mount) {
         _cleanup_free_ char *above = NULL;
         const PlanMount *outer;
 
-        if (mount->kind == PLAN_HIDE)
+        if (plan_mount_hides(mount))
                 return !(mount->flags & PLAN_MAY_GO) && !watch_hides_above(plan, mount->target);
-        if ((mount->kind != PLAN_BIND && mount->kind != PLAN_PRIVATE) || slash == mount->target)
+        if (slash == mount->target)
                 return false;
         above = strndup(mount->target, (size_t)(slash - mount->target));
         outer = above ? plan_mount_above(plan, above) : NULL;
-        return !above || (outer && outer->kind == PLAN_BIND);
+        return !above || (outer && plan_mount_shows_host(outer));
 }
 
 static int watch_add_all(Watch *watch, Error *reterr) {
@@ -214,10 +214,10 @@ int watch_enter(Watch *watch, int *root_fd, int *mounts_fd, Error *reterr) {
 static bool watch_is_mount(const WatchName *name, dev_t directory, const struct stat *st) {
         const PlanMount *mount = name->mount;
 
-        if (mount && mount->kind == PLAN_BIND && st->st_dev == mount->device &&
+        if (mount && plan_mount_shows_host(mount) && st->st_dev == mount->device &&
             st->st_ino == mount->inode)
                 return true;
-        return (name->hidden || (mount && mount->kind == PLAN_PRIVATE)) && st->st_dev != directory;
+        return (name->hidden || (mount && plan_mount_is_private(mount))) && st->st_dev != directory;
 }
 
 static bool watch_is_same(const Watch *watch, const WatchName *name) {

@@ -158,7 +158,7 @@ static bool memory_is_full(int inside_fd) {
 /* Whether a disk of the host that the sandbox can write is full. */
 static bool host_is_full(const LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && plan->mounts[i].fd >= 0 &&
+                if (plan_mount_shows_host(&plan->mounts[i]) && plan->mounts[i].fd >= 0 &&
                     !(plan->mounts[i].flags & PLAN_READ_ONLY) && is_full(plan->mounts[i].fd))
                         return true;
         return plan->state.source && plan->state.fd >= 0 && is_full(plan->state.fd);

@@ -153,7 +153,7 @@ static bool search_shows(const Search *search, const char *path) {
         const SystemTree *system = &search->launch->system;
 
         if (mount)
-                return mount->kind == PLAN_BIND && streq(mount->source, mount->target);
+                return plan_mount_shows_host(mount) && streq(mount->source, mount->target);
         for (size_t i = 0; i < system->count; i++)
                 if (path_below(path + 1, system->entries[i].path))
                         return true;
@@ -227,7 +227,7 @@ static bool judge_hidden(const Search *search, const Suspect *s) {
         for (size_t i = 0; i < search->plan->mounts_count; i++) {
                 const PlanMount *mount = &search->plan->mounts[i];
 
-                if (mount->kind == PLAN_HIDE && path_below(s->path, mount->target) &&
+                if (plan_mount_hides(mount) && path_below(s->path, mount->target) &&
                     is_refused_change(s->complaint->errnum))
                         return search_note_hidden(search, s, mount);
         }
@@ -241,7 +241,7 @@ static bool judge_owner(const Search *search, const Suspect *s) {
         struct stat st;
 
         if (s->complaint->errnum != EOVERFLOW || !identity->id_mapped || !s->mount ||
-            s->mount->kind != PLAN_BIND || streq(s->path, s->mount->target))
+            !plan_mount_shows_host(s->mount) || streq(s->path, s->mount->target))
                 return false;
         fd = sys_openat2(s->mount->fd, path_rest(s->path, s->mount->target),
                          O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
@@ -341,7 +341,7 @@ static bool judge_missing(const Search *search, const Suspect *s) {
         _cleanup_close_ int fd = FD_NONE;
         char real[PATH_MAX];
 
-        if (s->complaint->errnum != ENOENT || (s->mount && s->mount->kind != PLAN_BIND))
+        if (s->complaint->errnum != ENOENT || (s->mount && !plan_mount_shows_host(s->mount)))
                 return false;
         fd = refused_open_host(s->host, &search->writable, false);
         if ((fd >= 0 || fd == -ENOENT) && s->complaint->creates && !s->mount &&
@@ -394,7 +394,7 @@ static bool search_judge(const Search *search, const Complaint *complaint, const
             (complaint->errnum != ENOENT && is_private(search->plan, s.path)))
                 return false;
         s.mount = plan_mount_above(search->plan, s.path);
-        s.host = s.mount && s.mount->kind == PLAN_BIND
+        s.host = s.mount && plan_mount_shows_host(s.mount)
                          ? str_format("%s%s", s.mount->source, s.path + strlen(s.mount->target))
                          : strdup(s.path);
         for (size_t i = 0; s.host && i < ELEMENTSOF(rules); i++)

@@ -93,13 +93,13 @@ static int store_refuse_missing(const PlanMount *mount, const char *store, const
 /* --- host directories inside --- */
 
 static bool store_is_writable(const PlanMount *mount) {
-        return mount->kind == PLAN_BIND && !(mount->flags & PLAN_READ_ONLY);
+        return plan_mount_shows_host(mount) && !(mount->flags & PLAN_READ_ONLY);
 }
 
 /* Returns the path inside at which the mount shows `real`, owned by the caller. Returns NULL if the
  * mount does not show it, or if another mount covers it. */
 static char *store_inside(const LaunchPlan *plan, const PlanMount *mount, const char *real) {
-        const char *rest = mount->kind == PLAN_BIND ? path_rest(real, mount->real) : NULL;
+        const char *rest = plan_mount_shows_host(mount) ? path_rest(real, mount->real) : NULL;
         char *inside = rest ? path_join(mount->target, rest) : NULL;
 
         if (inside && plan_mount_above(plan, inside) == mount)
@@ -174,7 +174,7 @@ static int store_hide_in_mounts(StoreSearch *search, const char *real, Error *re
                 const PlanMount *mount = &plan->mounts[i];
                 _cleanup_free_ char *inside = store_inside(plan, mount, real);
 
-                if (inside || (mount->kind == PLAN_BIND && path_below(mount->real, real)))
+                if (inside || (plan_mount_shows_host(mount) && path_below(mount->real, real)))
                         r = store_shown(&shown, mount, inside, path_rest(real, mount->real));
         }
         return r;
@@ -214,7 +214,7 @@ static bool store_needs_table(const LaunchPlan *plan, int fd, const char *real) 
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
 
-                if (mount->kind == PLAN_BIND && mount->device == facts.device &&
+                if (plan_mount_shows_host(mount) && mount->device == facts.device &&
                     !(facts.mount_id && mount->mount_id == facts.mount_id) &&
                     !path_below(real, mount->real))
                         return true;
@@ -522,7 +522,7 @@ static int store_add_homes(const LaunchPlan *plan, bool from_root, const char *i
         if (r == 0)
                 r = store_add(ret, home_of_uid(getuid()), in_home);
         for (size_t i = 0; r == 0 && from_root && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && plan->mounts[i].owner != getuid())
+                if (plan_mount_shows_host(&plan->mounts[i]) && plan->mounts[i].owner != getuid())
                         r = store_add(ret, home_of_uid(plan->mounts[i].owner), in_home);
         return r;
 }

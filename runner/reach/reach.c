@@ -163,7 +163,7 @@ static int reach_make(const LaunchPlan *plan, bool all, Reach **ret, Error *rete
         if (r == 0 && plan->root.source)
                 r = reach_add_mount(reach, &plan->root, reterr);
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND &&
+                if (plan_mount_shows_host(&plan->mounts[i]) &&
                     (all || !(plan->mounts[i].flags & PLAN_READ_ONLY)))
                         r = reach_add_mount(reach, &plan->mounts[i], reterr);
         if (r < 0)
@@ -209,10 +209,10 @@ static bool reach_is_pinned(const Reach *reach, const Tree *tree, const char *pa
         for (size_t i = 0; i < reach->plan->mounts_count; i++) {
                 const PlanMount *mount = &reach->plan->mounts[i];
 
-                if (mount->kind != PLAN_HIDE && streq(mount->target, path))
+                if (!plan_mount_hides(mount) && streq(mount->target, path))
                         return true;
                 /* Directories above it are pinned, up to the mount that contains it. */
-                if (mount->kind != PLAN_HIDE && tree->mount != &reach->plan->root &&
+                if (!plan_mount_hides(mount) && tree->mount != &reach->plan->root &&
                     path_below(mount->target, path) && strlen(path) > strlen(tree->mount->target))
                         return true;
         }
@@ -297,7 +297,7 @@ static int reach_judge(const Reach *reach, int fd, const char *name, unsigned ho
 
 static bool reach_is_hidden(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_HIDE && path_below(path, plan->mounts[i].target))
+                if (plan_mount_hides(&plan->mounts[i]) && path_below(path, plan->mounts[i].target))
                         return true;
         return false;
 }

@@ -69,8 +69,8 @@ static bool system_is_public(mode_t mode) {
 static bool is_in_the_way(const SystemSearch *search, const char *path) {
         for (size_t i = 0; i < search->plan->mounts_count; i++) {
                 const PlanMount *mount = &search->plan->mounts[i];
-                const char *rest = mount->kind == PLAN_HIDE ? NULL
-                                                            : path_rest(mount->target + 1, path);
+                const char *rest = plan_mount_hides(mount) ? NULL
+                                                           : path_rest(mount->target + 1, path);
                 struct stat st;
 
                 if (rest && (rest[0] == '\0' || fstatat(search->tree_fd, mount->target + 1, &st,

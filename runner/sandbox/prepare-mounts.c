@@ -153,13 +153,13 @@ static int open_mounts(Launch *launch, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; i < plan->mounts_count; i++)
-                binds += plan->mounts[i].kind == PLAN_BIND;
+                binds += plan_mount_shows_host(&plan->mounts[i]);
         /* With one mount, no path can lead through another. */
         if (binds > 1 && plan_writable(plan, &writable) < 0)
                 return error_oom(reterr);
 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND)
+                if (plan_mount_shows_host(&plan->mounts[i]))
                         r = prepare_mount(launch, &plan->mounts[i], &writable, reterr);
         if (r == 0 && plan->root.source)
                 r = prepare_mount(launch, &plan->root, &writable, reterr);
@@ -260,7 +260,7 @@ static int adopt_owner(Launch *launch, Error *reterr) {
         if (launch->plan->state.source)
                 return prepare_refuse_owner(workspace, &st, reterr);
         for (size_t i = 0; r == 0 && i < launch->plan->mounts_count; i++)
-                if (launch->plan->mounts[i].kind == PLAN_BIND)
+                if (plan_mount_shows_host(&launch->plan->mounts[i]))
                         r = identity_map_mount(launch, &launch->plan->mounts[i], reterr);
         return r == -EPERM ? 0 : r;
 }
@@ -287,7 +287,7 @@ int prepare_open_inside(const LaunchPlan *plan, const char *path, int flags) {
         const char *rest;
         int fd;
 
-        if (!mount || mount->kind != PLAN_BIND || !mount->directory)
+        if (!mount || !plan_mount_shows_host(mount) || !mount->directory)
                 return -ENXIO;
         rest = path + strlen(mount->target);
         rest += strspn(rest, "/");
@@ -310,7 +310,7 @@ int prepare_report(Launch *launch, Error *reterr) {
         for (size_t i = 0; i < count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
                 int r;
-                if (mount->kind != PLAN_BIND || !path_below(report, mount->real))
+                if (!plan_mount_shows_host(mount) || !path_below(report, mount->real))
                         continue;
                 r = plan_hide(plan, mount->target,
                               report + (streq(mount->real, "/") ? 0 : strlen(mount->real)), NULL,
@@ -341,7 +341,7 @@ static int try_mounts(Launch *launch, Error *reterr) {
         int r = plan_writable(plan, &writable) < 0 ? error_oom(reterr) : 0;
 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND)
+                if (plan_mount_shows_host(&plan->mounts[i]))
                         r = prepare_mount(launch, &plan->mounts[i], &writable, reterr);
         return lacks_id_map(r, reterr) ? refuse_session(r, reterr) : r;
 }

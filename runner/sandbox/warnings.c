@@ -56,7 +56,7 @@ static bool is_made(const LaunchPlan *plan, const char *path) {
         if (path_below(path, "/proc") || path_below(path, "/dev"))
                 return true;
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind != PLAN_HIDE && path_below(plan->mounts[i].target, path))
+                if (!plan_mount_hides(&plan->mounts[i]) && path_below(plan->mounts[i].target, path))
                         return true;
         for (size_t i = 0; i < tree_nodes_count; i++)
                 if (path_below(tree_nodes[i].path, path + 1))
@@ -122,7 +122,7 @@ static bool is_nothing(const LaunchPlan *plan, const char *path) {
                 return false;
         if (!above)
                 return is_missing_in_root(plan, path);
-        if (above->kind != PLAN_BIND || !above->directory)
+        if (!plan_mount_shows_host(above) || !above->directory)
                 return true;
         fd = prepare_open_inside(plan, path, O_NOFOLLOW);
         return fd == -ENOENT || fd == -ENOTDIR;
@@ -218,7 +218,7 @@ static int find_unhidden(const Warnings *w) {
         for (size_t i = 0; r == 0 && i < w->plan->mounts_count; i++) {
                 const PlanMount *mount = &w->plan->mounts[i];
 
-                if (mount->kind == PLAN_HIDE && !str_starts(mount->origin, "hidden: ") &&
+                if (plan_mount_hides(mount) && !str_starts(mount->origin, "hidden: ") &&
                     !(mount->flags & PLAN_HIDE_SHOWN) && is_nothing(w->plan, mount->target))
                         r = find_unhidden_path(w, mount);
         }
@@ -269,7 +269,7 @@ static int find_bare(const LaunchPlan *plan, FindBare find, const char *can, con
 
         for (size_t i = 0; r == 0 && workspace && i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
-                const char *path = mount != workspace && mount->kind == PLAN_BIND && mount->real
+                const char *path = mount != workspace && plan_mount_shows_host(mount) && mount->real
                                            ? find(plan, workspace, mount)
                                            : NULL;
                 char quoted[512], name[256];
@@ -320,7 +320,7 @@ static const char *find_bare_hide(const LaunchPlan *plan, const PlanMount *works
                                   const PlanMount *mount) {
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 const PlanMount *hide = &plan->mounts[i];
-                const char *rest = hide->kind == PLAN_HIDE && !(hide->flags & PLAN_HIDE_ABSOLUTE)
+                const char *rest = plan_mount_hides(hide) && !(hide->flags & PLAN_HIDE_ABSOLUTE)
                                            ? path_rest(hide->target, workspace->target)
                                            : NULL;
                 _cleanup_free_ char *host = rest ? str_format("%s/%s", workspace->real, rest)
@@ -415,7 +415,7 @@ static int find_repository_below(const Warnings *w) {
  * filters. */
 static bool warnings_has_git_config(const LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND &&
+                if (plan_mount_shows_host(&plan->mounts[i]) &&
                     path_below(plan->mounts[i].target, "/home/agent"))
                         return true;
         return false;

@@ -267,7 +267,7 @@ static int add_sources(const LaunchPlan *plan, StrList *list) {
         int r = strlist_add(list, plan->rootfs.source ? plan->rootfs.source : "");
 
         for (size_t i = 0; r == 0 && i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND)
+                if (plan_mount_shows_host(&plan->mounts[i]))
                         r = strlist_add(list, plan->mounts[i].source);
         return r;
 }

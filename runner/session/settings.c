@@ -153,7 +153,7 @@ static void write_mounts(const LaunchPlan *plan, JsonWriter *w) {
         for (size_t i = 0; i < plan->mounts_count; i++) {
                 const PlanMount *mount = &plan->mounts[i];
 
-                if (mount->kind != PLAN_BIND)
+                if (!plan_mount_shows_host(mount))
                         continue;
                 json_write_object(w, NULL);
                 json_write_string(w, "target", mount->target);

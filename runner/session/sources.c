@@ -27,7 +27,7 @@ static const PlanMount *source_at(const LaunchPlan *plan, size_t i) {
 }
 
 static bool needs_record(const PlanMount *mount, const char *path) {
-        return mount->kind == PLAN_BIND && mount->source && !path_below(mount->source, path);
+        return plan_mount_shows_host(mount) && mount->source && !path_below(mount->source, path);
 }
 
 /* --- reading --- */
@@ -120,7 +120,8 @@ int sources_write_facts(Store *store, const char *path, JsonWriter *w, Error *re
 
 void sources_pin_own(const char *path, LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
-                if (plan->mounts[i].kind == PLAN_BIND && path_below(plan->mounts[i].source, path))
+                if (plan_mount_shows_host(&plan->mounts[i]) &&
+                    path_below(plan->mounts[i].source, path))
                         plan->mounts[i].flags |= PLAN_NO_LINKS;
         plan->root.flags |= PLAN_NO_LINKS;
         plan->state.flags |= PLAN_NO_LINKS;

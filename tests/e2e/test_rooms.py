@@ -57,6 +57,13 @@ def test_comments_name_files_that_exist() -> None:
                 assert not [name for name in named if name not in known and not ELSEWHERE.match(name)], path
 
 
+def test_code_asks_for_properties_of_mounts_and_never_for_kinds() -> None:
+    """A new kind then needs no look at the code of twenty files (plan_mount_traits in policy/plan.h)."""
+    for paths in rooms.sources().values():
+        for path in paths:
+            assert not re.search(r"kind [!=]= PLAN_[A-Z]+|case PLAN_(BIND|PRIVATE|HIDE)", path.read_text()), path
+
+
 FUNCTION = re.compile(
     r"^((?:_Noreturn )?static )?(?!typedef |struct |enum )\w[\w ]*?[ *]+(\w+)\([^;]*?\)\s*\{", re.MULTILINE
 )
