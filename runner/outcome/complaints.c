@@ -26,6 +26,7 @@ static const struct {
         { "no such file or directory", ENOENT },
         { "nosuchfileexception", ENOENT },
         { "directory nonexistent", ENOENT },
+        { "nonexistent directory", ENOENT },
         { "does not exist", ENOENT },
         { "doesn't exist", ENOENT },
         { "not found", ENOENT },
@@ -35,12 +36,18 @@ static const struct {
 /* Words of a line about a file that the program wanted to make or change. */
 static const char *const creating[] = { "creat", "touch", "mkdir", "writ", "make dir", "save" };
 
+/* Words of a line about a file that the program tried to open, maybe to make it. "line" is a
+ * shell's: "bash: line 1: /x: No such file or directory". */
+static const char *const opening[] = { "open",   "line ",      "zsh:",        "tee:",
+                                       "errno ", "rb_sysopen", "filenotfound" };
+static const char *const reading[] = { "for reading", "for input" };
+
 /* One line of the text, and the phrase in it. */
 typedef struct Line {
         char *start, *end;     /* end is a NUL. */
         char *phrase, *behind; /* The start and the end of the phrase. */
         int errnum;
-        bool creates;
+        bool creates, opens;
 } Line;
 
 /* --- the text --- */
@@ -87,9 +94,9 @@ static char *find_word(char *line, const char *word) {
         return NULL;
 }
 
-/* Whether the line says that the program wanted to make or change a file. A part of a path does not
- * say so: "cat: /src/writer/x". */
-static bool line_find_creating(char *line, const char *word) {
+/* Whether the line says this, for example that the program wanted to make a file. A part of a path
+ * does not say so: "cat: /src/writer/x". */
+static bool line_says(char *line, const char *word) {
         for (char *at = line; (at = find_word(at, word)) != NULL; at++) {
                 const char *start = at, *end = at + strcspn(at, " ");
 
@@ -98,6 +105,13 @@ static bool line_find_creating(char *line, const char *word) {
                 if (!memchr(start, '/', (size_t)(end - start)))
                         return true;
         }
+        return false;
+}
+
+static bool line_says_one(char *line, const char *const *words, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                if (line_says(line, words[i]))
+                        return true;
         return false;
 }
 
@@ -110,9 +124,12 @@ static bool line_find_phrase(Line *line) {
                                 line->behind = at + strlen(phrases[i].text);
                                 line->errnum = phrases[i].errnum;
                         }
-        for (size_t i = 0; line->phrase && i < ELEMENTSOF(creating); i++)
-                line->creates |= line_find_creating(line->start, creating[i]);
-        return line->phrase != NULL;
+        if (!line->phrase)
+                return false;
+        line->creates = line_says_one(line->start, creating, ELEMENTSOF(creating));
+        line->opens = line_says_one(line->start, opening, ELEMENTSOF(opening)) &&
+                      !line_says_one(line->start, reading, ELEMENTSOF(reading));
+        return true;
 }
 
 /* --- the paths --- */
@@ -135,7 +152,7 @@ static void complaints_add(Complaints *c, const Line *line, const char *path, si
         memcpy(copy, path, length);
         copy[length] = '\0';
         c->paths_used += length + 1;
-        c->items[c->count++] = (Complaint){ copy, line->errnum, line->creates };
+        c->items[c->count++] = (Complaint){ copy, line->errnum, line->creates, line->opens };
 }
 
 /* Adds a word without the punctuation around it. bare: the word may lack a slash. */
@@ -152,18 +169,25 @@ static void add_word(Complaints *c, const Line *line, const char *start, const c
                 complaints_add(c, line, start, (size_t)(end - start));
 }
 
-/* Adds the words that contain a slash. An option's value follows "=". */
+/* Returns the path in a word: the value of an option (--config=/x), or the argument of a function
+ * of PHP: fopen(/x). */
+static const char *word_value(const char *word, const char *stop) {
+        const char *value = memchr(word, word[0] == '-' ? '=' : '(', (size_t)(stop - word));
+
+        return value && value > word && !memchr(word, '/', (size_t)(value - word)) ? value + 1
+                                                                                   : word;
+}
+
+/* Adds the words that contain a slash. */
 static void add_words(Complaints *c, const Line *line, const char *start, const char *end) {
         while (start < end) {
                 const char *word = start + strspn(start, " "), *stop = word + strcspn(word, " ");
-                const char *value;
 
                 if (stop > end)
                         stop = end;
                 if (word >= stop)
                         return;
-                value = memchr(word, '=', (size_t)(stop - word));
-                add_word(c, line, value && word[0] == '-' ? value + 1 : word, stop, false);
+                add_word(c, line, word_value(word, stop), stop, false);
                 start = stop;
         }
 }

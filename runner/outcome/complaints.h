@@ -24,6 +24,7 @@ typedef struct Complaint {
         const char *path; /* Not empty, and may be relative. Points into the Complaints. */
         int errnum;       /* The errno that the phrase stands for, such as EROFS. */
         bool creates;     /* The line is about creating or writing a file. */
+        bool opens;       /* The program tried to open the path, maybe to make a file. */
 } Complaint;
 
 typedef struct Complaints {

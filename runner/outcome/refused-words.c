@@ -14,6 +14,8 @@ static const struct {
         [REFUSAL_READ_ONLY] = { "it is read-only in the sandbox", "--rw", NULL },
         [REFUSAL_MISSING] = { "the host has it, but the sandbox does not show it", "--ro", NULL },
         [REFUSAL_UNSHOWN] = { "the sandbox does not show its directory", "--rw", NULL },
+        [REFUSAL_NEW] = { "the host has no such file, and the sandbox does not show its directory",
+                          "--rw", NULL },
         [REFUSAL_LINK] = { "the sandbox does not show the target of this symlink, and the command "
                            "may have failed for that reason",
                            "--ro", NULL },

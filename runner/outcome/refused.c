@@ -356,9 +356,22 @@ static bool judge_missing(const Search *search, const Suspect *s) {
         return false;
 }
 
+/* ENOENT of a file that the host does not have either, in a directory that only the host has. The
+ * message does not say whether the command wanted to make the file. */
+static bool judge_new(const Search *search, const Suspect *s) {
+        _cleanup_free_ char *directory = directory_of(s->host);
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (s->complaint->errnum != ENOENT || !s->complaint->opens || s->mount || !directory ||
+            search_shows(search, s->path))
+                return false;
+        fd = refused_open_host(s->host, &search->writable, true);
+        return fd == -ENOENT && search_note_writable(search, s, REFUSAL_NEW, directory);
+}
+
 static bool (*const rules[])(const Search *, const Suspect *) = {
         judge_hidden, judge_owner,  judge_input,     judge_protected, judge_mount_point,
-        judge_proc,   judge_system, judge_read_only, judge_missing,
+        judge_proc,   judge_system, judge_read_only, judge_missing,   judge_new,
 };
 
 /* Whether the sandbox has a directory of its own there, in which the command can write. */

@@ -114,6 +114,43 @@ def test_a_write_of_a_path_that_is_not_shown(holt: Holt, extra: Path, put: Make)
     assert only(holt.sh(f"cat {extra}/writer/d"))["grant"] == f"--ro {extra}/writer"
 
 
+@pytest.mark.parametrize(
+    "script, words",
+    [
+        ("echo hi >../extra/new", "../extra"),
+        ("echo hi >{extra}/new", "{extra}"),
+        ("echo hi | tee {extra}/new", "{extra}"),
+        ("dd if=/dev/null of={extra}/new", "{extra}"),
+        ("python3 -c 'open(\"{extra}/new\", \"w\")'", "{extra}"),
+    ],
+)
+def test_a_new_file_in_a_directory_that_is_not_shown(holt: Holt, extra: Path, script: str, words: str) -> None:
+    """These programs name the file, and not what they wanted to do with it."""
+    script, words = f"set -o pipefail; {script.format(extra=extra)}", words.format(extra=extra)
+    denial = only(holt.sh(script))
+    assert denial["grant"] == f"--rw {words}" and denial["answer"] == "ENOENT"
+    assert denial["reason"] == "the host has no such file, and the sandbox does not show its directory"
+    holt.sh(script, *shlex.split(denial["grant"])).ok()
+    assert (extra / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo hi >../none/new",
+        "echo hi >../extra/none/new",
+        "echo hi >{extra}/d/new",
+        "echo hi >/etc/none",
+        "cat ../extra/none",
+        "head ../extra/none",
+        "echo hi >out/new",
+    ],
+)
+def test_a_file_that_no_grant_would_make(holt: Holt, extra: Path, script: str) -> None:
+    (holt.cwd / "out").symlink_to("../none")
+    assert "--rw" not in holt.sh(script.format(extra=extra)).err
+
+
 def test_a_session_names_what_its_policy_hides(sessions: Sessions, put: Make, workspace: Path) -> None:
     put(".env", "secret\n")
     session = sessions.create("w", "--workspace", workspace, "--hide", "*.{env,key}")

@@ -97,6 +97,9 @@ def test_a_planted_symlink_is_not_followed_on_the_host(holt: Holt, put: Make) ->
     holt.sh(f"ln -s {outside.parent} out; ln -s {outside} file").ok()
     for path in ("out/file", "file", holt.cwd / "out" / "file", holt.cwd / "out" / "none"):
         assert told(holt.sh(complain(path))) == [], path
+    for path in ("out/new", holt.cwd / "out" / "new", "sub/../out/new"):
+        for words in (f"bash: line 1: {path}", f"touch: cannot touch '{path}'"):
+            assert told(holt.sh(f'echo "{words}: No such file or directory" >&2; exit 1')) == [], path
     inside = holt.sh(complain("/work/out/file"), "--workspace", f"{holt.cwd}:/work")
     assert told(inside) == []
 

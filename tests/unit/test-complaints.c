@@ -144,9 +144,42 @@ static void test_bounds(void **state) {
         assert_int_equal(found.count, 0);
 }
 
+static void test_a_line_says_how_the_path_was_used(void **state) {
+        static const struct {
+                const char *text, *path;
+                bool opens;
+        } cases[] = {
+                { "bash: line 1: /d/new: No such file or directory", "/d/new", true },
+                { "zsh:1: no such file or directory: /d/new", "/d/new", true },
+                { "sh: can't create /d/new: nonexistent directory", "/d/new", false },
+                { "FileNotFoundError: [Errno 2] No such file or directory: '/d/new'", "/d/new",
+                  true },
+                { "Error: ENOENT: no such file or directory, open '/d/new'", "/d/new", true },
+                { "PHP Warning:  file_put_contents(/d/new): Failed to open stream: No such file or "
+                  "directory in x.php on line 1",
+                  "/d/new", true },
+                { "tee: /d/new: No such file or directory", "/d/new", true },
+                { "head: cannot open '/d/x' for reading: No such file or directory", "/d/x",
+                  false },
+                { "cat: /d/x: No such file or directory", "/d/x", false },
+                { "cat: /d/open/x: No such file or directory", "/d/open/x", false },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const Complaint *complaint;
+
+                complaints_find(cases[i].text, strlen(cases[i].text), &found);
+                complaint = find(cases[i].path);
+                if (!complaint || complaint->opens != cases[i].opens)
+                        fail_msg("%s", cases[i].text);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_messages_of_many_languages),
+                cmocka_unit_test(test_a_line_says_how_the_path_was_used),
                 cmocka_unit_test(test_other_output_has_none),
                 cmocka_unit_test(test_each_path_comes_once),
                 cmocka_unit_test(test_the_end_of_a_long_text_counts),
