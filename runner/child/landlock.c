@@ -12,7 +12,8 @@
  * that was opened for appending. Such a file is stdin, stdout or stderr, or a peer sends it through
  * a socket that is one of these. So in a single run, both rights are handled if there is such a
  * file or socket. In a session they never are, because a command of a session gets a copy of such a
- * file, or a pipe (sandbox/stdio-files.c).
+ * file, or a pipe (sandbox/stdio-files.c). In a single run, the file of stderr is replaced by a
+ * pipe, too, if no other file or socket needs the check (streams/output.h).
  *
  * One case is left: a process of the host sends a file that it has opened for reading. Its socket
  * is in a mounted directory, or is the stdin of a session's command. The command can cut that file.
@@ -134,18 +135,18 @@ static bool landlock_is_for_reading(int fd, const struct stat *st) {
         return seals < 0 || !(seals & F_SEAL_WRITE);
 }
 
-/* Whether stdin, stdout or stderr may give the command a file of the host that it must not change,
- * or not read. */
-static bool landlock_has_file(const Launch *launch) {
+unsigned landlock_stdio(const Launch *launch) {
+        unsigned found = 0;
+
         for (int fd = 0; fd <= 2; fd++) {
                 struct stat st;
 
                 if (!(launch->stdio_shown & (1U << fd)) && fstat(fd, &st) == 0 &&
                     (S_ISSOCK(st.st_mode) || landlock_is_for_reading(fd, &st) ||
                      landlock_is_for_writing(fd, &st)))
-                        return true;
+                        found |= 1U << fd;
         }
-        return false;
+        return found;
 }
 
 /* Allows files, and /dev/null, that the caller passes as stdin, stdout or stderr. They lie outside
@@ -250,7 +251,7 @@ int landlock_confine(Launch *launch, Error *error) {
 
         if (abi == 0)
                 return 0;
-        r = make_ruleset(abi, true, landlock_has_file(launch) ? 0 : FS_EVERY_OPEN, &handled, &fd,
+        r = make_ruleset(abi, true, landlock_stdio(launch) ? 0 : FS_EVERY_OPEN, &handled, &fd,
                          error);
         if (r < 0)
                 return r;

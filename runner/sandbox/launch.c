@@ -14,6 +14,7 @@
 #include "base/wait.h"
 #include "child/clone.h"
 #include "child/identity.h"
+#include "child/landlock.h"
 #include "child/step.h"
 #include "guards/watch.h"
 #include "helpers/init-protocol.h"
@@ -107,9 +108,10 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
         block_signals(plan);
         terminal_plan(&ret->terminal);
         find_missing(ret);
-        r = output_prepare(plan->output, ret->terminal.fds, &ret->output, reterr);
+        r = prepare_all(ret, reterr);
         if (r == 0)
-                r = prepare_all(ret, reterr);
+                r = output_prepare(plan->output, ret->terminal.fds,
+                                   plan->file_size ? 0 : landlock_stdio(ret), &ret->output, reterr);
         if (r == 0)
                 r = open_init(ret, reterr);
         if (r == 0 && ret->identity.taken)

@@ -121,13 +121,24 @@ static int add_stream(Output *o, int fd, Error *reterr) {
         return 0;
 }
 
-/* Whether holt needs stderr's last bytes although there is no limit. If stderr is a file,
- * *ret_began is the place at which they begin. Otherwise stderr gets a pipe. */
-static bool wants_errors(unsigned terminal_fds, off_t *ret_began) {
+/* Whether the command must get a pipe instead of stderr, so that no file is left that makes every
+ * open(2) slower. The same file may be stdout. */
+static bool output_spares_check(unsigned checked, const struct stat *st) {
+        return S_ISREG(st->st_mode) && checked & 4 &&
+               (checked == 4 || (checked == 6 && is_one(1, 2)));
+}
+
+/* Whether holt needs stderr's last bytes although there is no limit. If it can read them from
+ * stderr's file, *ret_began is the place at which they begin. Otherwise stderr gets a pipe. */
+static bool wants_errors(unsigned terminal_fds, unsigned checked, off_t *ret_began) {
         struct stat st, in;
 
         if (terminal_fds & 4 || fstat(2, &st) < 0)
                 return false;
+        if (fstat(0, &in) == 0 && same_inode(&in, &st))
+                checked = 0;
+        if (output_spares_check(checked, &st))
+                return true;
         *ret_began = tail_file_begin(2);
         if (*ret_began >= 0)
                 return true;
@@ -137,28 +148,31 @@ static bool wants_errors(unsigned terminal_fds, off_t *ret_began) {
 }
 
 /* Without a limit: prepares a pipe for stderr, or the reading of its file after the end. */
-static int output_prepare_errors(unsigned terminal_fds, Output **ret, Error *reterr) {
+static int output_prepare_errors(unsigned terminal_fds, unsigned checked, Output **ret,
+                                 Error *reterr) {
         off_t began = -1;
         Output *o;
         int r;
 
-        if (!wants_errors(terminal_fds, &began))
+        if (!wants_errors(terminal_fds, checked, &began))
                 return 0;
         o = calloc(1, sizeof(*o));
         if (!o)
                 return error_oom(reterr);
         o->began = began;
-        r = began < 0 ? add_stream(o, 2, reterr) : 0;
+        o->both = began < 0 && is_one(1, 2);
+        r = began < 0 ? add_stream(o, o->both ? 1 : 2, reterr) : 0;
         *ret = r < 0 ? output_free(o) : o;
         return r;
 }
 
-int output_prepare(uint64_t limit, unsigned terminal_fds, Output **ret, Error *reterr) {
+int output_prepare(uint64_t limit, unsigned terminal_fds, unsigned checked, Output **ret,
+                   Error *reterr) {
         Output *o;
         int r = 0;
 
         if (!limit)
-                return output_prepare_errors(terminal_fds, ret, reterr);
+                return output_prepare_errors(terminal_fds, checked, ret, reterr);
         o = calloc(1, sizeof(*o));
         if (!o)
                 return error_oom(reterr);

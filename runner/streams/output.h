@@ -13,6 +13,11 @@
  * pipe as with the limit. If it is also stdout (2>&1), nothing is read, because then each byte of
  * stdout would pass through holt.
  *
+ * A file that the command could open again makes every open(2) slower (child/landlock.c). If it is
+ * stderr, the command gets a pipe instead: nobody seeks in error messages. The same goes for a file
+ * that is both stdout and stderr, such as the log of a build. A file that is only stdout stays,
+ * since programs may seek in it.
+ *
  * The limit is exact. The launcher counts and drops every byte past it, and supervise.c ends the
  * command. */
 #pragma once
@@ -33,11 +38,13 @@ enum { OUTPUT_POLL_MAX = 4 };
  *
  * limit         bytes; 0 means no limit.
  * terminal_fds  bits 1 and 2: this fd is a terminal (TerminalPlan.fds).
+ * checked       bits 0 to 2: this fd makes every open(2) slower (landlock_stdio()).
  * ret           owned by the caller; ends with output_free(). NULL if no pipe or file is needed.
  *
  * Returns 0, -EINVAL if the command could write uncounted bytes to its stdin, or another negative
  * errno. */
-int output_prepare(uint64_t limit, unsigned terminal_fds, Output **ret, Error *reterr);
+int output_prepare(uint64_t limit, unsigned terminal_fds, unsigned checked, Output **ret,
+                   Error *reterr);
 Output *output_free(Output *output);
 
 /* All functions below accept NULL as output. */

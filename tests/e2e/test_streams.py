@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import pytest
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
+
+Make = Callable[..., Path]
 
 MEGABYTE = 1 << 20
 
@@ -48,6 +51,31 @@ def test_dev_null_can_be_opened_again_if_output_goes_to_a_file(holt: Holt, place
     with (place / "log").open("w") as log:
         holt(["run", "--", "cat", "/dev/stdin"], stdout=log).ok()
         holt(["run", "--", "bash", "-c", "echo x > /dev/stderr"], stdout=log, stderr=subprocess.DEVNULL).ok()
+
+
+FILES = "import os, stat\nprint([stat.S_ISREG(os.fstat(fd).st_mode) for fd in (1, 2)], flush=True)\nos.write(2, b'last\\n')"
+
+
+@pytest.mark.parametrize(
+    "redirection, option, files",
+    [
+        ("2>>{0}/err", "", "[False, False]"),
+        (">>{0}/err 2>&1", "", "[False, False]"),
+        (">{0}/out 2>>{0}/err", "", "[True, True]"),
+        (">{0}/out", "", "[True, False]"),
+        ("2>>{0}/err", "--file-size=1M", "[False, True]"),
+    ],
+)
+def test_stderr_in_a_file_becomes_a_pipe(holt: Holt, mkdir: Make, redirection: str, option: str, files: str) -> None:
+    """Otherwise each open(2) would be checked twice. A file that is only stdout stays, because programs may seek in it."""
+    logs = mkdir(holt.cwd.parent / "logs")
+    (logs / "err").touch()
+    holt.identity.own(logs / "err")
+    options = ["run", *([option] if option else []), "--", "python3", "-c", FILES]
+    result = through_shell(holt, f'"$0" "$@" {redirection.format(logs)}', *options).ok()
+
+    said = result.out + result.err + "".join(path.read_text() for path in logs.iterdir())
+    assert sorted(said.splitlines()) == [files, "last"]
 
 
 @pytest.mark.identities("user", "root")

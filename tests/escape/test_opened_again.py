@@ -64,6 +64,21 @@ def test_a_log_that_is_open_for_appending_can_not_be_read(landlock: str, holt: H
     assert ("the caller's" in result.err) is (landlock == "off"), result.err
 
 
+@RESTRICTED
+@pytest.mark.parametrize("redirection", ("2>>{file}", ">>{file} 2>&1"))
+@pytest.mark.identities("user")
+def test_a_log_of_errors_can_not_be_read_even_without_landlock(
+    redirection: str, landlock: str, holt: Holt, file: Path, workspace: Path
+) -> None:
+    """The command gets a pipe."""
+    script = f"import os\nprint('mode %o' % os.fstat(2).st_mode, flush=True)\n{READ.replace('fd/1', 'fd/2').replace('write(2', 'write(1')}"
+    shell = f'"$0" "$@" {redirection.format(file=file)}'
+    result = holt(["run", "--landlock", landlock, "--", "python3", "-c", script], prefix=["bash", "-c", shell], report=False)
+
+    said = file.read_text() + result.out
+    assert said.startswith("the caller's\n") and said.count("the caller's") == 1 and "mode 10600\n" in said, said
+
+
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("mode", ("w", "a"))
 def test_a_log_in_the_workspace_is_not_checked(mode: str, holt: Holt, workspace: Path) -> None:
