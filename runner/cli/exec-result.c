@@ -88,22 +88,30 @@ static bool exec_result_tell_limits(const JsonValue *result) {
         return option;
 }
 
-void exec_result_tell_refused(const char *session, const JsonValue *const results[2]) {
+/* Returns whether it has named an option of holt create. */
+static bool exec_result_tell_reasons(const JsonValue *const results[2]) {
         bool option = false;
 
         for (size_t i = 0; i < 2; i++)
                 option |= exec_result_tell_limits(results[i]);
         for (size_t i = 0; i < 2; i++)
                 option |= exec_result_tell_denials(results[i]);
-        if (option)
-                (void)fprintf(
-                        stderr,
-                        "  The mounts and limits of session \"%s\" are fixed when it is made; "
-                        "only holt tier changes its size.\n"
-                        "  Make another session with the option, and bring over what you need "
-                        "by holt cp and holt kv.\n  holt rm %s would delete its files and "
-                        "keys.\n",
-                        session, session);
+        return option;
+}
+
+static void exec_result_tell_fixed(const char *session) {
+        (void)fprintf(stderr,
+                      "  The mounts and limits of session \"%s\" are fixed when it is made; "
+                      "only holt tier changes its size.\n"
+                      "  Make another session with the option, and bring over what you need "
+                      "by holt cp and holt kv.\n  holt rm %s would delete its files and "
+                      "keys.\n",
+                      session, session);
+}
+
+void exec_result_tell_refused(const char *session, const JsonValue *const results[2]) {
+        if (exec_result_tell_reasons(results))
+                exec_result_tell_fixed(session);
 }
 
 void exec_result_tell_replaced(const JsonValue *result) {
@@ -157,8 +165,8 @@ static uint64_t exec_result_dropped(const JsonValue *result) {
                json_member_uint(result, "stderr_dropped");
 }
 
-/* Prints hints for git, if the command is known. */
-static void exec_result_tell_git(const ExecResult *result) {
+/* Prints hints for git, if the command is known. Returns whether it has named an option. */
+static bool exec_result_tell_git(const ExecResult *result) {
         const char *workspace = result->show ? json_member_text(result->show, "workspace") : "";
         const GitHint hint = { .exit_code = exec_result_code(result),
                                .workspace = workspace[0] ? workspace : NULL,
@@ -169,8 +177,8 @@ static void exec_result_tell_git(const ExecResult *result) {
                                .length = result->printed ? result->printed->length : 0,
                                .before = "holt create " };
 
-        if (result->command && streq(json_member_text(result->result, "cause"), "exited"))
-                git_hint_print(&hint, stderr);
+        return result->command && streq(json_member_text(result->result, "cause"), "exited") &&
+               git_hint_print(&hint, stderr);
 }
 
 void exec_result_tell(const ExecResult *result) {
@@ -200,9 +208,12 @@ void exec_result_tell(const ExecResult *result) {
                               exec_result_dropped(result->result));
         exec_result_tell_replaced(result->result);
         if (exec_result_code(result) != 0) {
-                exec_result_tell_refused(result->session,
-                                         (const JsonValue *[]){ result->result, result->refused });
-                exec_result_tell_git(result);
+                bool option = exec_result_tell_reasons(
+                        (const JsonValue *[]){ result->result, result->refused });
+
+                option |= exec_result_tell_git(result);
+                if (option)
+                        exec_result_tell_fixed(result->session);
         }
         exec_result_tell_set_aside(result->result, result->show);
 }

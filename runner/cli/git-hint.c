@@ -27,13 +27,13 @@ static void git_hint_climb(const char *below, char *ret, size_t size) {
                 length += (size_t)snprintf(ret + length, size - length, "/..");
 }
 
-static void git_hint_tell_above(const GitHint *hint, const char *top, FILE *out) {
+static bool git_hint_tell_above(const GitHint *hint, const char *top, FILE *out) {
         const char *below = path_rest(hint->workspace, top);
         _cleanup_free_ char *word = str_word(top);
         char quoted[400], way[400];
 
         if (!below || !word)
-                return;
+                return false;
         git_hint_climb(below, way, sizeof(way));
         (void)fprintf(out,
                       "holt: git may have found no repository, because it is %s, above the "
@@ -41,19 +41,19 @@ static void git_hint_tell_above(const GitHint *hint, const char *top, FILE *out)
                       "the repository the workspace: %s--workspace %s\n",
                       str_quote(top, quoted, sizeof(quoted)), hint->before,
                       hint->here ? way : word);
+        return true;
 }
 
-static void git_hint_above(const GitHint *hint, FILE *out) {
+static bool git_hint_above(const GitHint *hint, FILE *out) {
         _cleanup_close_ int fd = FD_NONE;
         char top[PATH_MAX];
 
         if (strlen(hint->workspace) >= sizeof(top))
-                return;
+                return false;
         (void)strcpy(top, hint->workspace);
         fd = repository_open_above(top);
         /* A repository as wide as the home directory would be refused as workspace. */
-        if (fd >= 0 && top[0] && !home_lies_below(top))
-                git_hint_tell_above(hint, top, out);
+        return fd >= 0 && top[0] && !home_lies_below(top) && git_hint_tell_above(hint, top, out);
 }
 
 /* Cuts path before the last `part`. */
@@ -82,20 +82,20 @@ static bool git_hint_is_git(const char *path) {
 
 /* The repository of a linked worktree is DIR/.git/worktrees/NAME, and it needs DIR/.git. That of a
  * submodule is DIR/.git/modules/NAME, and its config names the work tree below DIR. */
-static void git_hint_linked(const GitHint *hint, const char *leads, FILE *out) {
+static bool git_hint_linked(const GitHint *hint, const char *leads, FILE *out) {
         _cleanup_free_ char *outer = strdup(leads), *word = NULL;
         const char *option = "--ro";
         char quoted[400];
 
         if (!outer || path_below(leads, hint->workspace))
-                return;
+                return false;
         if (git_hint_cut(outer, "/worktrees/")) {
                 if (!git_hint_is_git(outer))
-                        return;
+                        return false;
         } else {
                 if (!git_hint_is_git(leads) || !git_hint_cut(outer, "/.git/modules/") ||
                     !path_below(hint->workspace, outer) || home_lies_below(outer))
-                        return;
+                        return false;
                 option = "--workspace";
         }
         word = str_word(outer);
@@ -106,20 +106,20 @@ static void git_hint_linked(const GitHint *hint, const char *leads, FILE *out) {
                               "  To read it (git status, git diff): %s%s %s\n"
                               "  To commit, run git outside the sandbox.\n",
                               str_quote(leads, quoted, sizeof(quoted)), hint->before, option, word);
+        return word != NULL;
 }
 
-static void git_hint_repository(const GitHint *hint, FILE *out) {
+static bool git_hint_repository(const GitHint *hint, FILE *out) {
         _cleanup_close_ int tree_fd = open(hint->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
         _cleanup_close_ int fd = FD_NONE;
         _cleanup_free_ char *leads = NULL;
 
         if (tree_fd < 0 || (hint->text && !git_hint_says(hint, "not a git repository")))
-                return;
+                return false;
         fd = repository_open(tree_fd, hint->workspace, ".git", &leads);
         if (leads)
-                git_hint_linked(hint, leads, out);
-        else if (fd == -ENOENT)
-                git_hint_above(hint, out);
+                return git_hint_linked(hint, leads, out);
+        return fd == -ENOENT && git_hint_above(hint, out);
 }
 
 /* --- nobody to commit as --- */
@@ -145,12 +145,15 @@ static bool git_hint_asks_who(const GitHint *hint) {
                git_hint_says(hint, "empty ident name");
 }
 
-void git_hint_print(const GitHint *hint, FILE *out) {
-        if (hint->exit_code == GIT_FATAL && hint->workspace)
-                git_hint_repository(hint, out);
-        if (hint->exit_code != 0 && git_hint_asks_who(hint))
-                (void)fprintf(out,
-                              "holt: git may not know who you are: %s--git-identity passes your "
-                              "name and e-mail address\n",
-                              hint->before);
+bool git_hint_print(const GitHint *hint, FILE *out) {
+        bool option = hint->exit_code == GIT_FATAL && hint->workspace &&
+                      git_hint_repository(hint, out);
+
+        if (hint->exit_code == 0 || !git_hint_asks_who(hint))
+                return option;
+        (void)fprintf(out,
+                      "holt: git may not know who you are: %s--git-identity passes your "
+                      "name and e-mail address\n",
+                      hint->before);
+        return true;
 }

@@ -23,5 +23,7 @@ typedef struct GitHint {
  *
  * - The workspace is a subdirectory of a repository.
  * - Its repository lies outside, as in a linked worktree or a submodule.
- * - git does not know who commits. */
-void git_hint_print(const GitHint *hint, FILE *out);
+ * - git does not know who commits.
+ *
+ * Returns whether it has named an option. */
+bool git_hint_print(const GitHint *hint, FILE *out);

@@ -464,7 +464,7 @@ static void print_git_hint(const RunResult *result, FILE *out) {
                                .before = "" };
 
         if (result->outcome.cause == CAUSE_EXITED)
-                git_hint_print(&hint, out);
+                (void)git_hint_print(&hint, out);
 }
 
 void report_print_text(const RunResult *result, FILE *out) {
