@@ -8,6 +8,7 @@
 #include "cli/ask.h"
 #include "cli/git-hint.h"
 #include "cli/moved.h"
+#include "cli/network-hint.h"
 #include "cli/report.h"
 #include "outcome/result.h"
 
@@ -214,6 +215,8 @@ void exec_result_tell(const ExecResult *result) {
                 option |= exec_result_tell_git(result);
                 if (option)
                         exec_result_tell_fixed(result->session);
+                if (result->printed)
+                        network_hint_print(result->printed->data, result->printed->length, stderr);
         }
         exec_result_tell_set_aside(result->result, result->show);
 }

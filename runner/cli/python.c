@@ -14,6 +14,7 @@
 #include "cli/env-file.h"
 #include "cli/exec-result.h"
 #include "cli/interrupt.h"
+#include "cli/network-hint.h"
 #include "cli/python-code.h"
 #include "cli/python-told.h"
 #include "cli/shown.h"
@@ -297,8 +298,12 @@ static void tell_refused(const Run *run) {
         Error ignored;
 
         exec_result_tell_replaced(result);
-        if (json_member_uint(result, "exit_code") != 0)
+        if (json_member_uint(result, "exit_code") != 0) {
+                const char *text = json_member_text(json_member(result, "error"), "traceback");
+
                 exec_result_tell_refused(run->name, (const JsonValue *[]){ result, NULL });
+                network_hint_print(text, strlen(text), stderr);
+        }
         /* If the sandbox was stopped, its keeper may be gone. */
         if (exec_result_needs_show(result))
                 (void)ask_client(run->client, "session.show", NULL, &show, &ignored);

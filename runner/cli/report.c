@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "cli/git-hint.h"
 #include "cli/moved.h"
+#include "cli/network-hint.h"
 #include "cli/message.h"
 #include "guards/guard.h"
 #include "outcome/result.h"
@@ -475,6 +476,7 @@ void report_print_text(const RunResult *result, FILE *out) {
                 print_cause(result, out);
                 print_denials(result, out);
                 print_git_hint(result, out);
+                network_hint_print(result->outcome.said, result->outcome.said_length, out);
         }
         print_replaced(result, out);
         print_moved(result, out);
