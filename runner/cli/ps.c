@@ -143,14 +143,26 @@ static const Option kill_options[] = {
           NULL },
 };
 
+/* Users of docker expect that this ends the whole session. */
+static int kill_refuse_session(Error *reterr) {
+        int r = error_set(reterr, ERROR_USAGE, 0, "missing ID");
+
+        return error_cure(reterr, r,
+                          "To end one process: holt kill NAME ID; holt ps NAME lists them.\n"
+                          "To end everything that runs in the session: holt stop NAME");
+}
+
 static int do_kill(const OptionResult *words, const void *options, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         const KillOptions *kill = options;
         RpcClient *client = NULL;
         bool killed;
-        int r = ask_live(words->operands[0], &client, reterr);
+        int r;
 
+        if (words->operands_count < 2)
+                return kill_refuse_session(reterr);
+        r = ask_live(words->operands[0], &client, reterr);
         json_write_object(&w, NULL);
         if (kill->signal)
                 json_write_string(&w, "signal", kill->signal);
@@ -200,7 +212,7 @@ int cmd_kill(int argc, char **argv) {
                             .options_count = ELEMENTSOF(kill_options),
                             .operands = true,
                             .help_epilog = signals },
-                .least = 2,
+                .least = 1, /* the ID is missed in do_kill() */
                 .most = 2,
                 .run = do_kill,
         };

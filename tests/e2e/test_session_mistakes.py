@@ -32,6 +32,7 @@ LINES = (
     ("exec w", "holt exec: missing COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
     ("exec --detach w", "holt exec: missing COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
     ("logs w", "holt logs: missing ID", "holt logs w ID"),
+    ("kill w", "holt kill: missing ID", "To end everything that runs in the session: holt stop w"),
     ("stop", "holt stop: missing NAME", "holt stop NAME..."),
     ("tier w", "holt tier: missing standard|medium|large|xlarge", "holt tier w standard|medium|large|xlarge"),
     ("python w f x", 'holt python: unexpected operand "x"', "holt python w [OPTIONS]"),
