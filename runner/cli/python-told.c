@@ -86,6 +86,18 @@ static void told_tell_timeout(const JsonValue *result, uint64_t asked) {
                        stderr);
 }
 
+/* After a stop, people may not expect that a name of an earlier run is unknown. */
+static void told_tell_forgotten(const JsonValue *result) {
+        const char *error = json_member_text(json_member(result, "error"), "name");
+        bool anew = false;
+
+        (void)json_bool(json_member(result, "new_interpreter"), &anew);
+        if (anew && streq(error, "NameError"))
+                (void)fputs("holt: the variables of earlier runs are lost, because the session or "
+                            "its interpreter has ended since\n",
+                            stderr);
+}
+
 void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
         const char *cause = json_member_text(result, "cause");
         bool kept = false;
@@ -96,6 +108,8 @@ void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
                               "holt: the interpreter ended after the last run (%s)\n  Its "
                               "variables are lost. This run had a new interpreter.\n",
                               json_member_text(result, "lost"));
+        else
+                told_tell_forgotten(result);
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
                 told_tell_timeout(result, asked);

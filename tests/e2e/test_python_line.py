@@ -132,6 +132,17 @@ def test_a_run_says_that_earlier_variables_are_lost(session: Session) -> None:
     )
 
 
+def test_an_unknown_name_after_a_stop_is_explained(session: Session) -> None:
+    lost = "holt: the variables of earlier runs are lost, because the session or its interpreter has ended since\n"
+    for command in (["stop"], ["python", "--restart"]):
+        python(session, "-c", "x = 1").ok()
+        session(*command).ok()
+        assert python(session, "-c", "x").err.endswith(lost)
+        assert lost not in python(session, "-c", "x").err
+    session("stop").ok()
+    assert lost not in python(session, "-c", "1 / 0").err
+
+
 def test_the_output_of_a_result_has_a_limit(session: Session) -> None:
     code = "print('x' * 2000000)"
     for flags, most in (((), 1 << 20), (("--output", "1K"), 1024), (("--output", "4M"), 2000001)):
