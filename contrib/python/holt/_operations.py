@@ -125,6 +125,11 @@ class operation(Generic[P, T]):
 
         self._sync, self._async = _disguised(method, steps), _disguised(method_async, steps)
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        # Python puts this name into a TypeError for wrong arguments. Callers do not know the class, which both faces share.
+        part = owner.__name__[: -len("Api")].lower()
+        self.steps.__qualname__ = f"{part}.{name}" if part in ("files", "kv", "mount") else name
+
     @overload
     def __get__(self, instance: None, owner: Type[AsyncFace]) -> "Callable[Concatenate[Any, P], Awaitable[T]]": ...
     @overload

@@ -126,6 +126,19 @@ def test_a_line_is_no_list_and_a_list_no_line(box: Sandbox) -> None:
     assert box.exec(["ls", PurePosixPath("/usr/bin/env")], cwd=PurePosixPath("/tmp")).stdout == "/usr/bin/env\n"
 
 
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="earlier versions name only the function")
+def test_wrong_arguments_name_what_the_caller_wrote(box: Sandbox) -> None:
+    calls: List[Any] = [
+        (lambda: box.bash(), r"^bash\(\) missing"),  # type: ignore[call-arg]
+        (lambda: box.exec(["true"], nope=1), r"^exec\(\) got an unexpected"),  # type: ignore[call-arg]
+        (lambda: box.files.read(), r"^files\.read\(\) missing"),  # type: ignore[call-arg]
+        (lambda: box.kv.get(), r"^kv\.get\(\) missing"),  # type: ignore[call-arg]
+    ]
+    for call, message in calls:
+        with pytest.raises(TypeError, match=message):
+            call()
+
+
 def test_output_of_code_as_it_comes(box: Sandbox) -> None:
     """The code waits for a file that on_output makes."""
     seen = []
