@@ -185,6 +185,14 @@ static bool output_is_full(void) {
         return false;
 }
 
+/* Whether the command names /dev/full, which is always full. */
+static bool words_have_dev_full(const LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->argv.count; i++)
+                if (strstr(plan->argv.items[i], "/dev/full"))
+                        return true;
+        return false;
+}
+
 static void check_disk(LimitsHit *hit, const LaunchPlan *plan, int inside_fd) {
         if (!(hit->hit & limit_bit(LIMIT_DISK)))
                 return;
@@ -195,7 +203,7 @@ static void check_disk(LimitsHit *hit, const LaunchPlan *plan, int inside_fd) {
         } else if (host_is_full(plan) || output_is_full()) {
                 hit->disk_is_host = true;
                 hit->certain |= limit_bit(LIMIT_DISK);
-        } else if (!plan->tmp_size) {
+        } else if (!plan->tmp_size || words_have_dev_full(plan)) {
                 hit->hit &= ~limit_bit(LIMIT_DISK);
         }
 }

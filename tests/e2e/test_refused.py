@@ -473,6 +473,14 @@ def test_an_output_that_is_dev_full_is_no_limit(holt: Holt) -> None:
     assert result.code == 1 and result.report and result.report["limits_hit"] == []
 
 
+@pytest.mark.parametrize("script", ("echo text >/dev/full", "dd if=/dev/zero of=/dev/full count=1"))
+def test_a_command_that_writes_to_dev_full_hits_no_limit(holt: Holt, script: str) -> None:
+    result = holt.sh(script)
+    assert "No space left on device" in result.err and "holt:" not in result.err, str(result)
+    filled = holt.sh(f"head -c 2M /dev/zero >/tmp/file; {script.replace('/dev/full', '/tmp/other')}", "--tmp-size", "1M")
+    assert "--tmp-size raises it" in filled.err, str(filled)
+
+
 @pytest.mark.root_host
 def test_an_output_on_a_full_disk_is_no_limit_of_the_sandbox(holt: Holt, mkdir: Callable[[str], Path]) -> None:
     place = mkdir("small")
