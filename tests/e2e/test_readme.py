@@ -162,7 +162,7 @@ source = open(sys.argv[1]).read().rpartition("\nprint(")[0]
 names = {}
 exec(compile(source, sys.argv[1], "exec"), names)
 calls = iter([{"line": "cat test.py; sleep 1000 & exit 3"}, {"line": "seq 100000"}, {"command": "ls"}, {"line": "a\0b"},
-              {"line": "echo done > result"}])
+              {"line": "echo x > .git/config.worktree"}, {"line": "echo done > result"}])
 def model(messages):
     arguments = next(calls, None)
     turns = [{"id": "7", "name": "bash", "arguments": arguments}] if arguments else []
@@ -177,11 +177,15 @@ print(names["agent"]("task"))
 def test_the_agent_gives_a_model_what_its_calls_have_come_to(reader: Reader, place: Path) -> None:
     script, driver = _agent(place), _written(place / "driver.py", SCRIPTED)
     answer = reader.bash(f"PYTHONPATH={_package(place)} /usr/bin/python3 -B {driver} {script}")
-    first, long, unknown, refused, last = answer.split("\n--\n")
+    first, long, unknown, refused, made, last = answer.split("\n--\n")
 
     assert first == "assert sum([1, 2]) == 4\n\n[exited, exit code 3, 0 bytes left out]"
     assert long.endswith("100000\n\n[exited, exit code 0, 568895 bytes left out]") and len(long) < 21_000
     assert unknown == "[not run: KeyError('line')]" and refused.startswith("[not run: UsageError(")
+    aside = ".git/config.worktree.holt-untrusted"
+    assert made == f"\n[the path is protected, so your file was renamed to {aside}]\n[exited, exit code 0, 0 bytes left out]"
+    last, _, seen = last.partition("look at ")
+    assert seen == f"'{aside}': a protected path was written\n"
     assert last == "\n[exited, exit code 0, 0 bytes left out]\n" and (reader.project / "result").read_text() == "done\n"
 
 
