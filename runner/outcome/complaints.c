@@ -29,7 +29,7 @@ static const struct {
         { "nonexistent directory", ENOENT },
         { "does not exist", ENOENT },
         { "doesn't exist", ENOENT },
-        { "not found", ENOENT },
+        { "not found", ENOENT }, /* A shell also means the interpreter of a script. */
         { "cannot find", ENOENT },
 };
 

@@ -16,6 +16,8 @@ static const struct {
         [REFUSAL_UNSHOWN] = { "the sandbox does not show its directory", "--rw", NULL },
         [REFUSAL_NEW] = { "the host has no such file, and the sandbox does not show its directory",
                           "--rw", NULL },
+        [REFUSAL_MOVED] = { "the sandbox has it at another path", NULL,
+                            "the workspace is mounted at another path" },
         [REFUSAL_LINK] = { "the sandbox does not show the target of this symlink, and the command "
                            "may have failed for that reason",
                            "--ro", NULL },

@@ -13,6 +13,7 @@
 #include "outcome/complaints.h"
 #include "outcome/refused-host.h"
 #include "outcome/refused-links.h"
+#include "outcome/refused-moved.h"
 
 /* A search for refused paths. */
 typedef struct Search {
@@ -243,9 +244,7 @@ static bool judge_owner(const Search *search, const Suspect *s) {
         if (s->complaint->errnum != EOVERFLOW || !identity->id_mapped || !s->mount ||
             !plan_mount_shows_host(s->mount) || streq(s->path, s->mount->target))
                 return false;
-        fd = sys_openat2(s->mount->fd, path_rest(s->path, s->mount->target),
-                         O_PATH | O_CLOEXEC | O_NOFOLLOW, 0,
-                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        fd = refused_open_shown(s->mount, s->path, O_PATH | O_NOFOLLOW);
         /* In the id-mapped mount, the owner's files belong to this uid. */
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == identity->uid)
                 return false;
@@ -335,6 +334,22 @@ static bool judge_read_only(const Search *search, const Suspect *s) {
                            NULL);
 }
 
+/* ENOENT of a file of the workspace, which is mounted at another path. The caller shows the file
+ * already, so the reply tells nothing new. */
+static bool judge_moved(const Search *search, const Suspect *s) {
+        const unsigned before = search->found->count;
+        _cleanup_free_ char *why = s->complaint->errnum == ENOENT && !s->mount
+                                           ? refused_moved(search->plan, s->path)
+                                           : NULL;
+
+        if (!why)
+                return false;
+        (void)search_note(search, s, REFUSAL_MOVED, NULL);
+        if (search->found->count > before)
+                search->found->items[before].why = TAKE_PTR(why);
+        return true;
+}
+
 /* ENOENT of a file that the host has. A symlink of the host may lead out of the mount that shows
  * it; then its target is missing inside. */
 static bool judge_missing(const Search *search, const Suspect *s) {
@@ -369,9 +384,25 @@ static bool judge_new(const Search *search, const Suspect *s) {
         return fd == -ENOENT && search_note_writable(search, s, REFUSAL_NEW, directory);
 }
 
+/* ENOENT of a script that the sandbox has: a shell says so if its interpreter is missing. */
+static bool judge_script(const Search *search, const Suspect *s) {
+        char interpreter[PATH_MAX];
+        const Complaint complaint = { .path = interpreter, .errnum = ENOENT };
+        _cleanup_(suspect_clear) Suspect missing = { .complaint = &complaint };
+
+        if (s->complaint->errnum != ENOENT || !s->mount ||
+            !refused_interpreter(s->mount, s->path, interpreter))
+                return false;
+        missing.path = path_join("/", interpreter);
+        missing.host = missing.path ? strdup(missing.path) : NULL;
+        missing.mount = missing.path ? plan_mount_above(search->plan, missing.path) : NULL;
+        return missing.host && !missing.mount &&
+               (judge_moved(search, &missing) || judge_missing(search, &missing));
+}
+
 static bool (*const rules[])(const Search *, const Suspect *) = {
-        judge_hidden, judge_owner,  judge_input,     judge_protected, judge_mount_point,
-        judge_proc,   judge_system, judge_read_only, judge_missing,   judge_new,
+        judge_hidden, judge_owner,     judge_input, judge_protected, judge_mount_point, judge_proc,
+        judge_system, judge_read_only, judge_moved, judge_missing,   judge_script,      judge_new,
 };
 
 /* Whether the sandbox has a directory of its own there, in which the command can write. */

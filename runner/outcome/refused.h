@@ -28,6 +28,7 @@ typedef enum RefusalKind {
         REFUSAL_MISSING,   /* On the host, but not in the sandbox. */
         REFUSAL_UNSHOWN, /* The same for a path, or its directory, that the command would write. */
         REFUSAL_NEW,     /* The same for a path that the command may have wanted to make. */
+        REFUSAL_MOVED,   /* In a workspace that is mounted at another path. */
         REFUSAL_LINK,    /* A symlink of /usr leads to it; see refused-links.h. */
         REFUSAL_BOUND,   /* In a mount that the policy asked for read-only. */
         REFUSAL_WORKSPACE, /* In a workspace that is mounted read-only. */

@@ -151,6 +151,23 @@ def test_a_file_that_no_grant_would_make(holt: Holt, extra: Path, script: str) -
     assert "--rw" not in holt.sh(script.format(extra=extra)).err
 
 
+@pytest.mark.parametrize("shell", ("bash", "sh"))
+def test_a_script_whose_interpreter_is_at_another_path(holt: Holt, sessions: Sessions, put: Make, shell: str) -> None:
+    """A shell names only the script, as if that were missing. A virtual environment has such scripts."""
+    python = holt.cwd / ".venv" / "python"
+    put(python, "#!/bin/sh\necho ran\n").chmod(0o755)
+    put("tool", f"#!{python} -I\n").chmod(0o755)
+    result = holt(["run", "--workspace", f"{holt.cwd}:/work", "--", shell, "-c", "./tool"])
+    denial = only(result)
+    assert denial["path"] == str(python) and "inside it is /work/.venv/python." in denial["why_not"]
+    way = f"--workspace {holt.cwd}:{holt.cwd}"
+    assert denial["why_not"].endswith(f": {way}")
+    holt(["run", *shlex.split(way), "--", shell, "-c", "./tool"]).ok()
+
+    session = sessions.create("w", "--workspace", f"{holt.cwd}:/work")
+    assert f": holt create {way}\n" in session.exec(shell, "-c", "./tool", flags=["--output", "1M"]).err
+
+
 def test_a_session_names_what_its_policy_hides(sessions: Sessions, put: Make, workspace: Path) -> None:
     put(".env", "secret\n")
     session = sessions.create("w", "--workspace", workspace, "--hide", "*.{env,key}")

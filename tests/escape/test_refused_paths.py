@@ -104,6 +104,18 @@ def test_a_planted_symlink_is_not_followed_on_the_host(holt: Holt, put: Make) ->
     assert told(inside) == []
 
 
+def test_a_planted_script_reveals_no_more_than_a_message(holt: Holt, put: Make) -> None:
+    """holt reads the first line of a script that the command names. It must not follow links, wait, or call itself."""
+    secret = put(holt.cwd.parent / "secret" / "file", "x\n")
+    script = f"""printf '#!{secret}\\n' > key; printf '#!%s\\n' "$PWD/self" > self; mkfifo pipe; ln -s {secret.parent} link
+        printf '#!link/file\\n' > relative; printf '#!%s/link/file\\n' "$PWD" > linked"""
+    holt.sh(script).ok()
+    for name in ("key", "self", "pipe", "relative", "linked", "link/file", "none"):
+        assert told(holt.sh(complain(name))) == [], name
+        moved = told(holt.sh(complain(f"/work/{name}"), "--workspace", f"{holt.cwd}:/work"))
+        assert [d["path"] for d in moved] == [f"{holt.cwd}/self"] * (name == "self"), name
+
+
 @pytest.mark.parametrize("name", ["a b; rm -rf x", "$(id)", "`id`", "x\u202egnp", "a\x1b[31mb", "-rf", "a'b", "a\\b", "a:b"])
 def test_a_suggested_option_is_one_harmless_word(holt: Holt, put: Make, name: str) -> None:
     base = holt.cwd.parent / "odd"

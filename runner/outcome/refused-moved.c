@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "outcome/refused-moved.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/paths.h"
+#include "base/strings.h"
+#include "base/sys.h"
+
+static int moved_open(const PlanMount *mount, const char *below, int flags) {
+        const int resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+
+        return sys_openat2(mount->fd, below, (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
+                           (uint64_t)(unsigned)resolve);
+}
+
+int refused_open_shown(const PlanMount *mount, const char *path, int flags) {
+        const char *below = path_rest(path, mount->target);
+
+        return below && below[0] ? moved_open(mount, below, flags) : -ENOENT;
+}
+
+bool refused_interpreter(const PlanMount *mount, const char *path, char ret[PATH_MAX]) {
+        _cleanup_close_ int fd = mount->kind == PLAN_BIND
+                                         ? refused_open_shown(mount, path, O_RDONLY | O_NONBLOCK)
+                                         : FD_NONE;
+        const char *name = ret + 2;
+        struct stat st;
+        ssize_t n = -1;
+
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+                n = pread(fd, ret, PATH_MAX - 1, 0);
+        ret[n < 0 ? 0 : n] = '\0';
+        if (ret[0] != '#' || ret[1] != '!')
+                return false;
+        name += strspn(name, " \t");
+        ret[2 + strcspn(ret + 2, "\r\n")] = '\0';
+        (void)memmove(ret, name, strlen(name) + 1);
+        ret[strcspn(ret, " \t")] = '\0';
+        return ret[0] == '/';
+}
+
+char *refused_moved(const LaunchPlan *plan, const char *path) {
+        const PlanMount *mount = plan_workspace(plan);
+        const char *below = mount && !streq(mount->source, mount->target)
+                                    ? path_rest(path, mount->source)
+                                    : NULL;
+        _cleanup_close_ int fd = below && below[0] ? moved_open(mount, below, O_PATH | O_NOFOLLOW)
+                                                   : FD_NONE;
+        _cleanup_free_ char *word = fd < 0 ? NULL : str_word(mount->source);
+        char target[512], name[512];
+
+        if (fd < 0)
+                return NULL;
+        return str_format("inside it is %s/%s. If files contain their own paths, as in a virtual "
+                          "environment, use the same path inside: %s--workspace %s:%s",
+                          str_quote(mount->target, target, sizeof(target)),
+                          str_quote(below, name, sizeof(name)),
+                          plan->root.source ? "holt create " : "", word ? word : "DIR",
+                          word ? word : "DIR");
+}

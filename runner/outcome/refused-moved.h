@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a workspace that is mounted at another path. Scripts of a virtual environment contain
+ * the path at which it was made, so they fail there. */
+#pragma once
+
+#include <limits.h>
+
+#include "policy/plan.h"
+
+/* Opens the file that the mount shows at path inside. The file may be an attacker's: no symlink on
+ * the way is followed. Returns an fd that the caller owns, or a negative errno. */
+int refused_open_shown(const PlanMount *mount, const char *path, int flags);
+
+/* Reads the first line of the script that the mount shows at path inside. Returns whether it names
+ * an interpreter by an absolute path, which is then in ret. */
+bool refused_interpreter(const PlanMount *mount, const char *path, char ret[PATH_MAX]);
+
+/* If the workspace shows the host file path, absolute and in normal form, at another path inside,
+ * returns a text that says so and how to change it. The caller owns it. Otherwise returns NULL. */
+char *refused_moved(const LaunchPlan *plan, const char *path);
