@@ -297,6 +297,8 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
                 sandbox_clear(&sandbox);
                 return error_oom(reterr);
         }
+        if (launch->plan->timeout && !launch->plan->root.source && waker_make(&sandbox.waker) == 0)
+                waker_set(&sandbox.waker, time_now_usec() + launch->plan->timeout);
         r = identity_reach_maps(launch, reterr);
         if (r == 0)
                 r = run_child(launch, &sandbox, argv, reterr);

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "child/child.h"
+#include "streams/waker.h"
 
 /* A running sandbox. It owns its fds. */
 typedef struct Sandbox {
@@ -29,6 +30,9 @@ typedef struct Sandbox {
          * late writes still go to the mounts, and not to the directories under them. In a single
          * run, the Watch owns root_fd and mounts_fd, if one exists. */
         int mounts_fd;
+        /* Continues holt at the timeout of a single run. It is set before the command can run,
+         * because somebody may stop holt as soon as the command prints. */
+        Waker waker;
 } Sandbox;
 
 /* Different versions of clang-format disagree on this macro. */

@@ -46,7 +46,6 @@ typedef struct Supervisor {
         int status;           /* Wait status of the command. */
         bool failed;          /* init could not execute the command. */
         InitMessage failure;
-        Waker waker;      /* Set to the deadline, if the policy has a timeout. */
         uint64_t oom_due; /* Like deadline: the time to start oom; 0 afterwards. */
         OomWatch oom;
         Denials *denials;
@@ -66,7 +65,7 @@ static void kill_all(Supervisor *s) {
 
 static void set_deadline(Supervisor *s, uint64_t at) {
         s->deadline = at;
-        waker_set(&s->waker, at);
+        waker_set(&s->sandbox->waker, at);
 }
 
 /* --- protected files --- */
@@ -94,7 +93,7 @@ static void check_protection(Supervisor *s, int signal) {
 static bool supervise_may_stop(const Supervisor *s) {
         if (s->timed_out || s->stopping || s->cut)
                 return false;
-        return s->waker.made || !s->deadline;
+        return s->sandbox->waker.made || !s->deadline;
 }
 
 /* Stops holt. A child must watch the protected files meanwhile (watch-stopped.c). */
@@ -104,7 +103,7 @@ static void stop_with_job(Supervisor *s, pid_t pid, bool for_keys) {
 
         if (watch_stopped_begin(watch, s->sandbox->pidfd, &watcher) < 0)
                 return;
-        terminal_stop(s->terminal, pid, for_keys, &s->waker);
+        terminal_stop(s->terminal, pid, for_keys, &s->sandbox->waker);
         if (watch_stopped_end(watch, watcher) < 0)
                 kill_all(s);
         check_protection(s, 0);
@@ -509,10 +508,8 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
 
         *ret = (Outcome){ .cause = CAUSE_ERROR, .exit_code = 125 };
         s.oom_due = s.started + OOM_PATIENCE;
-        if (launch->plan->timeout) {
-                (void)waker_make(&s.waker);
+        if (launch->plan->timeout)
                 set_deadline(&s, s.started + launch->plan->timeout);
-        }
         if (r == 0)
                 r = supervise_take_terminal(&s, reterr);
         if (r == 0) {
