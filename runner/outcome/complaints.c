@@ -25,6 +25,9 @@ static const struct {
         { "value too large for defined data type", EOVERFLOW },
         { "no such file or directory", ENOENT },
         { "nosuchfileexception", ENOENT },
+        { "no such file", ENOENT },
+        { "can't cd to", ENOENT },
+        { "can't open input file", ENOENT },
         { "directory nonexistent", ENOENT },
         { "nonexistent directory", ENOENT },
         { "does not exist", ENOENT },
@@ -226,6 +229,52 @@ static bool is_errno_name(const char *start, const char *end) {
                strspn(start, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") >= length;
 }
 
+/* Returns the end of the first of the words at text, or NULL if text starts with none of them. */
+static const char *skip_word(const char *text, const char *end, const char *const *words,
+                             size_t count) {
+        for (size_t i = 0; i < count; i++) {
+                const size_t length = strlen(words[i]);
+
+                if ((size_t)(end - text) > length && strncasecmp(text, words[i], length) == 0)
+                        return text + length;
+        }
+        return NULL;
+}
+
+/* Skips the words in front of a name: "cannot create x", "couldn't open temporary file x". */
+static const char *skip_verb(const char *start, const char *end) {
+        static const char *const failed[] = { "cannot ",    "can't ",      "can not ",
+                                              "could not ", "couldn't ",   "failed to ",
+                                              "unable to ", "can't cd to " };
+        static const char *const nouns[] = { "to ",    "regular ", "temporary ", "config ",
+                                             "file ",  "output ",  "directory ", "backup ",
+                                             "input ", "hard ",    "link " };
+        const char *at = skip_word(start, end, failed, ELEMENTSOF(failed)), *next;
+
+        at = at ? memchr(at, ' ', (size_t)(end - at)) : NULL;
+        if (!at)
+                return start;
+        for (at++; (next = skip_word(at, end, nouns, ELEMENTSOF(nouns))) != NULL;)
+                at = next;
+        return at;
+}
+
+/* Skips the name of the program at the start of a line: "/bin/sh: 1: ", "./configure: line 3: ",
+ * "/usr/bin/touch: ". It is no path that the program failed on. */
+static const char *skip_program(const Line *line) {
+        const char *colon = memmem(line->start, (size_t)(line->end - line->start), ": ", 2);
+        const char *rest = colon ? colon + 2 : line->end, *number = rest;
+        const size_t length = colon ? (size_t)(colon - line->start) : 0;
+
+        if (rest >= line->phrase || memchr(line->start, ' ', length))
+                return line->start;
+        if (str_starts(number, "line "))
+                number += strlen("line ");
+        if (strspn(number, "0123456789") > 0 && number[strspn(number, "0123456789")] == ':')
+                return number + strspn(number, "0123456789") + 1;
+        return memmem(line->start, length, "bin/", 4) ? rest - 1 : line->start;
+}
+
 /* Adds the part in front of the phrase: "cat: my file: No such file or directory". It may contain
  * blanks, or be a plain name. */
 static void add_part_before(Complaints *c, const Line *line) {
@@ -238,12 +287,22 @@ static void add_part_before(Complaints *c, const Line *line) {
                         break;
         if (start == line->start || start == end || is_errno_name(start, end))
                 return;
+        start = skip_verb(start, end);
         /* A part with quotes is a sentence, not a name. */
         if (start + strcspn(start, "'\"`") >= end && !memmem(start, (size_t)(end - start), "‘", 3))
                 complaints_add(c, line, start, (size_t)(end - start));
         for (const char *word = end; word > start; word--)
                 if (word[-1] == ' ')
                         return add_word(c, line, word, end, true);
+}
+
+/* Adds the rest of the line after the phrase: "zsh:1: read-only file system: my file". */
+static void add_part_behind(Complaints *c, const Line *line) {
+        const char *start = line->behind + (*line->behind == ':');
+
+        if ((start > line->behind || str_starts(line->phrase, "can't cd")) && *start == ' ' &&
+            !strpbrk(start, "'\"`") && !strstr(start, "‘"))
+                complaints_add(c, line, start + 1, (size_t)(line->end - start - 1));
 }
 
 /* Adds the paths of the line. If it has none, an earlier line may name it: "failed to open: /x". */
@@ -254,7 +313,8 @@ static void add_line(Complaints *c, const Line *line) {
         for (size_t i = 0; i < ELEMENTSOF(quotes); i++)
                 add_quoted(c, line, quotes[i].open, quotes[i].close);
         add_part_before(c, line);
-        add_words(c, line, line->start, line->end);
+        add_part_behind(c, line);
+        add_words(c, line, skip_program(line), line->end);
         for (int back = 0; c->count == before && back < LINES_BACK && start > c->text; back++) {
                 const char *end = --start;
 

@@ -62,6 +62,18 @@ static void test_messages_of_many_languages(void **state) {
                   ENOENT, false },
                 { "can't open the user's file '/srv/a b': Permission denied\r\n", "/srv/a b",
                   EACCES, false },
+                { "sh: 1: cannot open ../extra/d: No such file", "../extra/d", ENOENT, false },
+                { "/bin/sh: 0: cannot open ../extra/d: No such file", "../extra/d", ENOENT, false },
+                { "sh: can't open ../extra/d: no such file", "../extra/d", ENOENT, false },
+                { "dash: 1: cd: can't cd to ../extra", "../extra", ENOENT, false },
+                { "dash: 1: cd: can't cd to my dir", "my dir", ENOENT, false },
+                { "sh: 1: cannot create x: Read-only file system", "x", EROFS, true },
+                { "sed: couldn't open temporary file ./sedQx: Permission denied", "./sedQx", EACCES,
+                  false },
+                { "zsh:1: read-only file system: x", "x", EROFS, false },
+                { "zsh: can't open input file: ../extra/d", "../extra/d", ENOENT, false },
+                { "zsh:cd:1: no such file or directory: my dir", "my dir", ENOENT, false },
+                { "/opt/bin/x: Read-only file system", "/opt/bin/x", EROFS, false },
                 { "Config file /etc/tool.conf does not exist.\n", "/etc/tool.conf", ENOENT, false },
         };
 
@@ -95,6 +107,26 @@ static void test_other_output_has_none(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 complaints_find(texts[i], strlen(texts[i]), &found);
                 assert_int_equal(found.count, 0);
+        }
+}
+
+static void test_the_name_of_the_program_is_no_path(void **state) {
+        static const struct {
+                const char *text, *other;
+        } cases[] = {
+                { "/bin/sh: 1: cannot create x: Read-only file system", "/bin/sh" },
+                { "/bin/sh: 1: cannot create x: Read-only file system", "cannot create x" },
+                { "./configure: line 3: x: Read-only file system", "./configure" },
+                { "/usr/bin/touch: cannot touch 'x': Read-only file system", "/usr/bin/touch" },
+                { "sed: cannot rename ./sedQx: Permission denied", "cannot rename ./sedQx" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                complaints_find(cases[i].text, strlen(cases[i].text), &found);
+                assert_true(found.count > 0);
+                if (find(cases[i].other))
+                        fail_msg("%s: found in: %s", cases[i].other, cases[i].text);
         }
 }
 
@@ -181,6 +213,7 @@ int main(void) {
                 cmocka_unit_test(test_messages_of_many_languages),
                 cmocka_unit_test(test_a_line_says_how_the_path_was_used),
                 cmocka_unit_test(test_other_output_has_none),
+                cmocka_unit_test(test_the_name_of_the_program_is_no_path),
                 cmocka_unit_test(test_each_path_comes_once),
                 cmocka_unit_test(test_the_end_of_a_long_text_counts),
                 cmocka_unit_test(test_bounds),

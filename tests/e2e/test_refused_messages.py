@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refused paths in the messages of real programs: of shells, of sed, and of make."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.sandbox import Holt, Result
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def extra(holt: Holt, put: Make) -> Path:
+    """A directory of the host beside the workspace, with a file "d"."""
+    return put(holt.cwd.parent / "extra" / "d", "data\n").parent
+
+
+def told(result: Result) -> list[dict[str, Any]]:
+    """Returns the refused paths in the report."""
+    assert result.report
+    return [d for d in result.report["denials"] if d["layer"] == "filesystem"]
+
+
+def run(holt: Holt, command: list[str], *flags: object) -> Result:
+    """Runs the command, or skips the test if the host does not have it."""
+    if not shutil.which(command[0]):
+        pytest.skip(f"this host has no {command[0]}")
+    return holt(["run", *flags, "--", *command])
+
+
+SHELLS = (["sh"], ["/bin/sh"], ["dash"], ["bash"], ["busybox", "sh"], ["zsh"])
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_a_shell_that_cannot_open_a_path(holt: Holt, extra: Path, put: Make, shell: list[str]) -> None:
+    put("t.mk", "a:\n\tcat < ../extra/d\n")
+    commands = [[*shell, "-c", "cat < ../extra/d"], [*shell, "-c", "cd ../extra"], [*shell, "../extra/d"]]
+    if shutil.which("make"):
+        commands.append(["make", "-f", "t.mk", f"SHELL={shutil.which(shell[0])}"] if len(shell) == 1 else commands[0])
+    for command in commands:
+        (denial,) = told(run(holt, command))
+        assert (denial["answer"], denial["grant"]) == ("ENOENT", "--ro ../extra"), command
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_the_shell_itself_is_not_blamed(holt: Holt, shell: list[str]) -> None:
+    for script, path, flags in (("echo > /opt/q", "/opt/q", []), ("echo > x", "x", ["--workspace-mode", "ro"])):
+        (denial,) = told(run(holt, [*shell, "-c", script], *flags))
+        assert (denial["answer"], denial["path"]) == ("EROFS", path)
