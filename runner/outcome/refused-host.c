@@ -135,3 +135,17 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
                 return r;
         return may_suggest(real, for_writing) && grant_is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
 }
+
+/* Wide directories in which a narrower one can be made writable. */
+static const char *const wide_tops[] = { "/media", "/mnt", "/opt", "/srv", "/var/lib" };
+
+char *refused_directory_why(const char *directory) {
+        if (grant_is_listed(wide_tops, ELEMENTSOF(wide_tops), directory, strlen(directory)))
+                return str_format("%s is too wide: make a directory in it and pass --rw %s/DIR, or "
+                                  "pass --rw %s --allow-wide",
+                                  directory, directory, directory);
+        return path_is_wide(directory)
+                       ? str_format("its directory holds too much to make it writable: write in "
+                                    "the workspace, /tmp or the home directory inside")
+                       : NULL;
+}

@@ -13,3 +13,7 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
 /* Whether the path lies in a directory of caches or tools, such as ~/.npm. Programs of the host run
  * or trust what lies there, so no grant for writing is suggested. */
 bool refused_is_of_tools(const char *path);
+
+/* Returns why the directory is not suggested for writing, and another way; NULL if it is not too
+ * wide. Owned by the caller. */
+char *refused_directory_why(const char *directory);

@@ -13,6 +13,7 @@ static const struct {
 } kinds[] = {
         [REFUSAL_READ_ONLY] = { "it is read-only in the sandbox", "--rw", NULL },
         [REFUSAL_MISSING] = { "the host has it, but the sandbox does not show it", "--ro", NULL },
+        [REFUSAL_ABSENT] = { "the host has it, but the sandbox does not show it", "--rw", NULL },
         [REFUSAL_UNSHOWN] = { "the sandbox does not show its directory", "--rw", NULL },
         [REFUSAL_NEW] = { "the host has no such file, and the sandbox does not show its directory",
                           "--rw", NULL },
@@ -33,8 +34,8 @@ static const struct {
         [REFUSAL_SYSTEM] = { "the system is read-only", NULL,
                              "install into the workspace or the home directory inside" },
         [REFUSAL_ROOT] = { "it is read-only in the sandbox", NULL,
-                           "its directory holds too much to make it writable: write in the "
-                           "workspace, /tmp or the home directory inside" },
+                           "no option makes its directory writable: write in the workspace, /tmp "
+                           "or the home directory inside" },
         [REFUSAL_PROC] = { "every sandbox masks it", NULL,
                            "it would reveal or change the host's kernel" },
         [REFUSAL_TOOLS] = { "it is read-only in the sandbox", NULL,

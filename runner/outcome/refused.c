@@ -313,6 +313,23 @@ static bool judge_system(const Search *search, const Suspect *s) {
         return false;
 }
 
+/* EROFS of a path that the host has, in a directory that the sandbox has only for what lies below
+ * it. */
+static bool search_note_absent(const Search *search, const Suspect *s) {
+        return !search_is_shared(search, s->path) && search_may_write(search, s->path) &&
+               search_note_mount(search, s, REFUSAL_ABSENT, s->path);
+}
+
+static bool search_note_root(const Search *search, const Suspect *s) {
+        const unsigned before = search->found->count;
+        _cleanup_free_ char *directory = directory_of(s->host);
+
+        (void)search_note(search, s, REFUSAL_ROOT, NULL);
+        if (search->found->count > before && directory && !s->mount)
+                search->found->items[before].why = refused_directory_why(directory);
+        return true;
+}
+
 /* EROFS outside of the system. */
 static bool judge_read_only(const Search *search, const Suspect *s) {
         const PlanMount *mount = s->mount;
@@ -326,12 +343,14 @@ static bool judge_read_only(const Search *search, const Suspect *s) {
         if (mount && mount->directory &&
             search_note_writable(search, s, REFUSAL_BOUND, mount->source))
                 return true;
-        if (!mount && search_note_writable(search, s, REFUSAL_READ_ONLY, "/"))
+        if (!mount && (search_note_absent(search, s) ||
+                       search_note_writable(search, s, REFUSAL_READ_ONLY, "/")))
                 return true;
         if (strstr(s->host, "/.git/"))
                 return search_note(search, s, REFUSAL_GIT, NULL);
-        return search_note(search, s, refused_is_of_tools(s->host) ? REFUSAL_TOOLS : REFUSAL_ROOT,
-                           NULL);
+        if (refused_is_of_tools(s->host))
+                return search_note(search, s, REFUSAL_TOOLS, NULL);
+        return search_note_root(search, s);
 }
 
 /* ENOENT of a file of the workspace, which is mounted at another path. The caller shows the file

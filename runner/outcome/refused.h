@@ -26,6 +26,7 @@ enum { REFUSALS_MAX = 16 };
 typedef enum RefusalKind {
         REFUSAL_READ_ONLY, /* In a read-only part of the sandbox. */
         REFUSAL_MISSING,   /* On the host, but not in the sandbox. */
+        REFUSAL_ABSENT,    /* The same, in a directory of the sandbox that is read-only. */
         REFUSAL_UNSHOWN, /* The same for a path, or its directory, that the command would write. */
         REFUSAL_NEW,     /* The same for a path that the command may have wanted to make. */
         REFUSAL_MOVED,   /* In a workspace that is mounted at another path. */

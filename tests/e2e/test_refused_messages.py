@@ -55,3 +55,33 @@ def test_the_shell_itself_is_not_blamed(holt: Holt, shell: list[str]) -> None:
     for script, path, flags in (("echo > /opt/q", "/opt/q", []), ("echo > x", "x", ["--workspace-mode", "ro"])):
         (denial,) = told(run(holt, [*shell, "-c", script], *flags))
         assert (denial["answer"], denial["path"]) == ("EROFS", path)
+
+
+@pytest.mark.identities("root")
+@pytest.mark.parametrize(
+    "script, grant",
+    [
+        ("cp t ../extra", "--rw ../extra"),
+        ("python3 -c 'import os; os.makedirs(\"../extra/new/a\")'", "--rw ../extra"),
+        ("touch ../own.json", "--rw ../own.json"),
+        ("touch ../new", None),
+        ("touch ../key.pem", None),
+    ],
+)
+def test_a_path_beside_the_workspace(holt: Holt, extra: Path, put: Make, script: str, grant: "str | None") -> None:
+    """The sandbox has the directory above the workspace, read-only and without its other files. In /tmp, where this test
+    lies, it could be written."""
+    put("t", "x\n")
+    for name in ("own.json", "key.pem"):
+        put(holt.cwd.parent / name, "{}\n")
+    inner = 'mount --bind "$0" /srv && cd "/srv/$1" && shift && exec "$@"'
+    prefix = ["unshare", "--mount", "sh", "-c", inner, holt.cwd.parent.parent, f"{holt.cwd.parent.name}/{holt.cwd.name}"]
+    (denial,) = told(holt.sh(script, prefix=prefix))
+    assert (denial["answer"], denial["grant"]) == ("EROFS", grant)
+    if grant:
+        assert denial["reason"] == "the host has it, but the sandbox does not show it"
+        source = f"/srv/{holt.cwd.parent.name}/{Path(grant).name}"
+        assert denial["policy"] == {"filesystem": {"read_write": [source]}}
+        holt.sh(script, *shlex.split(grant), prefix=prefix).ok()
+    else:
+        assert denial["why_not"].startswith("no option makes its directory writable: write in the workspace")
