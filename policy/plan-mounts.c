@@ -24,9 +24,11 @@ static const char *asked_by(const Policy *policy, const char *field, const char 
         return note ? note->where : option;
 }
 
-/* The origin together with the requested text, for errors. Owned by the caller; NULL if memory is
- * out. */
+/* The origin together with the requested text, if any, for errors. Owned by the caller; NULL if
+ * memory is out. */
 static char *make_origin(const char *where, const char *text) {
+        if (!text)
+                return strdup(where);
         return str_format("%s%s %s", where, where[0] == '-' ? "" : ":", text);
 }
 
@@ -105,8 +107,9 @@ static const char *own_directory(const PlanContext *context) {
 static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                          Error *reterr) {
         const char *otherwise = context->session ? PLAN_SESSION_WORKSPACE : NULL;
+        const bool own = !policy->workspace_source && context->session;
         const char *source = policy->workspace_source ? policy->workspace_source
-                             : context->session       ? "workspace"
+                             : own                    ? "workspace"
                                                       : ".";
         unsigned flags = PLAN_WIDE_CHECK;
         char *path, *target;
@@ -120,9 +123,11 @@ static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanConte
         if (policy->workspace_target)
                 otherwise = policy->workspace_target;
         target = path_join("/", otherwise ? otherwise : path ? path : "");
-        r = plan_add_mount(plan, PLAN_BIND, flags, path, target,
-                           asked_by(policy, "filesystem.workspace.source", source, "--workspace"),
-                           source, reterr);
+        r = plan_add_mount(
+                plan, PLAN_BIND, flags, path, target,
+                own ? "the session's own workspace"
+                    : asked_by(policy, "filesystem.workspace.source", source, "--workspace"),
+                own ? NULL : source, reterr);
         if (r < 0)
                 return r;
         plan->workspace = strdup(target);
@@ -131,15 +136,16 @@ static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanConte
 
 static int add_files(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                      Error *reterr) {
-        const char *source = policy->files ? policy->files : "files";
+        const char *source = policy->files ? policy->files : "files", *where;
 
         if (!policy->files && !context->session)
                 return 0;
+        where = policy->files ? asked_by(policy, "filesystem.files.source", source, "--files")
+                              : "the session's own files";
         return plan_add_mount(
                 plan, PLAN_BIND, PLAN_WIDE_CHECK,
                 path_join(policy->files ? context->cwd : own_directory(context), source),
-                strdup("/mnt/files"),
-                asked_by(policy, "filesystem.files.source", source, "--files"), source, reterr);
+                strdup("/mnt/files"), where, policy->files ? source : NULL, reterr);
 }
 
 static int add_wheels(LaunchPlan *plan, const Policy *policy, const PlanContext *context,

@@ -187,7 +187,7 @@ static int gitconfig_add(LaunchPlan *plan, const char *key, const char *value, E
         if (!plan->gitconfig)
                 return error_oom(reterr);
         if (strlen(plan->gitconfig) >= PLAN_GITCONFIG_MAX)
-                return error_set(reterr, ERROR_POLICY, 0, "--git-identity: user.%s is too long",
+                return error_set(reterr, ERROR_POLICY, 0, "env.git_identity: user.%s is too long",
                                  key);
         return 0;
 }

@@ -44,7 +44,8 @@ extern const TreeShown tree_shown[];
 extern const size_t tree_shown_count;
 
 /* Checks a name in /etc that a policy adds, or "all". Returns 0, or -EINVAL with a static reason in
- * *ret_why: it is no name, holt writes that entry itself, or it is a secret. */
+ * *ret_why: it is no name, holt writes that entry itself, or it is a secret. The reason's second
+ * line, if any, is the cure. */
 int tree_etc_check(const char *name, const char **ret_why);
 
 /* Whether a file of this name contains a key or passwords, wherever it lies. */

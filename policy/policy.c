@@ -9,7 +9,7 @@
 
 static const char project_cure[] = "The project's own file may only narrow your policy, because a "
                                    "command may have written it.\n"
-                                   "Use a flag or a policy file of your own (--policy FILE).";
+                                   "Put the setting into your own policy: --policy FILE";
 
 static void *policy_member(Policy *policy, const PolicyField *field) {
         return (char *)policy + field->offset;
@@ -122,11 +122,14 @@ typedef struct Word {
         Error *reterr;
 } Word;
 
+/* what may have a second line, which is the cure. */
 static int policy_refuse_value(const Word *word, const char *what) {
+        const size_t length = strcspn(what, "\n");
         char quoted[160];
+        int r = error_set(word->reterr, ERROR_POLICY, 0, "%s: \"%s\" %.*s", word->where,
+                          str_quote(word->text, quoted, sizeof(quoted)), (int)length, what);
 
-        return error_set(word->reterr, ERROR_POLICY, 0, "%s: \"%s\" %s", word->where,
-                         str_quote(word->text, quoted, sizeof(quoted)), what);
+        return what[length] ? error_cure(word->reterr, r, "%s", what + length + 1) : r;
 }
 
 static int refuse_project(const Word *word, const char *in_force) {
@@ -426,20 +429,31 @@ static const Preset *preset_find(const char *name) {
         return NULL;
 }
 
+const char *policy_preset_names(char buf[POLICY_PRESET_NAMES_MAX]) {
+        buf[0] = '\0';
+        for (size_t i = 0, length = 0; i < policy_presets_count; i++, length = strlen(buf))
+                (void)snprintf(buf + length, POLICY_PRESET_NAMES_MAX - length, "%s%s",
+                               i == 0 ? "" : ", ", policy_presets[i].name);
+        return buf;
+}
+
+/* Whether a document extends the preset. Otherwise, an option or a parameter names it. */
+static bool preset_is_extended(const char *where) {
+        return strstr(where, "$.extends");
+}
+
 static int preset_unknown(const char *name, const char *where, Error *reterr) {
         Nearest nearest = { .word = name };
-        char quoted[160], all[160] = "";
+        char quoted[160], all[POLICY_PRESET_NAMES_MAX];
 
-        for (size_t i = 0; i < policy_presets_count; i++) {
+        for (size_t i = 0; i < policy_presets_count; i++)
                 nearest_try(&nearest, policy_presets[i].name);
-                (void)strncat(all, i == 0 ? "" : ", ", sizeof(all) - strlen(all) - 1);
-                (void)strncat(all, policy_presets[i].name, sizeof(all) - strlen(all) - 1);
-        }
+        (void)policy_preset_names(all);
         (void)error_set(reterr, ERROR_POLICY, 0, "%s: no preset is called \"%s\"%s%s%s", where,
                         str_quote(name, quoted, sizeof(quoted)),
                         nearest.best ? "; did you mean \"" : "", nearest.best ? nearest.best : "",
                         nearest.best ? "\"?" : "");
-        if (where[0] != '-')
+        if (preset_is_extended(where))
                 return error_cure(reterr, -ENOENT,
                                   "\"extends\" takes the name of a preset (%s), or the path of a "
                                   "policy file, such as \"./base.json\".",
@@ -459,7 +473,7 @@ int policy_preset(Policy *policy, const char *name, const char *where, Error *re
                 (void)error_set(reterr, ERROR_POLICY, 0,
                                 "%s: the preset %s would drop changes made since the preset %s",
                                 where, name, policy->preset);
-                if (where[0] != '-')
+                if (preset_is_extended(where))
                         return error_cure(
                                 reterr, -EEXIST,
                                 "A policy starts from one preset. Name only this file, or "

@@ -132,8 +132,14 @@ char *policy_limit_text(const Policy *policy, const struct PolicyField *field);
 
 #define POLICY_PRESET_DEFAULT "standard"
 
+/* Writes the names of the presets, separated by ", ". Returns buf. */
+enum { POLICY_PRESET_NAMES_MAX = 160 };
+const char *policy_preset_names(char buf[POLICY_PRESET_NAMES_MAX]);
+
 /* Starts policy from the built-in preset called name: "strict", "standard", "permissive" or "ci".
  * policy must be zeroed or cleared.
+ *
+ * where  the place of the name: "--policy", "policy_name", "ci.json: $.extends".
  *
  * Returns 0, -ENOENT (the error lists the names), -EEXIST (a preset was applied before; this one
  * would drop later changes), or -ENOMEM. */
@@ -192,7 +198,7 @@ typedef struct PolicyField {
         const char *unset;          /* the default of an unset path, for people; NULL for none */
 
         /* An additional check of the text before the kind's own, or NULL. Returns -EINVAL with a
-         * static reason. */
+         * static reason, whose second line, if any, is the cure. */
         int (*check)(const char *text, const char **ret_why);
         /* Handles a flag that sets more than this field, or NULL. Returns like policy_set_option().
          */

@@ -191,10 +191,10 @@ int tree_etc_check(const char *name, const char **ret_why) {
                    : streq(name, ".") || streq(name, "..") || strlen(name) > NAME_MAX
                            ? "is not the name of an entry of /etc"
                    : strpbrk(name, "*?[") ? "is a pattern; write one name each time, or all"
-                   : etc_is_made(name)    ? "is an entry of /etc that holt writes itself; --ro "
-                                            "/etc/NAME shows the host's"
-                   : etc_is_secret(name)
-                           ? "is an entry of /etc with secrets; only --ro /etc/NAME shows it"
-                           : NULL;
+                   : etc_is_made(name) ? "is an entry of /etc that holt writes itself\nTo show the "
+                                         "host's: --ro /etc/NAME"
+                   : etc_is_secret(name) ? "is an entry of /etc with secrets\nTo show it "
+                                           "nevertheless: --ro /etc/NAME"
+                                         : NULL;
         return *ret_why ? -EINVAL : 0;
 }

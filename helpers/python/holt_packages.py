@@ -58,11 +58,11 @@ def refusal():
         return None
     index = os.environ.get("PIP_INDEX_URL")
     if not index:
-        return "the session has no source of packages: create it with holt create --wheels DIR"
+        return "the session has no source of packages: create it with a folder of wheels (python.wheels in its policy)"
     if index.startswith(("http:", "https:")) and not has_network():
         return (
             f"the index {without_secrets(index)} can't be reached, since the session has no network; packages can be"
-            " installed from a folder of wheels: holt create --wheels DIR"
+            " installed from a folder of wheels (python.wheels in its policy)"
         )
     return None
 

@@ -132,11 +132,11 @@ static bool identity_has(const Policy *policy, const char *name) {
         return false;
 }
 
-static int identity_missing(const char *key, Error *reterr) {
-        const PolicyField *field = policy_field("env.git_identity");
+static int identity_missing(const Policy *policy, const char *key, Error *reterr) {
+        const PolicyNote *note = policy_note(policy, "env.git_identity", NULL);
 
         (void)error_set(reterr, ERROR_POLICY, 0, "%s: your git config has no user.%s",
-                        field->option, key);
+                        note ? note->where : "env.git_identity", key);
         return error_cure(reterr, -ENOENT,
                           "Set it: git config --global user.%s VALUE\nholt reads no config under a "
                           "condition (includeIf).",
@@ -150,7 +150,7 @@ static int identity_set_one(Policy *policy, const char *variable, const char *va
         if (!value || !value[0] || identity_has(policy, variable))
                 return 0;
         item = str_format("%s=%s", variable, value);
-        return item ? policy_set(policy, "env.set", item, ORIGIN_CALLER, "--git-identity", reterr)
+        return item ? policy_set(policy, "env.set", item, ORIGIN_CALLER, "env.git_identity", reterr)
                     : error_oom(reterr);
 }
 
@@ -184,6 +184,6 @@ int git_identity_set(Policy *policy, Error *reterr) {
         for (size_t i = 0; i < ELEMENTSOF(identity_keys); i++)
                 if (!identity_is_complete(policy, &identity_keys[i]) &&
                     !identity_value(&local, &identity_keys[i]))
-                        return identity_missing(identity_keys[i].key, reterr);
+                        return identity_missing(policy, identity_keys[i].key, reterr);
         return 0;
 }

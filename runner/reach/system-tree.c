@@ -327,7 +327,7 @@ static int etc_add_public(SystemSearch *search, int fd, const char *name, Error 
 }
 
 /* Names the directories that --etc all leaves out. */
-static int etc_note_left(SystemSearch *search, Error *reterr) {
+static int etc_note_left(SystemSearch *search, const char *origin, Error *reterr) {
         _cleanup_free_ char *names = strdup("");
 
         for (size_t i = 0; names && i < search->left.count && i < LEFT_MAX; i++) {
@@ -340,27 +340,28 @@ static int etc_note_left(SystemSearch *search, Error *reterr) {
                 return 0;
         if (!names ||
             strlist_take(&search->plan->etc_notes,
-                         str_format("--etc all leaves out directories of /etc that "
-                                    "contain a private file: %s%s",
-                                    names, search->left.count > LEFT_MAX ? ", ..." : "")) < 0)
+                         str_format("%s leaves out directories of /etc that contain a private "
+                                    "file: %s%s",
+                                    origin, names, search->left.count > LEFT_MAX ? ", ..." : "")) <
+                    0)
                 return error_oom(reterr);
         return 0;
 }
 
-static int etc_add_all(SystemSearch *search, int path_fd, Error *reterr) {
+static int etc_add_all(SystemSearch *search, int path_fd, const char *origin, Error *reterr) {
         int fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         const struct dirent *entry;
 
         if (!dir) {
-                r = error_set(reterr, ERROR_SETUP, errno, "--etc all: cannot read /etc");
+                r = error_set(reterr, ERROR_SETUP, errno, "%s: cannot read /etc", origin);
                 fd_close(fd);
                 return r;
         }
         while (r == 0 && (entry = readdir(dir)))
                 r = etc_add_public(search, path_fd, entry->d_name, reterr);
         (void)closedir(dir);
-        return r < 0 ? r : etc_note_left(search, reterr);
+        return r < 0 ? r : etc_note_left(search, origin, reterr);
 }
 
 static int system_add_etc(SystemSearch *search, Error *reterr) {
@@ -370,9 +371,10 @@ static int system_add_etc(SystemSearch *search, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; fd >= 0 && r == 0 && i < plan->etc.count; i++)
-                r = streq(plan->etc.items[i], "all") ? etc_add_all(search, fd, reterr)
-                                                     : etc_add(search, fd, plan->etc.items[i],
-                                                               plan->etc_origins.items[i], reterr);
+                r = streq(plan->etc.items[i], "all")
+                            ? etc_add_all(search, fd, plan->etc_origins.items[i], reterr)
+                            : etc_add(search, fd, plan->etc.items[i], plan->etc_origins.items[i],
+                                      reterr);
         return r;
 }
 

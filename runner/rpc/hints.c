@@ -9,13 +9,15 @@
 #include "policy/layers.h"
 #include "policy/policy.h"
 
+/* Verbs with a method. The others are for people: run, sh, serve, policy and doctor. */
 static const struct {
         const char *verb, *method;
         unsigned operands;
 } verbs[] = {
         { "audit", "audit.list", 1 },      { "cp", "files.read or files.write", 2 },
         { "create", "session.create", 1 }, { "exec", "exec", 1 },
-        { "history", "history.list", 1 },  { "kill", "process.kill", 2 },
+        { "files", "files.list", 1 },      { "history", "history.list", 1 },
+        { "kill", "process.kill", 2 },     { "kv", "kv.keys", 1 },
         { "logs", "process.read", 2 },     { "ls", "session.list", 0 },
         { "ps", "process.list", 1 },       { "python", "python.run", 1 },
         { "rebind", "session.rebind", 1 }, { "rm", "session.remove", 1 },
@@ -26,11 +28,15 @@ static const struct {
 /* Options that set no field of a policy. */
 static const struct {
         const char *option, *name;
+        FieldKind kind;
 } others[] = {
-        { "--allow-degraded", "allow_degraded" },
-        { "--cwd", "cwd" },
-        { "--tier", "tier" },
+        { "--allow-degraded", "allow_degraded", FIELD_LIST },
+        { "--cwd", "cwd", FIELD_PATH },
+        { "--policy", "policy_name", FIELD_PATH },
+        { "--tier", "tier", FIELD_PATH },
 };
+
+enum { CURE_SIZE = sizeof(((Error *)NULL)->cure) };
 
 /* A piece of the text. */
 typedef struct Word {
@@ -44,9 +50,22 @@ static bool hints_is(Word word, const char *text) {
         return word.length == strlen(text) && strncmp(word.start, text, word.length) == 0;
 }
 
+/* Returns the length of the word at text, whose quoted parts may contain blanks (str_word() quotes
+ * like that). An apostrophe without a second one is a plain character. */
+static size_t hints_length(const char *text) {
+        size_t length = 0;
+
+        while (text[length] && !strchr(" \n", text[length])) {
+                const char *end = text[length] == '\'' ? strchr(text + length + 1, '\'') : NULL;
+
+                length = end ? (size_t)(end + 1 - text) : length + 1;
+        }
+        return length;
+}
+
 /* The word that starts at text, without punctuation behind it. "..." is part of the word. */
 static Word word_at(const char *text) {
-        Word word = { text, strcspn(text, " \n") };
+        Word word = { text, hints_length(text) };
 
         while (word.length > 0 && strchr("),;:\"", text[word.length - 1]))
                 word.length--;
@@ -63,13 +82,13 @@ static Word word_behind(Word word) {
 
 /* Whether the word behind a verb is an operand. If not, it continues the sentence. */
 static bool is_operand(Word word) {
-        static const char *const prose[] = { "and", "lets", "lists", "makes",
-                                             "or",  "says", "takes", "then" };
+        static const char *const prose[] = { "and", "lets",    "lists", "makes", "or",
+                                             "or,", "removes", "says",  "takes", "then" };
 
         for (size_t i = 0; i < ELEMENTSOF(prose); i++)
                 if (hints_is(word, prose[i]))
                         return false;
-        return word.length > 0;
+        return word.length > 0 && word.start[0] != '-';
 }
 
 /* The same for a word behind an option. Lower-case words are prose, except values of fields. */
@@ -78,8 +97,10 @@ static bool is_value(Word word) {
 
         for (size_t i = 0; i < word.length; i++)
                 if (isupper((unsigned char)word.start[i]) ||
-                    isdigit((unsigned char)word.start[i]) || strchr("/=", word.start[i]))
+                    isdigit((unsigned char)word.start[i]) || strchr("/=*'", word.start[i]))
                         return true;
+        if (word.length > 1 && word.start[0] == '.')
+                return true;
         for (size_t i = 0; i < ELEMENTSOF(values); i++)
                 if (hints_is(word, values[i]))
                         return true;
@@ -92,7 +113,7 @@ static bool is_value(Word word) {
 /* --- writing --- */
 
 typedef struct Text {
-        char data[sizeof(((Error *)NULL)->cure)];
+        char data[CURE_SIZE];
         size_t length;
 } Text;
 
@@ -110,44 +131,91 @@ static void hints_put(Text *text, const char *words) {
         put_bytes(text, words, strlen(words));
 }
 
-static void put_quoted(Text *text, Word word) {
+/* Writes a string of JSON. Control characters stay: hints have none, except line feeds. */
+static void put_quoted(Text *text, const char *value, size_t length) {
         hints_put(text, "\"");
-        put_bytes(text, word.start, word.length);
+        for (size_t i = 0; i < length; i++) {
+                if (strchr("\"\\", value[i]))
+                        hints_put(text, "\\");
+                put_bytes(text, value + i, 1);
+        }
         hints_put(text, "\"");
 }
 
-static void put_list(Text *text, Word value) {
+/* Takes the quotes of the shell off a word, as hints_length() finds them. */
+static const char *hints_unquote(Word word, char buf[CURE_SIZE]) {
+        size_t length = 0;
+        bool quoted = false;
+
+        for (size_t i = 0; i < word.length && length < CURE_SIZE - 1; i++) {
+                const char c = word.start[i];
+
+                if (c == '\'' && (quoted || memchr(word.start + i + 1, c, word.length - i - 1)))
+                        quoted = !quoted;
+                else if (c != '\\' || quoted || i + 1 == word.length)
+                        buf[length++] = c;
+                else if (++i < word.length) /* str_word() writes a quote as '\'' */
+                        buf[length++] = word.start[i];
+        }
+        buf[length] = '\0';
+        return buf;
+}
+
+static void put_list(Text *text, const char *value) {
         hints_put(text, "[");
-        if (!hints_is(value, "none"))
-                put_quoted(text, value);
+        if (!streq(value, "none"))
+                put_quoted(text, value, strlen(value));
         hints_put(text, "]");
 }
 
-static void put_map(Text *text, Word value) {
-        const char *equals = memchr(value.start, '=', value.length);
-        const size_t name = equals ? (size_t)(equals - value.start) : value.length;
+static void put_map(Text *text, const char *value) {
+        const size_t name = strcspn(value, "="), rest = name + (value[name] == '=');
 
         hints_put(text, "{");
-        put_quoted(text, (Word){ value.start, name });
+        put_quoted(text, value, name);
         hints_put(text, ": ");
-        put_quoted(text, equals ? (Word){ equals + 1, value.length - name - 1 } : (Word){ "", 0 });
+        put_quoted(text, value + rest, strlen(value + rest));
         hints_put(text, "}");
 }
 
 /* Writes a value as a policy document has it. */
-static void put_value(Text *text, FieldKind kind, Word value) {
+static void put_value(Text *text, FieldKind kind, Word word) {
+        char buf[CURE_SIZE];
+        const char *value = hints_unquote(word, buf);
+
         hints_put(text, ": ");
         if (kind == FIELD_LIST)
                 put_list(text, value);
         else if (kind == FIELD_MAP)
                 put_map(text, value);
         else if (kind == FIELD_UINT)
-                put_bytes(text, value.start, value.length);
+                hints_put(text, value);
         else
-                put_quoted(text, value);
+                put_quoted(text, value, strlen(value));
 }
 
 /* --- replacing --- */
+
+/* Writes the command behind "--", which reaches to the end of its line. Returns its length. */
+static size_t replace_command(Text *text, const char *from) {
+        static const char dashes[] = " -- ";
+        const char *end = from + strcspn(from, "\n"), *at = from + strlen(dashes);
+        char buf[CURE_SIZE];
+
+        if (!str_starts(from, dashes))
+                return 0;
+        hints_put(text, " with argv: [");
+        while (at < end) {
+                const size_t length = hints_length(at);
+                const char *word = hints_unquote((Word){ at, length }, buf);
+
+                hints_put(text, at == from + strlen(dashes) ? "" : ", ");
+                put_quoted(text, word, strlen(word));
+                at += length + strspn(at + length, " ");
+        }
+        hints_put(text, "]");
+        return (size_t)(at - from);
+}
 
 /* Each returns how many bytes of the text it has replaced, or 0. */
 static size_t replace_verb(Text *text, const char *from) {
@@ -155,14 +223,22 @@ static size_t replace_verb(Text *text, const char *from) {
 
         if (!str_starts(from, "holt "))
                 return 0;
+        /* No method runs a command without a session, so the line stays with its options. */
+        if (str_starts(from, "holt run ")) {
+                put_bytes(text, from, strcspn(from, "\n"));
+                return strcspn(from, "\n");
+        }
         word = word_at(from + strlen("holt "));
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                const char *end;
+
                 if (!hints_is(word, verbs[i].verb))
                         continue;
                 hints_put(text, verbs[i].method);
                 for (unsigned n = 0; n < verbs[i].operands && is_operand(word_behind(word)); n++)
                         word = word_behind(word);
-                return (size_t)(word.start + word.length - from);
+                end = word.start + word.length;
+                return (size_t)(end - from) + replace_command(text, end);
         }
         return 0;
 }
@@ -200,7 +276,7 @@ static size_t replace_option(Text *text, const char *from) {
                 hints_put(text, others[i].name);
                 if (!is_value(value))
                         return option.length;
-                put_value(text, i == 0 ? FIELD_LIST : FIELD_PATH, value);
+                put_value(text, others[i].kind, value);
                 return option.length + 1 + value.length;
         }
         return 0;

@@ -239,8 +239,9 @@ static int refuse_session(int r, Error *reterr) {
         return error_cure(reterr, r,
                           "If root runs holt, a session needs id-mapped mounts: run holt as an "
                           "ordinary user, or keep sessions (XDG_DATA_HOME) and the directories "
-                          "that they mount on ext4, xfs or btrfs (tmpfs: since Linux 6.3)\nholt "
-                          "run works without id maps: --allow-degraded idmap");
+                          "that they mount on ext4, xfs or btrfs (tmpfs: since Linux 6.3)\nA "
+                          "command without a session works without id maps: holt run "
+                          "--allow-degraded idmap");
 }
 
 /* Takes the id of the workspace's owner. That id may not reach the paths again, so the mounts are

@@ -181,8 +181,7 @@ static int tell_unhidden(const Policy *policy, const char *origin, const char *t
                 r = error_set(reterr, ERROR_POLICY, 0, "%s: %s, and it looks like a list", quoted,
                               what);
                 return error_cure(reterr, r,
-                                  "For several paths, repeat the option (--hide .env --hide "
-                                  "'*.pem'), or write several items in a policy file.");
+                                  "Name each path separately: --hide .env --hide '*.pem'");
         }
         if (!ret || is_of_settings(policy, origin))
                 return 0;

@@ -31,7 +31,7 @@ static int create_apply_named(const char *name, SessionSpec *spec, Error *error)
         if (!path)
                 return error_oom(error);
         named = path;
-        r = policy_files_apply(&spec->settings.policy, &named, 1, error);
+        r = policy_files_apply(&spec->settings.policy, &named, 1, "policy_name", error);
         if (r == 0)
                 return policy_files_inputs(NULL, &spec->settings.inputs, error);
         policy_files_forget();

@@ -235,7 +235,7 @@ int session_path(int dir_fd, char ret[PATH_MAX], Error *reterr) {
 static int directory_refuse_existing(const char *name, Error *reterr) {
         (void)error_set(reterr, ERROR_EXISTS, 0, "session \"%s\" already exists", name);
         return error_cure(reterr, -EEXIST,
-                          "Use it: holt exec %s -- COMMAND. Its mounts and limits are fixed; for "
+                          "Use it: holt exec %s -- COMMAND\nIts mounts and limits are fixed; for "
                           "other ones, choose another name.\nholt rm %s removes it, with its "
                           "files and keys.",
                           name, name);

@@ -136,12 +136,14 @@ static int make_settle_env(Policy *policy, Error *reterr) {
 
         for (size_t i = 0; failed == 0 && i < policy->env_pass.count; i++) {
                 const char *name = policy->env_pass.items[i], *value = getenv(name);
+                const PolicyNote *note = policy_note(policy, "env.pass", name);
                 _cleanup_free_ char *item = value ? str_format("%s=%s", name, value) : NULL;
                 int r;
 
                 if (!value)
                         continue;
-                r = item ? policy_set(policy, "env.set", item, ORIGIN_CALLER, "--env", reterr)
+                r = item ? policy_set(policy, "env.set", item, ORIGIN_CALLER,
+                                      note ? note->where : "env.pass", reterr)
                          : error_oom(reterr);
                 if (r < 0)
                         return r;
@@ -190,7 +192,7 @@ static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *rete
                 r = inputs_protect_files(plan, reach, &settings->inputs, reterr);
         for (size_t i = before; r == 0 && i < plan->guards_count; i++)
                 r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
-                               ORIGIN_CALLER, "--policy", reterr);
+                               ORIGIN_CALLER, "filesystem.protect", reterr);
         reach_free(reach);
         return r;
 }

@@ -33,7 +33,7 @@ static int fail_file(const char *name, int errnum, const char *what, Error *rete
 static int fail_open(const char *name, const char *by, int errnum, bool project, Error *reterr) {
         _cleanup_free_ char *cwd = by ? getcwd(NULL, 0) : NULL;
         _cleanup_free_ char *path = cwd ? path_join(cwd, name) : NULL;
-        char quoted[400], quoted_by[400];
+        char quoted[400], quoted_by[400], names[POLICY_PRESET_NAMES_MAX];
         int r;
 
         if (path)
@@ -55,8 +55,9 @@ static int fail_open(const char *name, const char *by, int errnum, bool project,
         if (errnum == ENOENT)
                 return error_cure(
                         reterr, r,
-                        "It does not exist: correct the path. The name of a preset contains "
-                        "neither \"/\" nor \".json\"; holt policy list shows the presets.");
+                        "It does not exist: correct the path. The presets are %s; their names "
+                        "contain neither \"/\" nor \".json\".",
+                        policy_preset_names(names));
         if (errnum == EACCES)
                 return error_cure(reterr, r,
                                   "holt opens it with your rights, and you may not read it.");
@@ -348,16 +349,18 @@ int policy_files_load(Policy *policy, const char *name, Error *reterr) {
         return policy_file_load(policy, name, NULL, reterr);
 }
 
-static int policy_files_apply_one(Policy *policy, const char *name, Error *reterr) {
+static int policy_files_apply_one(Policy *policy, const char *name, const char *where,
+                                  Error *reterr) {
         return policy_name_is_file(name) ? policy_files_load(policy, name, reterr)
-                                         : policy_preset(policy, name, "--policy", reterr);
+                                         : policy_preset(policy, name, where, reterr);
 }
 
-int policy_files_apply(Policy *policy, const char *const *names, size_t count, Error *reterr) {
+int policy_files_apply(Policy *policy, const char *const *names, size_t count, const char *where,
+                       Error *reterr) {
         int r = count == 0 ? policy_files_start(policy, reterr) : 0;
 
         for (size_t i = 0; r == 0 && i < count; i++)
-                r = policy_files_apply_one(policy, names[i], reterr);
+                r = policy_files_apply_one(policy, names[i], where, reterr);
         return r;
 }
 

@@ -35,9 +35,10 @@ const char *policy_files_config(void);
 int policy_files_check_config(const LaunchPlan *plan, Error *reterr);
 
 /* Builds policy (zeroed) from presets and files, in the order of names, or from
- * POLICY_PRESET_DEFAULT without any. Returns 0, or a negative errno of policy_files_read(),
- * policy_load() or policy_preset(). */
-int policy_files_apply(Policy *policy, const char *const *names, size_t count, Error *reterr);
+ * POLICY_PRESET_DEFAULT without any. where is the place of the names, as for policy_preset().
+ * Returns 0, or a negative errno of policy_files_read(), policy_load() or policy_preset(). */
+int policy_files_apply(Policy *policy, const char *const *names, size_t count, const char *where,
+                       Error *reterr);
 
 /* Hands over the files that made the policy, still open since they were read. They are those of
  * --policy, and the project's file with a path below workspace. workspace is NULL unless the

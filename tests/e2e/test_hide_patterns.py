@@ -91,7 +91,7 @@ def test_a_list_is_an_error(holt: Holt, sessions: Sessions, tree: None, put: Mak
         result = sessions(args)
         assert (result.code, result.out) == (125, ""), result
         assert f"holt: --hide {value}: " in result.err and "it looks like a list" in result.err, result
-        assert "repeat the option (--hide .env --hide '*.pem')" in result.err
+        assert "Name each path separately: --hide .env --hide '*.pem'" in result.err
 
 
 def test_a_client_is_told_of_a_list(holt: Holt, sessions: Sessions, tree: None) -> None:

@@ -173,7 +173,7 @@ def test_a_fresh_interpreter_shares_no_variables(rpc: Bound) -> None:
     ("def f():\n  raise ValueError('é')\nf()", "ValueError", 'line 2, in f\n    raise ValueError'),
     ("input()", "EOFError", "has no stdin"),
     ("import sys; sys.stdin.read()", "EOFError", "has no stdin"),
-    ("import no_such_module", "ModuleNotFoundError", "--wheels DIR"),
+    ("import no_such_module", "ModuleNotFoundError", "python.wheels in its policy"),
     ("class E(Exception):\n  def __str__(self): raise E\nraise E", "E", "raise E\nE: <exception str() failed>\n"),
     ("class E(Exception):\n  def __str__(self): raise SystemExit\nraise E", "E", "<exception str() failed>"),
     ("class E(Exception):\n  def __str__(self): raise KeyboardInterrupt\nraise E", "E", "<exception str() failed>"),

@@ -90,7 +90,7 @@ def test_an_index_needs_a_network(sessions: Sessions) -> None:
     error = session("python", "-c", "import tinypkg").err
 
     assert "the index https://pypi.example/simple can't be reached, since the session has no network" in error
-    assert "holt create --wheels DIR" in error and "secret" not in error
+    assert "python.wheels in its policy" in error and "secret" not in error
 
 
 @needs_module("pip")

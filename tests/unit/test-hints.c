@@ -30,6 +30,34 @@ static void test_verbs(void **state) {
         check("Get it: holt wait NAME ID", "Get it: process.wait");
 }
 
+/* These are hints of sandbox/failure.c and session/directory.c, with words that a client chose. */
+static void test_commands(void **state) {
+        (void)state;
+        check("Use it: holt exec work -- COMMAND\nOther words.",
+              "Use it: exec with argv: [\"COMMAND\"]\nOther words.");
+        check("separately: holt exec NAME -- ls -l\nFor a shell: holt exec NAME -- bash -c 'ls -l'",
+              "separately: exec with argv: [\"ls\", \"-l\"]\n"
+              "For a shell: exec with argv: [\"bash\", \"-c\", \"ls -l\"]");
+        check("holt exec NAME -- bash -c 'echo '\\''a'\\''  b' \"x\"",
+              "exec with argv: [\"bash\", \"-c\", \"echo 'a'  b\", \"\\\"x\\\"\"]");
+        check("holt exec NAME -- ls  it's", "exec with argv: [\"ls\", \"it's\"]");
+        check("To see it: holt wait work p1, holt kv work or holt files work",
+              "To see it: process.wait, kv.keys or files.list");
+}
+
+static void test_quoted_values(void **state) {
+        (void)state;
+        check("To set a variable: --env 'A=b c'", "To set a variable: env.set: {\"A\": \"b c\"}");
+        check("--env 'A=b=\"c\"'", "env.set: {\"A\": \"b=\\\"c\\\"\"}");
+        check("Quote the pattern: --hide '*.pem'",
+              "Quote the pattern: filesystem.hide: [\"*.pem\"]");
+        check("(--hide .env --hide '*.pem' or '**/.env')",
+              "(filesystem.hide: [\".env\"] filesystem.hide: [\"*.pem\"] or '**/.env')");
+        check("--ro '/opt/a b' is the command's", "filesystem.read_only: [\"/opt/a b\"] is the "
+                                                  "command's");
+        check("--policy FILE", "policy_name: \"FILE\"");
+}
+
 static void test_options(void **state) {
         (void)state;
         check("Give it up: --protect none", "Give it up: filesystem.protect: []");
@@ -51,6 +79,7 @@ static void test_words_that_stay(void **state) {
                 "",
                 "git pack-refs --all",
                 "holt doctor tries every layer and says more",
+                "without a session: holt run --allow-degraded idmap\nholt run -- COMMAND",
                 "docker run --security-opt seccomp=unconfined",
                 "a--ro b",
                 "holt",
@@ -75,10 +104,9 @@ static void test_a_hint_that_is_full(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_verbs),
-                cmocka_unit_test(test_options),
-                cmocka_unit_test(test_words_that_stay),
-                cmocka_unit_test(test_a_hint_that_is_full),
+                cmocka_unit_test(test_verbs),           cmocka_unit_test(test_commands),
+                cmocka_unit_test(test_quoted_values),   cmocka_unit_test(test_options),
+                cmocka_unit_test(test_words_that_stay), cmocka_unit_test(test_a_hint_that_is_full),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,7 @@ ARGUMENTS: Dict[str, str] = {
     "limits.timeout": "timeout", "limits.memory": "memory", "filesystem.read_only": "read_only",
     "filesystem.read_write": "read_write", "filesystem.workspace.source": "workspace", "env.set": "env",
     "tier": "tier", "idle": "idle", "allow_degraded": "allow_degraded",
+    "policy_name": "policy",
 }
 """The argument of Sandbox for each field that has one of its own. Others are part of policy=."""
 
@@ -43,12 +44,10 @@ GROUPS = ("env", "filesystem", "layers", "limits", "network", "python", "syscall
 _AREAS = "session|process|python|files|mount|kv|history|audit|tools"
 _METHOD = re.compile(rf"(?<![\w./\"-])({_AREAS})\.([a-z_]+)\b(?![\w(/-]|\.[a-z])")
 _FIELD = re.compile(
-    rf"(?<![\w./\"-])((?:{'|'.join(GROUPS)})(?:\.[a-z_]+)+|(?:tier|idle|allow_degraded|cwd)(?=: [\"\[]))\b(?![\w(/-])"
+    rf"(?<![\w./\"-])((?:{'|'.join(GROUPS)})(?:\.[a-z_]+)+|(?:tier|idle|allow_degraded|cwd|policy_name"
+    r"|exec with argv)(?=: [\"\[]))\b(?![\w(/-])"
 )
-_WORDS = (
-    (re.compile(r"(?<![\w-])--policy (\S+?)(?=[.,;)]?(?:\s|$))"), r'Sandbox(policy="\1")'),
-    (re.compile(r"\btimeout_ms\b"), "timeout="),
-)
+_TIMEOUT = re.compile(r"\btimeout_ms\b")
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -79,6 +78,8 @@ def _argument(path: str, value: Optional[str]) -> str:
     """Returns the argument that sets a field."""
     if path == "cwd":
         return f"cwd={value}"
+    if path == "exec with argv":
+        return f"exec({value})"
     if path in ARGUMENTS:
         return f"Sandbox({ARGUMENTS[path]}={value or '...'})"
     made = value or "..."
@@ -112,9 +113,7 @@ def hint_for_python(hint: Optional[str]) -> Optional[str]:
         at = end
     text = "".join(parts) + hint[at:]
     text = _METHOD.sub(lambda match: _method(match[1], match[2]), text)
-    for pattern, words in _WORDS:
-        text = pattern.sub(words, text)
-    return text
+    return _TIMEOUT.sub("timeout=", text)
 
 
 def hint_beside(hint: Optional[str], policy: Any) -> Optional[str]:

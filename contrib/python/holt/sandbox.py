@@ -116,8 +116,8 @@ class SandboxApi(InterpreterApi):
         try:
             yield self._server.submit("session.create", params)
         except HoltError as error:
-            if error.message.startswith("--policy: "):
-                error.reword(error.message[len("--") :])  # the argument of this package
+            if error.message.startswith("policy_name: "):
+                error.reword(error.message.replace("policy_name", "policy", 1))  # the argument of this package
             error.hint = hint_beside(error.hint, self._settings.policy)
             raise
 

@@ -140,11 +140,8 @@ def foreign_words(hint: str, document: Any) -> "list[str]":
     calls = re.findall(r"\b(?:Server\(\)\.call\(\"[a-z_.]+\"|(?:files|kv|mount)\.[a-z_]+\()", hint)
     for each in calls:
         hint = hint.replace(each, "")
-    return re.findall(
-        rf"(?<![\w./-])(?:{methods}|(?:{'|'.join(GROUPS)})\.[a-z_]+"
-        r"|--(?:ro|rw|policy|timeout|memory|env|cwd|protect|hide|workspace|allow-[a-z]+|tmp-size)"
-        r"|holt (?:rm|create|stop|show|ls|ps|kill|exec|cp|rebind|tier))\b", hint,
-    )
+    words = re.findall(rf"(?<![\w./-])(?:{methods}|(?:{'|'.join(GROUPS)})\.[a-z_]+|policy_name|with argv)\b", hint)
+    return words + openrpc.command_words(hint)
 
 
 class Watch:

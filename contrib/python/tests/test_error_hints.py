@@ -33,7 +33,8 @@ HINTS = {
     'Server().call("session.rebind", ...)',
     "Copy them: files.read or files.write SESSION": "Copy them: files.read() or files.write() SESSION",
     "Name a directory that exists inside: cwd: \"DIR\"": 'Name a directory that exists inside: cwd="DIR"',
-    "Choose it: --policy strict.": 'Choose it: Sandbox(policy="strict").',
+    'Choose it: policy_name: "strict".': 'Choose it: Sandbox(policy="strict").',
+    'For a shell: exec with argv: ["bash", "-c", "ls -l"]': 'For a shell: exec(["bash", "-c", "ls -l"])',
     "holt doctor tests every layer": "holt doctor tests every layer",
     "Look at /etc/holt/limits.pids.d, tools.py and http://session.list": "Look at /etc/holt/limits.pids.d, tools.py and "
     "http://session.list",
