@@ -47,6 +47,8 @@ typedef enum NetworkMode {
 } NetworkMode;
 
 /* The origin of a value that does not come from the preset. */
+#define POLICY_OF_CALL "policy" /* names the document that is a parameter of session.create */
+
 typedef struct PolicyNote {
         const struct PolicyField *field;
         char *text;  /* the item, for a list; otherwise NULL */

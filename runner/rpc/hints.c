@@ -286,19 +286,29 @@ static bool starts_word(const char *text, const char *at) {
         return at == text || strchr(" (\n\"", at[-1]);
 }
 
-void hint_for_methods(Error *error) {
-        const char *at = error->cure;
-        Text text = { .length = 0 };
-
-        text.data[0] = '\0';
-        while (*at) {
+static void hints_rewrite(const char *hint, Text *ret) {
+        *ret = (Text){ .length = 0 };
+        for (const char *at = hint; *at;) {
                 size_t replaced = 0;
 
-                if (starts_word(error->cure, at))
-                        replaced = *at == '-' ? replace_option(&text, at) : replace_verb(&text, at);
+                if (starts_word(hint, at))
+                        replaced = *at == '-' ? replace_option(ret, at) : replace_verb(ret, at);
                 if (replaced == 0)
-                        put_bytes(&text, at, 1);
+                        put_bytes(ret, at, 1);
                 at += replaced > 0 ? replaced : 1;
         }
+}
+
+void hint_for_methods(Error *error) {
+        Text text;
+
+        hints_rewrite(error->cure, &text);
         memcpy(error->cure, text.data, text.length + 1);
+}
+
+void hint_write(JsonWriter *w, const char *key, const char *hint) {
+        Text text;
+
+        hints_rewrite(hint, &text);
+        json_write_string(w, key, text.data);
 }

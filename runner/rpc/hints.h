@@ -9,7 +9,12 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/json-write.h"
 
 /* Replaces verbs by methods, and options by policy fields or parameters. Other words stay, and so
  * do the options of other programs. */
 void hint_for_methods(Error *error);
+
+/* Writes a hint that belongs to no Error, such as a warning, with such words. Text past the length
+ * of Error.cure is left out. */
+void hint_write(JsonWriter *w, const char *key, const char *hint);

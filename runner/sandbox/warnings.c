@@ -34,6 +34,18 @@ static bool has_variable(const LaunchPlan *plan, const char *name) {
         return false;
 }
 
+/* Whether the value is meant for this one sandbox: from an option, or the parameter of a call. */
+static bool warnings_is_of_call(const PolicyNote *note) {
+        return note && (note->where[0] == '-' || str_starts(note->where, POLICY_OF_CALL ": "));
+}
+
+/* Adds a line that names the place of the value: "--env NAME", or "policy: $.env.pass[0]: NAME". */
+static int warnings_add(const Warnings *w, const PolicyNote *note, const char *name,
+                        const char *what) {
+        return strlist_take(w->ret, str_format("%s%s %s: %s", note->where,
+                                               note->where[0] == '-' ? "" : ":", name, what));
+}
+
 static int find_unset(const Warnings *w) {
         int r = 0;
 
@@ -41,11 +53,9 @@ static int find_unset(const Warnings *w) {
                 const char *name = w->policy->env_pass.items[i];
                 const PolicyNote *note = policy_note(w->policy, "env.pass", name);
 
-                if (note && streq(note->where, "--env") && !has_variable(w->plan, name))
-                        r = strlist_take(w->ret,
-                                         str_format("--env %s: the variable is not set here, "
-                                                    "so it cannot be passed on",
-                                                    name));
+                if (warnings_is_of_call(note) && !has_variable(w->plan, name))
+                        r = warnings_add(w, note, name,
+                                         "the variable is not set here, so it cannot be passed on");
         }
         return r;
 }
@@ -238,18 +248,15 @@ static int find_vain(const Warnings *w) {
         for (size_t i = 0; r == 0 && i < w->policy->syscalls_allow.count; i++) {
                 const char *name = w->policy->syscalls_allow.items[i];
                 const PolicyNote *note = policy_note(w->policy, "syscalls.allow", name);
+                _cleanup_free_ char *said = NULL;
                 unsigned all, vain;
 
                 syscalls_count(name, w->landlock ? NULL : &w->policy->syscalls_allow, &all, &vain);
-                if (!note || !streq(note->where, "--allow-syscall") || vain * 2 <= all)
+                if (!warnings_is_of_call(note) || vain * 2 <= all)
                         continue;
-                if (vain == all)
-                        r = strlist_take(w->ret,
-                                         str_format("--allow-syscall %s: it needs %s", name, why));
-                else
-                        r = strlist_take(
-                                w->ret, str_format("--allow-syscall %s: %u of its %u calls need %s",
-                                                   name, vain, all, why));
+                said = vain == all ? str_format("it needs %s", why)
+                                   : str_format("%u of its %u calls need %s", vain, all, why);
+                r = said ? warnings_add(w, note, name, said) : -ENOMEM;
         }
         return r;
 }
@@ -378,7 +385,7 @@ static int tell_below(const char *name, StrList *ret) {
                 return -ENOMEM;
         return strlist_take(ret, str_format("%s can be written, and git on the host would run its "
                                             "hooks: only a repository at the top of the workspace "
-                                            "is protected. Use --protect %s, or --workspace %s",
+                                            "is protected. Use --protect %s, or --workspace ./%s",
                                             str_quote(git, quoted, sizeof(quoted)),
                                             word ? word : "DIRECTORY/.git",
                                             directory ? directory : "DIRECTORY"));

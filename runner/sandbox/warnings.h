@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options on the command line that have no effect: likely mistakes, but no reason to fail. A policy
- * file serves many places, so its names need not exist in all of them.
+/* Options and parameters that have no effect: likely mistakes, but no reason to fail. A policy file
+ * serves many places, so its names need not exist in all of them.
  *
  * A list in one hidden path, ".env,*.pem", is an error: the caller believes that these files are
  * hidden. */

@@ -9,6 +9,7 @@
 #include "base/paths.h"
 #include "keeper/connect.h"
 #include "policy/load.h"
+#include "rpc/hints.h"
 #include "session/live.h"
 #include "session/make.h"
 #include "session/policy-files.h"
@@ -51,7 +52,7 @@ static int create_take_document(const RpcCall *call, SessionSpec *spec, Error *e
         else if (!document)
                 r = policy_preset(policy, POLICY_PRESET_DEFAULT, "holt", error);
         return r == 0 && document
-                       ? policy_load_value(policy, document, "policy", ORIGIN_CALLER, error)
+                       ? policy_load_value(policy, document, POLICY_OF_CALL, ORIGIN_CALLER, error)
                        : r;
 }
 
@@ -106,13 +107,16 @@ static int create_by(const RpcCall *call, const SessionMake *how, Error *error) 
         return r == 0 ? session_make(rpc_string(call, "name"), &spec, how, error) : r;
 }
 
-static int create_owned(const RpcCall *call, Owned *owned, Error *error) {
+static int create_owned(const RpcCall *call, Owned *owned, StrList *warnings, Error *error) {
         OwnedSession *session;
         int r = owned_prepare(owned, rpc_string(call, "name"), &session, error);
 
         if (r < 0)
                 return r;
-        r = create_by(call, &(const SessionMake){ .ret_owner = owned_owner(session) }, error);
+        r = create_by(
+                call,
+                &(const SessionMake){ .ret_owner = owned_owner(session), .warnings = warnings },
+                error);
         if (r < 0)
                 owned_discard(session);
         else
@@ -120,8 +124,21 @@ static int create_owned(const RpcCall *call, Owned *owned, Error *error) {
         return r;
 }
 
+static void create_reply(RpcCall *call, bool made, const StrList *warnings) {
+        JsonWriter *w = rpc_result(call);
+
+        json_write_string(w, "name", rpc_string(call, "name"));
+        json_write_bool(w, "made", made);
+        json_write_array(w, "warnings");
+        for (size_t i = 0; i < warnings->count; i++)
+                hint_write(w, NULL, warnings->items[i]);
+        json_write_end(w);
+        rpc_reply(call);
+}
+
 static int method_create(RpcCall *call, void *data, Error *error) {
         const bool owned = rpc_bool(call, "owned", false), find = rpc_bool(call, "find", false);
+        _cleanup_(strlist_clear) StrList warnings = { 0 };
         const Server *server = data;
         bool made = true;
         int r;
@@ -129,13 +146,14 @@ static int method_create(RpcCall *call, void *data, Error *error) {
         if (owned && find)
                 return error_set(error, ERROR_USAGE, 0,
                                  "session.create takes either owned or find");
-        r = owned ? create_owned(call, server->owned, error)
-                  : create_by(call, &(const SessionMake){ .ret_made = find ? &made : NULL }, error);
+        r = owned ? create_owned(call, server->owned, &warnings, error)
+                  : create_by(call,
+                              &(const SessionMake){ .ret_made = find ? &made : NULL,
+                                                    .warnings = &warnings },
+                              error);
         if (r < 0)
                 return r;
-        json_write_string(rpc_result(call), "name", rpc_string(call, "name"));
-        json_write_bool(rpc_result(call), "made", made);
-        rpc_reply(call);
+        create_reply(call, made, &warnings);
         return 0;
 }
 
@@ -282,6 +300,8 @@ static const RpcParam rebind_params[] = {
 static const RpcField created_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
         { "made", RPC_BOOL, RPC_ALWAYS, "false if \"find\" has found an existing session" },
+        { "warnings", RPC_STRINGS, RPC_ALWAYS,
+          "likely mistakes: settings without effect, and mounts that undo a protection" },
 };
 static const RpcShape created_shape = { .name = "SessionCreated", RPC_FIELDS(created_fields) };
 
@@ -330,7 +350,7 @@ const RpcMethod serve_methods[] = {
                           RPC_ERROR(DATA),
                 .example = { "{\"name\": \"work\", \"workspace\": \"/home/me/project\","
                              " \"policy\": {\"holt\": 1, \"limits\": {\"timeout\": \"5m\"}}}",
-                             "{\"name\": \"work\", \"made\": true}" },
+                             "{\"name\": \"work\", \"made\": true, \"warnings\": []}" },
                 .function = method_create,
         },
         {

@@ -297,15 +297,18 @@ static int make_session(const char *name, Settings *settings, Owner *ret_owner, 
 
 /* An existing session is accepted if it matches. It may also vanish meanwhile, because another
  * process removes it. */
-static int make_or_find(const char *name, SessionSpec *spec, bool *ret_made, Error *reterr) {
+static int make_or_find(const char *name, SessionSpec *spec, bool *ret_made, StrList *warnings,
+                        Error *reterr) {
         enum { TRIES = 5 };
         int r = 0;
 
         for (int i = 0; i < TRIES; i++) {
-                r = make_session(name, &spec->settings, NULL, NULL, reterr);
+                r = make_session(name, &spec->settings, NULL, warnings, reterr);
                 *ret_made = r == 0;
                 if (r != -EEXIST)
                         break;
+                if (warnings)
+                        strlist_clear(warnings);
                 r = session_compare(name, spec, reterr);
                 if (r == 0 || r == -EEXIST)
                         break;
@@ -327,6 +330,6 @@ int session_make(const char *name, SessionSpec *spec, const SessionMake *how, Er
         settings->created_ms = time_epoch_ms();
         if (!spec->idle)
                 settings->idle = SETTINGS_IDLE_DEFAULT;
-        return how->ret_made ? make_or_find(name, spec, how->ret_made, reterr)
+        return how->ret_made ? make_or_find(name, spec, how->ret_made, how->warnings, reterr)
                              : make_session(name, settings, how->ret_owner, how->warnings, reterr);
 }

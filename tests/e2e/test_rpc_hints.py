@@ -105,3 +105,34 @@ def test_the_checker_looks_at_errors(answer: Json) -> None:
     checker.sent(b'{"jsonrpc": "2.0", "id": 1, "method": "session.create", "params": {"name": "w"}}\n')
     with pytest.raises(Mismatch, match="command line"):
         checker.came({"jsonrpc": "2.0", "id": 1, **answer})
+
+
+# --- warnings, and the directory of a command ---
+
+
+def test_a_new_session_tells_its_likely_mistakes(sessions: Sessions, workspace: Path) -> None:
+    (workspace / "sub" / ".git" / "hooks").mkdir(parents=True)
+    policy = {
+        "holt": 1, "filesystem": {"hide": ["nofile"]}, "env": {"pass": ["NOT_THERE", "PATH"]}, "syscalls": {"allow": ["mount"]},
+    }
+    with sessions.serve() as rpc:
+        for kind in ({}, {"find": True}, {"owned": True}):
+            made = rpc.call("session.create", name="w", workspace=workspace.as_posix(), policy=policy, **kind)
+            unset, hidden, below, vain = made["warnings"]
+            assert unset.startswith("policy: $.env.pass[0]: NOT_THERE: the variable is not set here")
+            assert hidden.startswith("policy: $.filesystem.hide[0]: nofile: the path does not exist inside")
+            assert 'Use filesystem.protect: ["sub/.git"], or filesystem.workspace.source: "./sub"' in below
+            assert vain.startswith("policy: $.syscalls.allow[0]: mount: it needs a capability")
+            if kind.get("find"):
+                again = rpc.call("session.create", name="w", find=True, workspace=workspace.as_posix(), policy=policy)
+                assert again == {"name": "w", "made": False, "warnings": []}
+            if not kind.get("owned"):
+                rpc.call("session.remove", session="w")
+        assert rpc.call("session.create", name="other")["warnings"] == []
+
+
+def test_a_policy_file_serves_many_places(sessions: Sessions, workspace: Path) -> None:
+    (workspace / "p.json").write_text('{"holt": 1, "env": {"pass": ["NOT_THERE"]}}')
+    with sessions.serve() as rpc:
+        made = rpc.call("session.create", name="w", cwd=workspace.as_posix(), policy_name="./p.json")
+        assert made["warnings"] == []

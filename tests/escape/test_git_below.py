@@ -146,7 +146,7 @@ def test_a_repository_below_the_workspace_is_told(holt: Holt, sessions: Sessions
 
     for result in (holt(["run", "--", "true"]), sessions(["create", "a", "--workspace", "."]),
                    holt(["run", "--protect", "r1/.git/hooks", "--", "true"])):
-        assert result.ok().err.startswith(said) and "--protect r1/.git, or --workspace r1" in result.err
+        assert result.ok().err.startswith(said) and "--protect r1/.git, or --workspace ./r1" in result.err
 
 
 @pytest.mark.identities("user", "root")

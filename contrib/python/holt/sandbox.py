@@ -9,10 +9,11 @@ import inspect
 import os
 import secrets
 import threading
+import warnings
 from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
 
 from ._face import Path, list_of
-from ._hints import hint_beside
+from ._hints import hint_beside, hint_for_python
 from ._interpreter import InterpreterApi
 from ._lease import Lease, remove_steps
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, operation
@@ -75,6 +76,7 @@ class SandboxApi(InterpreterApi):
         self.name = f"py-{os.getpid()}-{secrets.token_hex(6)}" if name is None else name
         super().__init__(server or Server(holt), self.name)
         self.throwaway = name is None
+        self.warnings: List[str] = []
         self._own_server = server is None
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
@@ -114,12 +116,15 @@ class SandboxApi(InterpreterApi):
 
     def _create(self, params: Mapping[str, Any]) -> "Steps[None]":
         try:
-            yield self._server.submit("session.create", params)
+            answer = yield self._server.submit("session.create", params)
         except HoltError as error:
             if error.message.startswith("policy_name: "):
                 error.reword(error.message.replace("policy_name", "policy", 1))  # the argument of this package
             error.hint = hint_beside(error.hint, self._settings.policy)
             raise
+        self.warnings = [hint_for_python(each) or "" for each in answer.get("warnings", ())]
+        for each in self.warnings:
+            warnings.warn(f"{self.name}: {each}", RuntimeWarning, stacklevel=2)
 
     def _close(self) -> "Steps[None]":
         with self._lock:
@@ -219,6 +224,9 @@ class Sandbox(SandboxApi, SyncFace):
     allow_degraded   layers of the sandbox that may be missing if this host refuses them
     holt        path of the program; default: $HOLT, or holt in the PATH
     server      a Server to share with other sandboxes
+
+    Settings that look like mistakes, such as a hidden path that does not exist, are in the attribute `warnings`, and each
+    is issued as a RuntimeWarning. If the session existed before, there are none.
 
     A Sandbox can be used from any thread.
     """

@@ -103,3 +103,12 @@ def test_a_hint_keeps_the_policy_of_the_caller(tmp_path: Path) -> None:
         Sandbox(policy="strct")
     with Sandbox(policy={"extends": "strict", "filesystem": {"allow_wide": True}}) as box:
         assert box.show()["preset"] == "strict"
+
+
+def test_likely_mistakes_are_warnings() -> None:
+    with pytest.warns(RuntimeWarning, match="nofile: the path does not exist inside"):
+        with Sandbox(policy={"filesystem": {"hide": ["nofile"]}}) as box:
+            (warning,) = box.warnings
+    assert warning.startswith("policy: $.filesystem.hide[0]: nofile")
+    with Sandbox() as box:
+        assert box.warnings == []
