@@ -325,12 +325,16 @@ static void process_settle(Process *process) {
         process->all->events.settled(process->all->events.data, process);
 }
 
-/* Explains the failure by the session's plan, with this command as its argv. */
+/* Explains the failure by the session's plan, with the argv and the working directory of this
+ * command. */
 static void process_explain(Process *process, const InitMessage *failure) {
         Launch launch = *process->all->launch;
         LaunchPlan plan = *launch.plan;
+        _cleanup_free_ char *cwd = path_join(plan.cwd, process->cwd);
 
         plan.argv = process->argv;
+        if (cwd)
+                plan.cwd = cwd;
         launch.plan = &plan;
         (void)failure_explain(&launch, failure, &process->error);
 }

@@ -136,3 +136,13 @@ def test_a_policy_file_serves_many_places(sessions: Sessions, workspace: Path) -
     with sessions.serve() as rpc:
         made = rpc.call("session.create", name="w", cwd=workspace.as_posix(), policy_name="./p.json")
         assert made["warnings"] == []
+
+
+def test_a_missing_program_is_looked_up_from_the_cwd_of_its_call(sessions: Sessions) -> None:
+    with sessions.serve() as rpc:
+        rpc.call("session.create", name="w")
+        assert "The path starts at /tmp," in refused(rpc, "exec", session="w", argv=["./none"], cwd="/tmp").hint
+        own = refused(rpc, "exec", session="w", argv=["./none"]).hint
+        assert "/w/workspace/none does not exist" in own
+        rpc.call("exec", session="w", shell="mkdir d")
+        assert "/w/workspace/d/none does not exist" in refused(rpc, "exec", session="w", argv=["./none"], cwd="d").hint
