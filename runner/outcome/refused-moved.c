@@ -24,7 +24,7 @@ int refused_open_shown(const PlanMount *mount, const char *path, int flags) {
 }
 
 bool refused_interpreter(const PlanMount *mount, const char *path, char ret[PATH_MAX]) {
-        _cleanup_close_ int fd = mount->kind == PLAN_BIND
+        _cleanup_close_ int fd = plan_mount_shows_host(mount)
                                          ? refused_open_shown(mount, path, O_RDONLY | O_NONBLOCK)
                                          : FD_NONE;
         const char *name = ret + 2;
