@@ -7,8 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/network-fields.h"
+#include "policy/net/ports.h"
+#include "policy/net/rules.h"
 #include "policy/plan.h"
 #include "policy/syscalls.h"
+#include "policy/workspace-fields.h"
 
 static int field_refuse(const char **ret_why, const char *why) {
         *ret_why = why;
@@ -179,80 +183,6 @@ static int check_env_set(const char *text, const char **ret_why) {
         return 0;
 }
 
-static int check_network(const char *text, const char **ret_why) {
-        if (streq(text, "none"))
-                return 0;
-        return field_refuse(ret_why, "is not supported: in this version, a sandbox has no network "
-                                     "except its own loopback; write \"none\"");
-}
-
-static int set_workspace_paths(Policy *policy, const char *path, const char *target,
-                               Error *reterr) {
-        static const char option[] = "--workspace";
-        int r = policy_set(policy, "filesystem.workspace.source", path, ORIGIN_CALLER, option,
-                           reterr);
-
-        if (r == 0 && target)
-                r = policy_set(policy, "filesystem.workspace.target", target, ORIGIN_CALLER, option,
-                               reterr);
-        return r;
-}
-
-/* Refuses a path that --ro would refuse too (check_bind()). */
-static int refuse_workspace(const char *value, Error *reterr) {
-        char quoted[160];
-        const char *why = "";
-
-        (void)check_bind(value, &why);
-        return error_set(reterr, ERROR_POLICY, 0, "--workspace: \"%s\" %s",
-                         str_quote(value, quoted, sizeof(quoted)), why);
-}
-
-/* Handles --workspace DIR[:TARGET]|none. DIR keeps the mode that was set before, so that it does
- * not widen a policy that says "ro". After "none" there is no mode to keep. */
-static int set_workspace(Policy *policy, const char *value, Error *reterr) {
-        _cleanup_(policy_clear) Policy trial = { .workspace_mode = WORKSPACE_READ_WRITE };
-        _cleanup_free_ char *path = NULL;
-        const char *target;
-        size_t length;
-        int r;
-
-        if (streq(value, "none"))
-                return policy_set(policy, "filesystem.workspace.mode", "none", ORIGIN_CALLER,
-                                  "--workspace", reterr);
-        target = policy_bind_split(value, &length);
-        if (!target && strchr(value, ':'))
-                return refuse_workspace(value, reterr);
-        path = strndup(value, length);
-        if (!path)
-                return error_oom(reterr);
-        /* Set both paths or neither. */
-        r = set_workspace_paths(&trial, path, target, reterr);
-        if (r < 0)
-                return r;
-        free(policy->workspace_target);
-        policy->workspace_target = NULL;
-        if (policy->workspace_mode == WORKSPACE_NONE)
-                policy->workspace_mode = WORKSPACE_READ_WRITE;
-        return set_workspace_paths(policy, path, target, reterr);
-}
-
-/* Refuses a mode after "none". A caller who adds "ro" for safety does not mean to show a workspace
- * that the policy has removed. */
-static int set_workspace_mode(Policy *policy, const char *value, Error *reterr) {
-        const bool none = policy->workspace_mode == WORKSPACE_NONE;
-        int r = policy_set(policy, "filesystem.workspace.mode", value, ORIGIN_CALLER,
-                           "--workspace-mode", reterr);
-
-        if (r < 0 || !none || policy->workspace_mode == WORKSPACE_NONE)
-                return r;
-        r = error_set(reterr, ERROR_USAGE, 0,
-                      "--workspace-mode %s: the policy has no workspace (filesystem.workspace.mode "
-                      "is \"none\")",
-                      value);
-        return error_cure(reterr, r, "Name the directory first: --workspace DIR");
-}
-
 /* Handles --env NAME=VALUE, which sets, and --env NAME, which passes the caller's value. */
 static int set_env(Policy *policy, const char *value, Error *reterr) {
         return policy_set(policy, strchr(value, '=') ? "env.set" : "env.pass", value, ORIGIN_CALLER,
@@ -271,15 +201,6 @@ static const unsigned char workspace_ranks[] = {
         [WORKSPACE_NONE] = 2,
 };
 static_assert(ELEMENTSOF(workspace_ranks) == WORKSPACE_MODE_MAX, "every mode has a rank");
-
-static const char *const network_modes[] = {
-        [NETWORK_NONE] = "none",
-        [NETWORK_MODE_MAX] = NULL,
-};
-static const unsigned char network_ranks[] = {
-        [NETWORK_NONE] = 0,
-};
-static_assert(ELEMENTSOF(network_ranks) == NETWORK_MODE_MAX, "every mode has a rank");
 
 static const char *const syscall_presets[] = {
         [SYSCALLS_DEFAULT] = "default",
@@ -314,7 +235,7 @@ const PolicyField policy_fields[] = {
           .check = field_check_path,
           .option = "--workspace",
           .option_arg = "DIR[:TARGET]",
-          .set_option = set_workspace,
+          .set_option = workspace_set,
           .help = "workspace, or none (default: the current directory)",
           .session_help = "workspace, or none (default: a directory of the session)",
           .document_help = "host directory that commands work in (default: the working directory "
@@ -335,7 +256,7 @@ const PolicyField policy_fields[] = {
           .ranks = workspace_ranks,
           .option = "--workspace-mode",
           .option_arg = "rw|ro|none",
-          .set_option = set_workspace_mode,
+          .set_option = workspace_set_mode,
           .help = "whether commands may write in the workspace" },
         { .path = "filesystem.files.source",
           .kind = FIELD_PATH,
@@ -433,10 +354,50 @@ const PolicyField policy_fields[] = {
           .merge = MERGE_STRICTER,
           .names = network_modes,
           .ranks = network_ranks,
-          .check = check_network,
+          .before_project = network_note_host,
           .option = "--network",
-          .option_arg = "none",
-          .help = "network that commands can reach; only \"none\" in this version" },
+          .option_arg = "none|allow|host",
+          .set_option = network_set_mode,
+          .help = "reach nothing, only what --net allows, or the host's whole network",
+          .document_help =
+                  "reach nothing, only what network.allow names, or the host's whole network" },
+        { .path = "network.allow",
+          .kind = FIELD_LIST,
+          .offset = AT(net_allow),
+          .merge = MERGE_COMMON,
+          .none = true,
+          .check = net_rule_check,
+          .narrow = network_narrow,
+          .after_caller = network_imply_mode,
+          .option = "--net",
+          .option_arg = "RULE[,RULE...]",
+          .set_option = network_set_rules,
+          .help = "host that commands may reach: NAME:PORT, *.NAME:PORT, ADDRESS:PORT or @SET" },
+        { .path = "network.sni",
+          .kind = FIELD_ENUM,
+          .offset = AT(net_sni),
+          .merge = MERGE_STRICTER,
+          .names = network_sni,
+          .ranks = network_sni_ranks,
+          .option = "--sni",
+          .option_arg = "required|optional",
+          .help = "whether TLS clients must say the name of the server" },
+        { .path = "network.publish",
+          .kind = FIELD_LIST,
+          .offset = AT(net_publish),
+          .none = true,
+          .check = net_publish_check,
+          .option = "--publish",
+          .option_arg = "[ADDRESS:]HOSTPORT:PORT",
+          .help = "port inside that the host can connect to; HOSTPORT 0 is a free one" },
+        { .path = "network.import",
+          .kind = FIELD_LIST,
+          .offset = AT(net_import),
+          .none = true,
+          .check = net_import_check,
+          .option = "--import",
+          .option_arg = "HOSTPORT[:PORT]",
+          .help = "port of the host's loopback that commands reach on their own loopback" },
         { .path = "python.program",
           .kind = FIELD_PATH,
           .offset = AT(python),

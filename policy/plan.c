@@ -114,6 +114,9 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->etc_notes);
         free(plan->gitconfig);
         strlist_clear(&plan->env);
+        strlist_clear(&plan->net_allow);
+        strlist_clear(&plan->net_publish);
+        strlist_clear(&plan->net_import);
         *plan = (LaunchPlan){ 0 };
 }
 
@@ -396,9 +399,30 @@ static int plan_limits(LaunchPlan *plan, const Policy *policy, const PlanContext
         return policy->pids == 1 && !plan->pids_origin ? error_oom(reterr) : 0;
 }
 
+static int plan_copy(StrList *list, const StrList *from) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < from->count; i++)
+                r = strlist_add(list, from->items[i]);
+        return r;
+}
+
+static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
+                        Error *reterr) {
+        (void)context;
+        plan->network = policy->network;
+        plan->net_sni = policy->net_sni;
+        if ((policy->network == NETWORK_ALLOW &&
+             plan_copy(&plan->net_allow, &policy->net_allow) < 0) ||
+            plan_copy(&plan->net_publish, &policy->net_publish) < 0 ||
+            plan_copy(&plan->net_import, &policy->net_import) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
 static int (*const plan_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                                  Error *reterr) = {
-        plan_limits, plan_tree, plan_env, plan_command, plan_cwd, plan_confine,
+        plan_limits, plan_tree, plan_env, plan_command, plan_cwd, plan_confine, plan_network,
 };
 
 int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret, Error *reterr) {

@@ -60,6 +60,8 @@ extern const size_t tree_masked_count;
 typedef struct TreeFile {
         const char *name, *text;
         const char *program, *more;
+        const char *networked; /* the text instead if the policy allows some hosts, or NULL */
+        bool of_network;       /* with the host's network, it is the host's file */
 } TreeFile;
 extern const TreeFile tree_etc_files[];
 extern const size_t tree_etc_files_count;
@@ -265,6 +267,12 @@ typedef struct LaunchPlan {
         /* only for a session; in a single run, source is NULL */
         PlanMount root;  /* the lasting, writable "/" */
         PlanMount state; /* the session's own directory, which is not visible inside */
+
+        /* the network */
+        unsigned network;  /* NetworkMode */
+        StrList net_allow; /* rules and sets; empty unless the mode is NETWORK_ALLOW */
+        unsigned net_sni;  /* NetworkSni */
+        StrList net_publish, net_import;
 
         /* the command */
         StrList argv;

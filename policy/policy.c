@@ -38,6 +38,7 @@ void policy_clear(Policy *policy) {
         }
         free(policy->notes);
         free(policy->preset);
+        strlist_clear(&policy->net_callers);
         *policy = (Policy){ 0 };
 }
 
@@ -393,6 +394,39 @@ static int check_word(const Word *word) {
         return word->field->check(word->text, &why) < 0 ? policy_refuse_value(word, why) : 0;
 }
 
+/* Adds the part of a project's item that the caller allows. */
+static int set_common(Policy *policy, const Word *word) {
+        _cleanup_(strlist_clear) StrList parts = { 0 };
+        int r = word->field->narrow(policy, word->text, &parts);
+
+        if (r < 0)
+                return error_oom(word->reterr);
+        for (size_t i = 0; r >= 0 && i < parts.count; i++) {
+                Word part = *word;
+
+                part.text = parts.items[i];
+                r = set_list(&part, policy_member(policy, word->field));
+                if (r == 0)
+                        r = add_note(policy, &part);
+        }
+        return r < 0 ? r : 0;
+}
+
+static int policy_set_word(Policy *policy, const Word *word) {
+        int r;
+
+        if (word->origin == ORIGIN_PROJECT && word->field->before_project)
+                word->field->before_project(policy);
+        if (word->origin == ORIGIN_PROJECT && word->field->merge == MERGE_COMMON)
+                return set_common(policy, word);
+        r = kinds[word->field->kind].set(word, policy_member(policy, word->field));
+        if (r == 0)
+                r = add_note(policy, word);
+        if (r >= 0 && word->origin == ORIGIN_CALLER && word->field->after_caller)
+                r = word->field->after_caller(policy, word->where, word->reterr);
+        return r == KEPT ? 0 : r;
+}
+
 int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin origin,
                const char *where, Error *reterr) {
         const PolicyField *field = policy_field(path);
@@ -407,10 +441,7 @@ int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin 
                 return r;
         if (origin == ORIGIN_PROJECT && field->merge == MERGE_CALLER)
                 return refuse_project(&word, NULL);
-        r = kinds[field->kind].set(&word, policy_member(policy, field));
-        if (r == 0)
-                return add_note(policy, &word);
-        return r == KEPT ? 0 : r;
+        return policy_set_word(policy, &word);
 }
 
 int policy_set_option(Policy *policy, const PolicyField *field, const char *value, Error *reterr) {

@@ -42,9 +42,17 @@ typedef enum WorkspaceMode {
 } WorkspaceMode;
 
 typedef enum NetworkMode {
-        NETWORK_NONE, /* only the sandbox's own loopback */
+        NETWORK_NONE,  /* only the sandbox's own loopback */
+        NETWORK_ALLOW, /* also the names and addresses of network.allow */
+        NETWORK_HOST,  /* the host's own network, without rules */
         NETWORK_MODE_MAX,
 } NetworkMode;
+
+typedef enum NetworkSni {
+        SNI_OPTIONAL, /* a TLS client may leave out the name of the server */
+        SNI_REQUIRED,
+        SNI_MAX,
+} NetworkSni;
 
 /* The origin of a value that does not come from the preset. */
 #define POLICY_OF_CALL "policy" /* names the document that is a parameter of session.create */
@@ -79,7 +87,15 @@ typedef struct Policy {
         bool allow_wide;         /* accept wide directories, such as / or a home, as workspace or in
                                     read_write */
 
-        unsigned network; /* NetworkMode */
+        unsigned network;    /* NetworkMode */
+        StrList net_allow;   /* RULE or @SET each, perhaps with a reason: policy/net/rules.h */
+        unsigned net_sni;    /* NetworkSni */
+        StrList net_publish; /* [ADDRESS:]HOSTPORT:PORT each */
+        StrList net_import;  /* HOSTPORT[:PORT] each */
+        /* Once the project's file has a rule, net_allow contains what is left of its rules. */
+        StrList net_callers; /* the caller's own rules */
+        bool net_narrowed;
+        bool net_unlimited; /* the caller's mode was "host", which allows every rule */
 
         char *python; /* the interpreter: a name in PATH or an absolute path; NULL means python3 */
         char *wheels; /* host directory at /mnt/wheels, the source of packages, or NULL */
@@ -179,6 +195,8 @@ typedef enum MergeRule {
                            highest) */
         MERGE_ADD,      /* a list of restrictions; the project's file may add some */
         MERGE_STRICTER, /* the project's file may choose a name of the same or a higher rank */
+        MERGE_COMMON,   /* a list of permissions; the project's file replaces it by what both
+                           allow */
         MERGE_RULE_MAX,
 } MergeRule;
 
@@ -205,6 +223,14 @@ typedef struct PolicyField {
         /* Handles a flag that sets more than this field, or NULL. Returns like policy_set_option().
          */
         int (*set_option)(Policy *policy, const char *value, Error *reterr);
+
+        /* For MERGE_COMMON: adds to ret the part of an item that the caller's items allow. Returns
+         * 0 or -ENOMEM. Otherwise NULL. */
+        int (*narrow)(Policy *policy, const char *text, StrList *ret);
+        /* Called before the project's file changes the value, or NULL. */
+        void (*before_project)(Policy *policy);
+        /* Called after the caller has set the value, or NULL. Returns like policy_set(). */
+        int (*after_caller)(Policy *policy, const char *where, Error *reterr);
 
         /* For a limit: how the plan, the results and holt ls carry it. */
         size_t plan;        /* offset of its uint64_t in the LaunchPlan; 0: the field is no limit */

@@ -78,10 +78,14 @@ const TreeFile tree_etc_files[] = {
                     "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
                     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
         { "group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n" },
-        { "hosts", "127.0.0.1 localhost holt\n::1 localhost ip6-localhost ip6-loopback\n" },
+        { "hosts", "127.0.0.1 localhost holt\n::1 localhost ip6-localhost ip6-loopback\n",
+          .of_network = true },
         { "nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
                            "services: files\nprotocols: files\nrpc: files\n" },
-        { "resolv.conf", "# no resolver: this sandbox has no network\n" },
+        { "resolv.conf", "# no resolver: this sandbox has no network\n",
+          .networked = "# holt answers for the names that the policy allows\n"
+                       "nameserver 198.18.0.1\noptions timeout:15 attempts:1\n",
+          .of_network = true },
 };
 const size_t tree_etc_files_count = ELEMENTSOF(tree_etc_files);
 

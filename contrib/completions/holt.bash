@@ -60,7 +60,7 @@ _holt_syscalls() {
 }
 
 _holt_presets() {
-        command holt policy list 2>/dev/null | sed 's/ .*//'
+        command holt policy list 2>/dev/null | sed '/^@/d;s/ .*//'
 }
 
 _holt_sessions() {
@@ -87,6 +87,10 @@ _holt_value() {
         NAME\|@GROUP)
                 mapfile -t COMPREPLY < <({ _holt_listed run @GROUP; _holt_syscalls; } | _holt_begin "$2")
                 # These are not file names, in which "@" would be quoted.
+                compopt +o filenames 2>/dev/null
+                ;;
+        RULE*)
+                mapfile -t COMPREPLY < <(_holt_listed run RULE | _holt_begin "$2")
                 compopt +o filenames 2>/dev/null
                 ;;
         SIG)

@@ -48,7 +48,7 @@ function __holt_policy_verbs
 end
 
 function __holt_presets
-    command holt policy list 2>/dev/null | sed -E 's/ +/\t/'
+    command holt policy list 2>/dev/null | sed -E '/^@/d;s/ +/\t/'
 end
 
 function __holt_sessions
@@ -189,6 +189,8 @@ function __holt_values
             command holt policy syscalls 2>/dev/null | sed -E 's/ +/\t/'
         case LAYER
             __holt_listed run LAYER
+        case 'RULE*'
+            __holt_listed run RULE
         case SIG
             # Only the signals that holt accepts; the shell has more. SIG comes before a name only if the word starts
             # with it.

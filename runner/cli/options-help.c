@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/other-tools.h"
 #include "policy/layers.h"
+#include "policy/net/rules.h"
 #include "policy/syscalls.h"
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
@@ -73,6 +74,16 @@ static const char *degradable_layer(size_t i) {
         return NULL;
 }
 
+/* The result is valid until the next call. */
+static const char *help_set(size_t i) {
+        static char word[80];
+
+        if (i >= net_sets_count)
+                return NULL;
+        (void)snprintf(word, sizeof(word), "@%s", net_sets[i].name);
+        return word;
+}
+
 static const struct {
         const char *arg, *help;
         /* Returns word i of the possible values, or NULL after the last; may be NULL. */
@@ -82,6 +93,8 @@ static const struct {
         { "SIZE", "number of bytes, or with a unit: 64KiB, 512MiB or 2GiB", NULL },
         { "@GROUP",
           "group of system calls; man 5 holt-policy says which are allowed:", syscalls_group_name },
+        { "RULE",
+          "NAME[:PORT], *.NAME[:PORT], ADDRESS:PORT, BLOCK:PORT, or one of these sets:", help_set },
         { "LAYER", "layer that may be left out; holt doctor tries each:", degradable_layer },
 };
 

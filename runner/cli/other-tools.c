@@ -10,16 +10,16 @@ const OtherName other_names[] = {
         { "--workdir", "--cwd" },
         { "-m", "--memory" },
         { "--pids-limit", "--pids" },
-        { "--net", "--network" },
+        { "-p", "--publish" },
 };
 const size_t other_names_count = ELEMENTSOF(other_names);
 
 /* --- hints --- */
 
 static const char terminal_hint[] = "Leave it out: a command gets a terminal if holt has one.";
-static const char port_hint[] = "Leave it out: in this version, a sandbox has no network, so it "
-                                "cannot publish a port.\nCommands of one session can connect to "
-                                "each other's ports: holt exec NAME -- curl ...";
+static const char port_hint[] = "The ports of a session are fixed when it is made: holt create "
+                                "NAME --publish HOSTPORT:PORT\nCommands of one session can connect "
+                                "to each other's ports: holt exec NAME -- curl ...";
 static const char user_hint[] = "Leave it out: the command always has the user \"agent\", and its "
                                 "files in the workspace belong to you.";
 
@@ -49,7 +49,8 @@ static const char memory_hint[] = "--memory limits each process. For all process
                                   "holt in a cgroup with a memory limit.";
 static const char shared_hint[] = "/dev/shm, /tmp and the home directory inside share one limit: "
                                   "--tmp-size SIZE";
-static const char resolver_hint[] = "Leave it out: in this version, a sandbox has no network.";
+static const char resolver_hint[] = "Leave it out: holt looks up the names that --net allows, with "
+                                    "the host's resolver.";
 static const char namespace_hint[] = "Leave it out: a sandbox always has namespaces of its own.";
 
 static const struct {
@@ -65,8 +66,8 @@ static const struct {
         { "--tty", "run create exec", terminal_hint },
         { "--rm", "run", "Leave it out: holt run keeps nothing." },
         { "--rm", "create exec", "To remove a session and its files: holt rm NAME" },
-        { "-p", "run create exec", port_hint },
-        { "--publish", "run create exec", port_hint },
+        { "-p", "exec", port_hint },
+        { "--publish", "exec", port_hint },
         { "--name", "create exec", "Write the name without an option: holt create NAME [OPTIONS]" },
         { "--name", "run",
           "For a sandbox with a name, use a session: holt create NAME [OPTIONS], then holt exec "

@@ -11,6 +11,7 @@
 #include "cli/policy-words.h"
 #include "cli/verbs.h"
 #include "policy/load.h"
+#include "policy/net/rules.h"
 #include "policy/schema.h"
 #include "policy/syscalls.h"
 #include "session/policy-files.h"
@@ -106,11 +107,59 @@ static int resolve_shown(const OptionResult *result, Policy *policy, Error *rete
         return r;
 }
 
+/* --- named sets of network rules --- */
+
+static int set_unknown(const char *name, Error *reterr) {
+        Nearest nearest = { .word = name + 1 };
+        char quoted[160];
+        int r;
+
+        for (size_t i = 0; i < net_sets_count; i++)
+                nearest_try(&nearest, net_sets[i].name);
+        r = error_set(reterr, ERROR_USAGE, 0, "no set of network rules is called \"%s\"%s%s%s",
+                      str_quote(name, quoted, sizeof(quoted)),
+                      nearest.best ? "; did you mean \"@" : "", nearest.best ? nearest.best : "",
+                      nearest.best ? "\"?" : "");
+        return error_cure(reterr, r, "List the sets: holt policy list");
+}
+
+static void set_write(JsonWriter *w, const NetSet *set) {
+        char name[80];
+
+        (void)snprintf(name, sizeof(name), "@%s", set->name);
+        json_write_object(w, NULL);
+        json_write_string(w, "name", name);
+        json_write_string(w, "description", set->description);
+        json_write_array(w, "allow");
+        for (const char *const *rule = set->rules; *rule; rule++)
+                json_write_string(w, NULL, *rule);
+        json_write_end(w);
+        json_write_end(w);
+}
+
+/* Handles "show @NAME". */
+static int set_show(const PolicyArgs *args, const char *name, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+        const NetSet *set = net_set(name + 1);
+
+        if (!set)
+                return set_unknown(name, reterr);
+        set_write(&w, set);
+        if (args->json)
+                return policy_verb_print_json(&w, reterr);
+        (void)printf("%-*s%s\n", SHOW_COLUMN, "description", set->description);
+        for (size_t i = 0; set->rules[i]; i++)
+                (void)printf("%-*s%s\n", SHOW_COLUMN, i == 0 ? "network.allow" : "", set->rules[i]);
+        return policy_verb_flush_output(reterr);
+}
+
 static int policy_show(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
         _cleanup_(policy_clear) Policy policy = { 0 };
         int r;
 
+        if (result->operands_count == 1 && result->operands[0][0] == '@')
+                return set_show(args, result->operands[0], reterr);
         r = resolve_shown(result, &policy, reterr);
         if (r < 0)
                 return r;
@@ -223,6 +272,11 @@ static int policy_list(const PolicyArgs *args, const OptionResult *result, Error
                 if (!args->json)
                         (void)printf("%-12s%s\n", preset->name, preset->description);
         }
+        for (size_t i = 0; i < net_sets_count; i++) {
+                set_write(&w, &net_sets[i]);
+                if (!args->json)
+                        (void)printf("@%-11s%s\n", net_sets[i].name, net_sets[i].description);
+        }
         json_write_end(&w);
         return args->json ? policy_verb_print_json(&w, reterr) : policy_verb_flush_output(reterr);
 }
@@ -257,10 +311,11 @@ static int policy_syscalls(const PolicyArgs *args, const OptionResult *result, E
 static const PolicyVerb verbs[] = {
         { "show",
           { .verb = "policy show",
-            .usage = "[--json] [OPTIONS] [NAME|FILE...]",
+            .usage = "[--json] [OPTIONS] [NAME|FILE...|@SET]",
             .summary = "Prints the policy that \"holt run\" with the same options would have. "
                        "\"show ci\" means\n\"show --policy ci\". With --json, prints a document "
-                       "that --policy can read.",
+                       "that --policy can read.\n\"show @python\" prints the rules of a set for "
+                       "--net.",
             .policy = true,
             .operands = true,
             WITH_JSON },
@@ -281,7 +336,7 @@ static const PolicyVerb verbs[] = {
         { "list",
           { .verb = "policy list",
             .usage = "[--json]",
-            .summary = "Lists the presets for --policy and \"extends\".",
+            .summary = "Lists the presets for --policy and \"extends\", and the sets for --net.",
             WITH_JSON },
           policy_list },
         { "syscalls",

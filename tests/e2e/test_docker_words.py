@@ -59,10 +59,17 @@ def test_a_limit_has_the_name_of_docker(option: str, field: str, value: str, hol
     assert holt(["run", option, value, "--", "true"]).ok().err == ""
 
 
-def test_net_is_network(holt: Holt) -> None:
-    holt(["run", "--net", "none", "--", "true"]).ok()
-    for option in ("--net=host", "--network=host"):
-        failed(holt(["run", option, "--", "true"]), '"host" is not supported', "no network")
+@pytest.mark.parametrize("mode", ("none", "host"))
+def test_net_takes_a_mode(mode: str, holt: Holt) -> None:
+    shown = [json.loads(holt(["policy", "show", "--json", option, mode]).ok().out) for option in ("--net", "--network")]
+
+    assert shown[0] == shown[1] and shown[0]["network"]["mode"] == mode
+
+
+def test_p_is_publish(holt: Holt) -> None:
+    shown = json.loads(holt(["policy", "show", "--json", "-p", "8080:80"]).ok().out)
+
+    assert shown["network"]["publish"] == ["8080:80"]
 
 
 def test_tmpfs_has_no_options(holt: Holt) -> None:
@@ -177,8 +184,8 @@ def test_holt_has_no_images(image: str, holt: Holt) -> None:
     ("run -it -- bash", "a command gets a terminal"),
     ("exec -it w -- bash", "a command gets a terminal"),
     ("run --rm -- true", "holt run keeps nothing"),
-    ("run -p 8080:80 -- true", "no network"),
-    ("run --publish=8080:80 -- true", "no network"),
+    ("exec -p 8080:80 w -- true", "holt create"),
+    ("exec --publish=8080:80 w -- true", "holt create"),
     ("run --name x -- true", "holt create NAME"),
     ("create --name x", "holt create NAME"),
     ("run -u root -- true", 'user "agent"'),

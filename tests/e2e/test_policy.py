@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lib.paths import PROJECT
 from lib.sandbox import Holt
 from lib.tools import needs
 
@@ -54,7 +55,36 @@ def test_strict_has_limits_and_needs_landlock(holt: Holt) -> None:
 
 
 def test_list_names_the_presets(holt: Holt) -> None:
-    assert {p["name"] for p in json.loads(holt(["policy", "list", "--json"]).ok().out)} == set(PRESETS)
+    names = {p["name"] for p in json.loads(holt(["policy", "list", "--json"]).ok().out)}
+    assert {name for name in names if not name.startswith("@")} == set(PRESETS)
+
+
+# --- sets of network rules ---
+
+
+def test_every_set_is_listed_and_shown(holt: Holt) -> None:
+    listed = [p for p in json.loads(holt(["policy", "list", "--json"]).ok().out) if p["name"].startswith("@")]
+    files = {f"@{path.stem}" for path in (PROJECT / "policy" / "net" / "sets").glob("*.json")}
+
+    assert {p["name"] for p in listed} == files and len(files) > 10
+    for each in listed:
+        assert json.loads(holt(["policy", "show", "--json", each["name"]]).ok().out) == each
+        shown = holt(["policy", "show", each["name"]]).ok().out
+        assert each["description"] in shown and all(rule in shown.split() for rule in each["allow"])
+        assert f"{each['name']} " in holt(["policy", "list"]).ok().out
+
+
+def test_an_unknown_set_has_a_hint(holt: Holt) -> None:
+    result = holt(["policy", "show", "@pyton"])
+    assert result.code == 125 and 'did you mean "@python"' in result.err and "holt policy list" in result.err
+
+
+def test_the_project_narrows_the_rules(holt: Holt, put: Make) -> None:
+    project(put, network={"allow": ["files.pythonhosted.org", "x.example.org:*", "other.example"]})
+    document = shown(holt, "--net", "@python,*.example.org:443")
+
+    assert document["network"]["mode"] == "allow"
+    assert document["network"]["allow"] == ["files.pythonhosted.org:443", "x.example.org:443"]
 
 
 # --- files ---
@@ -174,6 +204,8 @@ FLAGS: list[list[str]] = [
      "--env", "P"],
     ["--memory", "1537KiB", "--timeout", "1.5", "--kill-after", "0", "--pids", "none", "--tmp-size", "64KiB"],
     ["--syscalls", "strict", "--allow-syscall", "@namespace", "--deny-syscall", "uname", "--landlock", "off"],
+    ["--net", "@python,a.example", "--net", "[2001:db8::]/32:22 # a, b", "--sni", "required", "-p", "0:80", "--import", "1"],
+    ["--network", "host"], ["--network", "allow"],
 ]
 
 
@@ -267,6 +299,10 @@ def test_the_lower_limit_of_caller_and_project_holds(holt: Holt, put: Make) -> N
     {"env": {"set": {"PATH": "/tmp"}}},
     {"syscalls": {"allow": ["ptrace"]}},
     {"layers": {"landlock": "off"}},
+    {"network": {"mode": "host"}},
+    {"network": {"mode": "allow"}},
+    {"network": {"publish": ["80:80"]}},
+    {"network": {"import": ["80"]}},
     {"extends": "permissive"},
 ), ids=lambda fields: json.dumps(fields))
 def test_the_project_can_not_widen(fields: dict[str, Any], holt: Holt, put: Make) -> None:

@@ -6,6 +6,7 @@
 #include "base/json-write.h"
 #include "base/json.h"
 #include "policy/load.h"
+#include "policy/net/rules.h"
 #include "policy/schema.h"
 #include "tests/fuzz/harness.h"
 
@@ -47,7 +48,28 @@ static bool list_within(const StrList *a, const StrList *b) {
 
 /* Checks the rule without the table under test. policy_load() may fail half way, and even then the
  * policy must not be wider. */
+/* Whether a rule of the caller covers each of the project's. */
+static bool rules_within(const StrList *inner, const StrList *outer) {
+        _cleanup_(net_rules_clear) NetRules a = { 0 }, b = { 0 };
+        const char *why;
+        bool within = true;
+
+        for (size_t i = 0; i < inner->count; i++)
+                REQUIRE(net_rules_add(&a, inner->items[i], &why) == 0);
+        for (size_t i = 0; i < outer->count; i++)
+                REQUIRE(net_rules_add(&b, outer->items[i], &why) == 0);
+        for (size_t i = 0; i < a.count; i++) {
+                bool covered = false;
+
+                for (size_t j = 0; j < b.count; j++)
+                        covered = covered || net_rule_covers(&b.items[j], &a.items[i]);
+                within = within && covered;
+        }
+        return within;
+}
+
 static void fuzz_project(const char *bytes, size_t size) {
+        static const char *const rules[] = { "*.a.example:443", "10.0.0.0/8:22", "0.0.0.0/0:443" };
         _cleanup_(policy_clear) Policy caller = { 0 }, project = { 0 };
         Error error;
 
@@ -55,6 +77,12 @@ static void fuzz_project(const char *bytes, size_t size) {
         REQUIRE(policy_preset(&project, "strict", "fuzz", &error) == 0);
         REQUIRE(policy_set(&caller, "limits.output", "1MiB", ORIGIN_CALLER, "fuzz", &error) == 0);
         REQUIRE(policy_set(&project, "limits.output", "1MiB", ORIGIN_CALLER, "fuzz", &error) == 0);
+        for (size_t i = 0; i < ELEMENTSOF(rules); i++) {
+                REQUIRE(policy_set(&caller, "network.allow", rules[i], ORIGIN_CALLER, "fuzz",
+                                   &error) == 0);
+                REQUIRE(policy_set(&project, "network.allow", rules[i], ORIGIN_CALLER, "fuzz",
+                                   &error) == 0);
+        }
         (void)policy_load(&project, bytes, size, "fuzz", ORIGIN_PROJECT, &error);
         REQUIRE(streq(project.preset, "strict"));
         REQUIRE(!project.workspace_source && !project.workspace_target && !project.files &&
@@ -65,7 +93,10 @@ static void fuzz_project(const char *bytes, size_t size) {
         REQUIRE(list_within(&caller.protect, &project.protect));
         REQUIRE(list_same(&caller.env_set, &project.env_set));
         REQUIRE(list_same(&caller.env_pass, &project.env_pass));
-        REQUIRE(!project.allow_wide && project.network == NETWORK_NONE);
+        REQUIRE(!project.allow_wide && project.network != NETWORK_HOST);
+        REQUIRE(project.net_sni == SNI_REQUIRED);
+        REQUIRE(project.net_publish.count == 0 && project.net_import.count == 0);
+        REQUIRE(rules_within(&project.net_allow, &caller.net_allow));
         REQUIRE(project.timeout && project.timeout <= caller.timeout);
         REQUIRE(project.kill_after <= caller.kill_after);
         REQUIRE(project.memory && project.memory <= caller.memory);

@@ -102,9 +102,12 @@ static const struct {
           "t.json: $.filesystem.hide[1]: \"\" is empty", "" },
         { "{\"holt\":1,\"filesystem\":{\"allow_wide\":\"true\"}}",
           "t.json: $.filesystem.allow_wide: expected true or false, not a string", "" },
-        { "{\"holt\":1,\"network\":{\"mode\":\"allow\"}}",
-          "t.json: $.network.mode: \"allow\" is not supported: in this version, a sandbox has no "
-          "network except its own loopback; write \"none\"",
+        { "{\"holt\":1,\"network\":{\"mode\":\"nat\"}}",
+          "t.json: $.network.mode: \"nat\" is not known; write \"none\", \"allow\" or \"host\"",
+          "" },
+        { "{\"holt\":1,\"network\":{\"allow\":[\"a.example\",\"*:443\"]}}",
+          "t.json: $.network.allow[1]: \"*:443\" allows every name; write --network host for a "
+          "network without rules, or name the domain: *.example.org",
           "" },
 };
 

@@ -39,6 +39,12 @@ static const struct {
         { "filesystem.tmp_size", "1.5G", "1536MiB" },
         { "filesystem.allow_wide", "true", "true" },
         { "network.mode", "none", "none" },
+        { "network.mode", "host", "host" },
+        { "network.allow", "Example.org # why", "Example.org # why" },
+        { "network.allow", "@python", "@python" },
+        { "network.sni", "required", "required" },
+        { "network.publish", "0:3000", "0:3000" },
+        { "network.import", "5432:5433", "5432:5433" },
         { "env.set", "A=", "A=" },
         { "env.set", "_a1=x=y\nz", "_a1=x=y\nz" },
         { "env.pass", "LC_ALL", "LC_ALL" },
@@ -113,9 +119,17 @@ static const struct {
         { "filesystem.tmp_size", "65535",
           "t: \"65535\" is out of range; write 64KiB to 1048576TiB" },
         { "filesystem.allow_wide", "yes", "t: \"yes\" must be true or false" },
-        { "network.mode", "allow",
-          "t: \"allow\" is not supported: in this version, a sandbox has no network except its own "
-          "loopback; write \"none\"" },
+        { "network.mode", "nat", "t: \"nat\" is not known; write \"none\", \"allow\" or \"host\"" },
+        { "network.allow", "a:0",
+          "t: \"a:0\" has no valid port: write a number from 1 to 65535, a range such as "
+          "8000-8010, "
+          "or \"*\" for all ports" },
+        { "network.publish", "80",
+          "t: \"80\" has only one port; write HOSTPORT:PORT, such as 8080:3000, or 0:3000 for a "
+          "free "
+          "port" },
+        { "network.import", "0",
+          "t: \"0\" has no valid port of the host; write HOSTPORT or HOSTPORT:PORT, such as 5432" },
         { "env.set", "A", "t: \"A\" has no value; write NAME=VALUE" },
         { "env.set", "1A=x",
           "t: \"1A=x\" does not start with a valid variable name (letters, digits and _, not "

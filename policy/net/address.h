@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses of IPv4 and IPv6, and the blocks of them that an allowed name must not lead to. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct NetAddress {
+        uint8_t family;    /* AF_INET or AF_INET6 */
+        uint8_t bytes[16]; /* network order; IPv4 uses the first four, and the others are 0 */
+} NetAddress;
+
+/* The sandbox's own blocks. In both, the name with number n has the address NET_FIRST + n. */
+#define NET_POOL4 "198.18.0.0"
+#define NET_POOL6 "fd00:686f:6c74::"
+enum {
+        NET_POOL4_PREFIX = 15,
+        NET_POOL6_PREFIX = 64,
+        NET_OWN = 1,     /* 198.18.0.1 and fd00:686f:6c74::1: the sandbox, with its resolver */
+        NET_FIRST = 256, /* the address of name number 0 */
+        NET_NUMBERS_MAX = 65536,
+};
+
+/* Returns the address that stands for name number n, for AF_INET or AF_INET6. number is less than
+ * NET_NUMBERS_MAX. */
+NetAddress net_address_of_number(uint8_t family, unsigned number);
+/* Returns the number of the name, or -ENOENT if the address stands for none. */
+int net_address_number(const NetAddress *address);
+/* Whether the address lies in the sandbox's own blocks. */
+bool net_address_in_pool(const NetAddress *address);
+
+/* Whether the first `prefix` bits are the same. False if the families differ. */
+bool net_address_in(const NetAddress *address, const NetAddress *block, unsigned prefix);
+/* Returns why a name must not lead to this address, such as "a loopback address", or NULL. Every
+ * known IPv6 address that contains an IPv4 address (mapped, NAT64, 6to4, Teredo) is forbidden,
+ * because a gateway could turn it into a private one. A NAT64 with a prefix of its own cannot be
+ * known. */
+const char *net_address_forbidden(const NetAddress *address);
+/* Returns the IPv4 address of a mapped one (::ffff:10.0.0.1), which a socket of both families
+ * reports. Other addresses are unchanged. */
+NetAddress net_address_unmapped(const NetAddress *address);
+
+/* Whether a rule for the block allows the address. A block allows a forbidden address only if all
+ * of the block is forbidden for the same reason: 0.0.0.0/0 means every public address, and
+ * 10.0.0.0/8 allows private ones. */
+bool net_block_allows(const NetAddress *block, unsigned prefix, const NetAddress *address);
+/* Whether no TCP connection reaches any address of the block, such as a multicast block. */
+bool net_block_useless(const NetAddress *block, unsigned prefix);
+/* Whether outer allows every address that inner allows. */
+bool net_block_covers(const NetAddress *outer, unsigned outer_prefix, const NetAddress *inner,
+                      unsigned inner_prefix);
+
+/* Reads an address in its usual text form (inet_pton(3)): no zones, no octal, no short forms.
+ * Returns 0 or -EINVAL. */
+int net_address_parse(const char *text, size_t length, NetAddress *ret);
+enum { NET_ADDRESS_TEXT = 46 };
+/* Writes the usual text form. Returns ret. */
+char *net_address_text(const NetAddress *address, char ret[NET_ADDRESS_TEXT]);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ports that a sandbox shares with the host. Pure. */
+#pragma once
+
+#include "policy/net/address.h"
+
+/* A published or an imported port. */
+typedef struct NetPort {
+        NetAddress address; /* for a published port: the host's address, 127.0.0.1 by default */
+        uint16_t host;      /* the host's port; 0 is a free one, only for a published port */
+        uint16_t inside;    /* the sandbox's port */
+} NetPort;
+
+/* Reads [ADDRESS:]HOSTPORT:PORT, with an IPv6 address in brackets. Returns 0, or -EINVAL with a
+ * static reason in *ret_why. */
+int net_publish_parse(const char *text, NetPort *ret, const char **ret_why);
+/* Reads HOSTPORT[:PORT]. Returns like net_publish_parse(). */
+int net_import_parse(const char *text, NetPort *ret, const char **ret_why);
+/* The same as the functions above, for the table of fields. */
+int net_publish_check(const char *text, const char **ret_why);
+int net_import_check(const char *text, const char **ret_why);
