@@ -21,6 +21,7 @@ NAMES = ("user", "root", "nested")
 # Processes that hold a user namespace, by the uid of the nested identity. All commands of the identity use the same one,
 # because a keeper serves only its own user namespace.
 _holders: dict[int, subprocess.Popen[bytes]] = {}
+_helpers: set[int] = set()
 
 
 def hold_namespace(identity: Identity) -> None:
@@ -38,8 +39,13 @@ def hold_namespace(identity: Identity) -> None:
 
 
 def holders() -> set[int]:
-    """PIDs of the processes that hold user namespaces. They are children of the suite, and no leak."""
-    return {holder.pid for holder in _holders.values()}
+    """PIDs of the processes that hold user namespaces, and of other helpers. They are children of the suite, and no leak."""
+    return {holder.pid for holder in _holders.values()} | _helpers
+
+
+def count_as_helper(pid: int) -> None:
+    """Says that a child of the suite lasts longer than a test."""
+    _helpers.add(pid)
 
 
 def is_root() -> bool:
