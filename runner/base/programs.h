@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places of holt's two programs relative to each other. A build tree has both in one directory.
+/* The places of holt's programs relative to each other. A build tree has both in one directory.
  * An installation has holt in bin and holt-full in libexec/holt. */
 #pragma once
 
@@ -9,6 +9,11 @@
  * environment variable changes them. */
 static const char *const programs_full[] = { "holt-full", "../libexec/holt/holt-full",
                                              HOLT_LIBEXEC "/holt-full" };
+
+/* Paths at which both look for holt-egress. */
+static const char *const programs_egress[]
+        __attribute__((unused)) = { "holt-egress", "../libexec/holt/holt-egress",
+                                    HOLT_LIBEXEC "/holt-egress" };
 
 /* Paths at which holt-full looks for holt, relative to the directory of holt-full. */
 static const char *const programs_light[] = { "holt", "../../bin/holt" };

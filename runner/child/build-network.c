@@ -9,6 +9,9 @@
  * child is in the launcher's network and runs only these steps. If it cannot enter the namespace,
  * it stops.
  *
+ * If the policy allows some hosts, the thread sends the namespace to holt-egress, which sets it up
+ * at the same time (egress/maker.h). The child waits for that in build_network().
+ *
  * The thread shares the child's memory, including errno, so it makes its system calls
  * without the libc (raw-call.h). If no thread can be made (a container that hides clone3(2), a
  * limit of processes), the child does the same itself. */
@@ -18,13 +21,16 @@
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/pass-fds.h"
 #include "base/sys.h"
 #include "child/build.h"
 #include "helpers/raw-call.h"
 #include "helpers/raw-clone.h"
+#include "network/protocol.h"
 
 enum { THREAD_STACK_SIZE = 16 * 1024 };
 
@@ -33,9 +39,10 @@ static char thread_stack[THREAD_STACK_SIZE] __attribute__((aligned(64)));
 static struct {
         /* ID of the thread. When the thread ends, the kernel sets this to 0 and wakes waiters. */
         uint32_t running;
-        int fd;     /* The namespace. */
-        int sys_fd; /* The launcher's /proc/sys, whose part net/ shows the reader's own namespace.
-                     */
+        int fd;       /* The namespace. */
+        int setup_fd; /* To holt-egress, or FD_NONE. */
+        int sys_fd;   /* The launcher's /proc/sys, whose part net/ shows the reader's own namespace.
+                       */
         int errnum;
         const char *failed; /* The failed step: an infinitive with its object. */
 } network;
@@ -99,6 +106,17 @@ static long make_socket(void) {
         return fd >= 0 ? fd : sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
+/* Sends the namespace to holt-egress. */
+static int send_network(int setup_fd, int network_fd) {
+        char byte = 0;
+        struct iovec vector = { .iov_base = &byte, .iov_len = 1 };
+        struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
+        PassedFds memory;
+
+        pass_fds(&message, &memory, &network_fd, 1);
+        return (int)sys3(SYS_sendmsg, setup_fd, (long)&message, MSG_NOSIGNAL);
+}
+
 /* Makes the namespace. A host may refuse multicast and pings, because few programs need these. */
 static int make_network(void) {
         struct ifreq request = { .ifr_name = "lo",
@@ -119,6 +137,11 @@ static int make_network(void) {
                 return network_fail((int)-r, "reach the net namespace");
         network.fd = (int)r;
         (void)sys1(SYS_close, fd);
+        if (network.setup_fd >= 0) {
+                r = send_network(network.setup_fd, network.fd);
+                if (r < 0)
+                        return network_fail((int)-r, "reach holt-egress");
+        }
         return 0;
 }
 
@@ -143,8 +166,9 @@ int build_network_begin(Launch *launch, Error *error) {
         network.running = 0;
         network.fd = FD_NONE;
         network.errnum = 0;
+        network.setup_fd = launch->setup_fd;
         network.sys_fd = FD_NONE;
-        if (launch->layers.missing & LAYER_BIT(LAYER_NET))
+        if (!launch_has_own_network(launch))
                 return 0;
         /* Opened now: once the tree changes, the thread could find another /proc/sys. */
         network.sys_fd = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -175,10 +199,29 @@ static void allow_ping(void) {
         fd_close(fd);
 }
 
+/* Waits until holt-egress has set the network up. */
+static int wait_for_egress(const Launch *launch, Error *error) {
+        struct pollfd reply = { .fd = launch->setup_fd, .events = POLLIN };
+        const struct timespec most = { .tv_sec = EGRESS_SETUP_TIME };
+        static EgressReady ready;
+        ssize_t n = -1;
+
+        if (launch->setup_fd < 0)
+                return 0;
+        if (syscall(SYS_ppoll, &reply, 1, &most, NULL, 0) == 1)
+                n = recv(launch->setup_fd, &ready, sizeof(ready), MSG_DONTWAIT);
+        if (n != (ssize_t)sizeof(ready))
+                return step_fail(error, LAYER_NET, n == 0 ? EPIPE : ETIMEDOUT, "cannot reach",
+                                 "holt-egress");
+        ready.text[sizeof(ready.text) - 1] = '\0';
+        return ready.errnum ? step_fail(error, LAYER_NET, ready.errnum, "holt-egress:", ready.text)
+                            : 0;
+}
+
 int build_network(Launch *launch, Error *error) {
         int r = 0;
 
-        if (launch->layers.missing & LAYER_BIT(LAYER_NET))
+        if (!launch_has_own_network(launch))
                 return 0;
         build_network_wait();
         if (network.errnum)
@@ -189,5 +232,5 @@ int build_network(Launch *launch, Error *error) {
                 allow_ping();
         network.fd = fd_close(network.fd);
         network.sys_fd = fd_close(network.sys_fd);
-        return r;
+        return r < 0 ? r : wait_for_egress(launch, error);
 }

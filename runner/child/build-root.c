@@ -77,6 +77,21 @@ static int make_nodes(const Launch *launch, int root_fd, Error *error) {
         return 0;
 }
 
+/* Copies a small file of the host's /etc, such as resolv.conf. It may be missing. */
+static int copy_etc(int root_fd, const char *path, Error *error) {
+        static char text[16 * 1024];
+        char host[80] = "/";
+        ssize_t n = -1;
+        int fd;
+
+        (void)strncat(host, path, sizeof(host) - 2);
+        fd = open(host, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd >= 0)
+                n = read(fd, text, sizeof(text));
+        fd_close(fd);
+        return build_write_text(root_fd, path, text, n > 0 ? (size_t)n : 0, error);
+}
+
 /* Writes the files of /etc. The root of a container image has its own programs. */
 static int make_etc(const Launch *launch, int root_fd, Error *error) {
         for (size_t i = 0; i < tree_etc_files_count; i++) {
@@ -85,7 +100,17 @@ static int make_etc(const Launch *launch, int root_fd, Error *error) {
                 int r;
 
                 (void)strncat(path, file->name, sizeof(path) - 5);
-                (void)strncat(text, file->text, sizeof(text) - 1 - strlen(text));
+                if (file->of_network && launch->plan->network == NETWORK_HOST) {
+                        r = copy_etc(root_fd, path, error);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                (void)strncat(text,
+                              file->networked && launch->plan->network == NETWORK_ALLOW
+                                      ? file->networked
+                                      : file->text,
+                              sizeof(text) - 1 - strlen(text));
                 if (file->program && !launch->plan->rootfs.source &&
                     access(file->program, X_OK) == 0)
                         (void)strncat(text, file->more, sizeof(text) - 1 - strlen(text));

@@ -56,6 +56,7 @@ typedef struct Launch {
         int init_fd;      /* Sealed memory file. */
         int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace. */
         int control_fd;   /* The child's end of the socket pair. */
+        int setup_fd;     /* The child's socket to holt-egress, or FD_NONE. */
         Watch *watch;     /* The watch of guarded and hidden paths, or NULL. */
         ShownLimits limits;
         LayerState layers;
@@ -70,6 +71,7 @@ typedef struct Launch {
 #define LAUNCH_NONE                                                                                \
         {                                                                                          \
                 .init_fd = FD_NONE, .workspace_fd = FD_NONE, .control_fd = FD_NONE,                \
+                .setup_fd = FD_NONE,                                                               \
                 .terminal = { .output_fd = FD_NONE }                                               \
         }
 /* clang-format on */
@@ -77,6 +79,11 @@ typedef struct Launch {
 /* Whether the child passes its root and its mount namespace to the launcher. */
 static inline bool launch_gives_root(const Launch *launch) {
         return launch->plan->root.source || launch->watch;
+}
+
+/* Whether the sandbox gets a network namespace. Without one, it shares the host's network. */
+static inline bool launch_has_own_network(const Launch *launch) {
+        return !((launch->layers.missing | launch->layers.switched_off) & LAYER_BIT(LAYER_NET));
 }
 
 /* Each step returns 0 or a negative errno with *error set. */

@@ -59,6 +59,13 @@ static bool exec_result_tell_denials(const JsonValue *result) {
                                         why_not, "holt create ", stderr);
                         continue;
                 }
+                if (streq(json_member_text(d, "layer"), "network")) {
+                        report_net_denial(json_member_text(d, "what"), json_member_uint(d, "count"),
+                                          json_member_text(d, "answer"),
+                                          json_member_text(d, "reason"),
+                                          json_member_text(d, "grant"), "holt create ", stderr);
+                        continue;
+                }
                 report_denial(json_member_text(d, "what"), json_member_uint(d, "count"),
                               json_member_text(d, "answer"), why_not[0] ? why_not : NULL,
                               "holt create ", stderr);

@@ -110,6 +110,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         if (result->outcome.signal == SIGSYS)
                 result_write_foreign(w);
         result_write_refusals(w, result->outcome.refusals);
+        net_denials_write(w, result->outcome.net_denials, NULL);
         json_write_end(w);
 }
 
@@ -392,6 +393,36 @@ static void print_refusals(const Refusals *refusals, FILE *out) {
         }
 }
 
+void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
+                       const char *grant, const char *who_allows, FILE *out) {
+        (void)fprintf(out, "holt: refused %s (%" PRIu64 "x, %s): %s", peer, count, answer, reason);
+        if (grant[0])
+                (void)fprintf(out, "; %s%s allows it", who_allows, grant);
+        (void)fputc('\n', out);
+}
+
+/* An allowed connection that failed is told only if the command failed, too. */
+static void print_net_denials(const RunResult *result, FILE *out) {
+        const NetDenials *denials = result->outcome.net_denials;
+
+        for (unsigned i = 0; denials && i < denials->count; i++) {
+                const NetDenial *denial = &denials->items[i];
+                char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8] = "";
+
+                net_denial_peer(denial, peer);
+                if (net_denial_rule(denial, rule))
+                        (void)snprintf(grant, sizeof(grant), "--net %s", rule);
+                if (net_denial_refused(denial))
+                        report_net_denial(peer, denial->count, net_denial_answer(denial),
+                                          net_denial_reason(denial), grant, "", out);
+                else if (result->outcome.exit_code != 0)
+                        (void)fprintf(out, "holt: could not connect to %s (%s)\n", peer,
+                                      net_denial_answer(denial));
+        }
+        if (result->outcome.network_lost)
+                (void)fputs("holt: the sandbox lost its network: holt-egress ended\n", out);
+}
+
 static void print_denials(const RunResult *result, FILE *out) {
         const Denials *denials = &result->outcome.denials;
 
@@ -400,6 +431,7 @@ static void print_denials(const RunResult *result, FILE *out) {
         if (result->outcome.signal == SIGSYS)
                 report_denial(RESULT_FOREIGN, 1, "SIGSYS", result_foreign_why_not, "", out);
         print_refusals(result->outcome.refusals, out);
+        print_net_denials(result, out);
 }
 
 static void print_moved(const RunResult *result, FILE *out) {

@@ -76,3 +76,6 @@ void report_refusal(const char *path, const char *answer, const char *reason, co
  * "--allow-syscall", or "". */
 void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
                    const char *who_allows, FILE *out);
+/* Prints one refused name or connection. grant: the option that allows it, or "". */
+void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
+                       const char *grant, const char *who_allows, FILE *out);

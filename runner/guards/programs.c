@@ -104,10 +104,11 @@ static bool is_reached(const Reach *reach, const char *dir) {
 
 /* --- the list of programs --- */
 
-/* Adds the places in which holt looks for holt-full, up to the one that it executes. */
-static int add_full(const char *light_dir, StrList *ret) {
-        for (size_t i = 0; i < ELEMENTSOF(programs_full); i++) {
-                char *path = path_join(light_dir, programs_full[i]);
+/* Adds the places in which holt looks for a program, up to the one that it executes. */
+static int add_places(const char *light_dir, const char *const *places, size_t count,
+                      StrList *ret) {
+        for (size_t i = 0; i < count; i++) {
+                char *path = path_join(light_dir, places[i]);
                 int r = strlist_take(ret, path);
 
                 if (r < 0)
@@ -118,7 +119,13 @@ static int add_full(const char *light_dir, StrList *ret) {
         return 0;
 }
 
-/* Adds holt, which may have been replaced since it was started, and the program that it
+static int add_executed(const char *light_dir, StrList *ret) {
+        int r = add_places(light_dir, programs_full, ELEMENTSOF(programs_full), ret);
+
+        return r < 0 ? r : add_places(light_dir, programs_egress, ELEMENTSOF(programs_egress), ret);
+}
+
+/* Adds holt, which may have been replaced since it was started, and the programs that it
  * executes. */
 static int add_light(const char *dir, StrList *ret) {
         for (size_t i = 0; i < ELEMENTSOF(programs_light); i++) {
@@ -131,7 +138,7 @@ static int add_light(const char *dir, StrList *ret) {
                         continue;
                 r = strlist_add(ret, path);
                 *strrchr(path, '/') = '\0';
-                return r < 0 ? r : add_full(path, ret);
+                return r < 0 ? r : add_executed(path, ret);
         }
         return 0;
 }
@@ -195,7 +202,7 @@ static int list_programs(char self[PATH_MAX], StrList *ret) {
         *slash = '\0';
         r = strlist_take(ret, path_join(self, name));
         if (r == 0)
-                r = streq(name, "holt-full") ? add_light(self, ret) : add_full(self, ret);
+                r = streq(name, "holt-full") ? add_light(self, ret) : add_executed(self, ret);
         return r;
 }
 

@@ -37,6 +37,7 @@ typedef struct InterpreterSession {
         const LaunchPlan *plan;
         const char *program;        /* Interpreter named in the policy, or NULL. */
         const Denials *denials;     /* Denials in the session so far. */
+        const Network *network;     /* The same for its network. */
         void *data;                 /* Passed to the functions below. */
         void (*on_run)(void *data); /* A run begins. */
         /* Returns whether the session's history has a run of code. */

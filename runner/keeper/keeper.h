@@ -73,7 +73,8 @@ typedef struct Keeper {
         Waiter *waiters;
         struct Acts *acts;
         struct Staged *staged;
-        LoopWatch *owner_watch; /* Watches owner_fd; NULL in a session without an owner. */
+        LoopWatch *network_watch; /* NULL without a network. */
+        LoopWatch *owner_watch;   /* Watches owner_fd; NULL in a session without an owner. */
         struct Receives *receives;
         Sweeper *sweeper;            /* See sweep.c. */
         struct Unwritten *unwritten; /* Rows of history and audit that wait for disk space. */
@@ -210,6 +211,15 @@ void keeper_audit_guard(Keeper *keeper, const char *what, const char *text);
 /* Audits that the sandbox ended because the host changed path. The word is
  * "replaced" if that stopped the sandbox, or "renewed" if nothing ran at the time. */
 void keeper_audit_replaced(Keeper *keeper, const char *what, const char *path);
+
+/* --- the network (network.c) --- */
+
+/* Watches holt-egress, if the session has a network. Returns 0 or a negative errno. */
+int keeper_watch_network(Keeper *keeper, Error *reterr);
+/* Reads the events that have come, so that a reply has its denials. */
+void keeper_read_network(Keeper *keeper);
+/* Ends holt-egress, and audits its last connections. */
+void keeper_end_network(Keeper *keeper);
 
 /* --- the check of protected paths (sweep.c) --- */
 

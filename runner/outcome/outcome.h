@@ -6,6 +6,7 @@
 #include "outcome/denials.h"
 #include "outcome/limits-hit.h"
 #include "outcome/oom.h"
+#include "network/network.h"
 #include "outcome/refused.h"
 
 typedef enum Cause {
@@ -46,6 +47,8 @@ typedef struct Outcome {
         Usage usage;
         OomKills oom_kills;
         Denials denials;
+        NetDenials *net_denials; /* Refused names and connections. Owned, or NULL. */
+        bool network_lost;       /* holt-egress ended, and the network with it. */
         LimitsHit limits_hit;
         Refusals *refusals; /* Refused paths, if the command failed. Owned, or NULL. */
         char *said; /* The end of its messages, if it failed and they are known. Owned, or NULL. */

@@ -281,6 +281,17 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
                        : r;
 }
 
+/* Starts holt-egress, which then gets ready while the child builds the tree. */
+static int start_network(Launch *launch, Sandbox *sandbox, Error *reterr) {
+        int r;
+
+        if (launch->plan->network != NETWORK_ALLOW || !launch_has_own_network(launch))
+                return 0;
+        r = network_start(launch->plan, &sandbox->network, reterr);
+        launch->setup_fd = sandbox->network.setup_fd;
+        return r;
+}
+
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         Sandbox sandbox = SANDBOX_NONE;
         _cleanup_free_ const char **argv = NULL;
@@ -299,11 +310,15 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         }
         if (launch->plan->timeout && !launch->plan->root.source && waker_make(&sandbox.waker) == 0)
                 waker_set(&sandbox.waker, time_now_usec() + launch->plan->timeout);
-        r = identity_reach_maps(launch, reterr);
+        r = start_network(launch, &sandbox, reterr);
+        if (r == 0)
+                r = identity_reach_maps(launch, reterr);
         if (r == 0)
                 r = run_child(launch, &sandbox, argv, reterr);
         output_placed(launch->output);
         launch->control_fd = fd_close(launch->control_fd);
+        launch->setup_fd = FD_NONE;
+        network_started(&sandbox.network);
         if (launch->identity.taken)
                 identity_leave_maps(launch->identity.uid); /* See identity_take(). */
         if (r < 0) {
@@ -344,5 +359,6 @@ void sandbox_clear(Sandbox *sandbox) {
         fd_close(sandbox->listener_fd);
         fd_close(sandbox->root_fd);
         fd_close(sandbox->mounts_fd);
+        network_clear(&sandbox->network);
         *sandbox = (Sandbox)SANDBOX_NONE;
 }

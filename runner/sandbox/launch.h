@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "child/child.h"
+#include "network/network.h"
 #include "streams/waker.h"
 
 /* A running sandbox. It owns its fds. */
@@ -25,6 +26,7 @@ typedef struct Sandbox {
         int control_fd;  /* Seqpacket socket to init (helpers/init-protocol.h). */
         int terminal_fd; /* Master of the sandbox's terminal, or FD_NONE. */
         int listener_fd; /* Seccomp notifications, or FD_NONE. */
+        Network network; /* The host's side of the network, if the policy allows some hosts. */
         int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE. */
         /* The mount namespace, or FD_NONE. While it is open, its mounts outlive the sandbox. So
          * late writes still go to the mounts, and not to the directories under them. In a single
@@ -40,7 +42,8 @@ typedef struct Sandbox {
 #define SANDBOX_NONE                                                                               \
         {                                                                                          \
                 .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE,                   \
-                .listener_fd = FD_NONE, .root_fd = FD_NONE, .mounts_fd = FD_NONE                   \
+                .listener_fd = FD_NONE, .root_fd = FD_NONE, .mounts_fd = FD_NONE, \
+                .network = NETWORK_CLOSED                   \
         }
 /* clang-format on */
 

@@ -37,6 +37,14 @@ static int check_landlock(Launch *launch, Error *reterr) {
                                : "this kernel has no Landlock in force");
 }
 
+/* The layer is also missing if the host refuses it, and the caller allowed that. */
+static int check_network(Launch *launch, Error *reterr) {
+        (void)reterr;
+        if (launch->plan->network == NETWORK_HOST)
+                launch->layers.switched_off |= LAYER_BIT(LAYER_NET);
+        return 0;
+}
+
 /* Bounds the private memory to half of the machine's, like the kernel's own default for a tmpfs. */
 static void bound_memory(LaunchPlan *plan) {
         struct sysinfo info;
@@ -92,8 +100,8 @@ static int prepare_guards(Launch *launch, Error *reterr) {
 
 /* The order matters: each step uses files that earlier ones have opened. */
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
-        identity_choose, prepare_limits, prepare_tree,   prepare_mounts,
-        prepare_hiding,  prepare_guards, check_landlock, stdio_files_shield,
+        identity_choose, prepare_limits, prepare_tree,  prepare_mounts,     prepare_hiding,
+        prepare_guards,  check_landlock, check_network, stdio_files_shield,
 };
 
 int prepare_all(Launch *launch, Error *reterr) {

@@ -345,6 +345,7 @@ enum {
         POLL_INIT,
         POLL_SIGNAL,
         POLL_LISTENER,
+        POLL_NETWORK,
         POLL_TERMINAL,
         POLL_MAX = POLL_TERMINAL + 3 + OUTPUT_POLL_MAX
 };
@@ -356,6 +357,7 @@ static void supervise_loop(Supervisor *s) {
                 [POLL_INIT] = { .fd = s->sandbox->pidfd, .events = POLLIN },
                 [POLL_SIGNAL] = { .fd = s->signal_fd, .events = POLLIN },
                 [POLL_LISTENER] = { .fd = s->sandbox->listener_fd, .events = POLLIN },
+                [POLL_NETWORK] = { .fd = s->sandbox->network.control_fd, .events = POLLIN },
         };
 
         for (;;) {
@@ -369,6 +371,10 @@ static void supervise_loop(Supervisor *s) {
                         (void)denials_answer(s->denials, s->sandbox->listener_fd);
                 else if (fds[POLL_LISTENER].revents)
                         fds[POLL_LISTENER].fd = -1; /* No process is left that could make a call. */
+                if (fds[POLL_NETWORK].revents) {
+                        network_read(&s->sandbox->network, NULL, NULL);
+                        fds[POLL_NETWORK].fd = s->sandbox->network.control_fd;
+                }
                 if (s->terminal)
                         terminal_pump(s->terminal, fds + POLL_TERMINAL, more);
                 (void)output_pump(s->launch->output, output);
@@ -377,7 +383,7 @@ static void supervise_loop(Supervisor *s) {
                 if (fds[POLL_SIGNAL].revents)
                         read_signals(s);
                 if (fds[POLL_INIT].revents)
-                        return;
+                        return network_end(&s->sandbox->network);
                 check_look(s);
                 check_output(s);
                 check_time(s);
@@ -466,6 +472,9 @@ static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
                         s->interrupt = INTERRUPT_KEY;
                 s->terminal = terminal_free(s->terminal);
         }
+        network_stop(&s->sandbox->network, NULL, NULL);
+        out->network_lost = s->sandbox->network.lost;
+        out->net_denials = TAKE_PTR(s->sandbox->network.denials);
         supervise_deliver(s);
         out->interrupt = s->interrupt;
         fill_usage(&out->usage, s, &usage);

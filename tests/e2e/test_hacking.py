@@ -67,6 +67,6 @@ def test_commands_name_files_that_exist() -> None:
 
 
 def test_every_folder_is_in_the_tour() -> None:
-    table = re.findall(r"^\| `(?:runner/)?([a-z]+)/` \|", HACKING.partition("## Folders")[2], re.M)
+    table = re.findall(r"^\| `(?:runner/|policy/)?([a-z]+)/` \|", HACKING.partition("## Folders")[2], re.M)
 
     assert table[: len(rooms.ORDER) - 1] == [room for room in rooms.ORDER if room != "main"]

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # A folder may include itself and the folders before it in this list. helpers/ holds the protocols with programs inside.
 ORDER = (
-    "helpers", "base", "policy", "store", "rpc", "streams", "git", "reach", "guards", "child", "outcome", "sandbox", "process",
-    "files", "session", "inside", "keeper", "methods", "serve", "cli", "main",
+    "helpers", "base", "net", "policy", "store", "rpc", "streams", "git", "reach", "network", "egress", "guards", "child", "outcome",
+    "sandbox", "process", "files", "session", "inside", "keeper", "methods", "serve", "cli", "main",
 )
 
 # A larger folder holds two subjects. cli/ has a file for each verb.
@@ -28,13 +28,20 @@ FILE_LINES_MAX = 600
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 
 
+def room_of(parts: "tuple[str, ...]") -> str:
+    """Returns the folder of a source, by the parts of its path."""
+    if parts == ("runner", "main.c"):
+        return "main"
+    inner = parts[0] == "runner" or (parts[0] == "policy" and len(parts) > 2)
+    return parts[1] if inner else parts[0]
+
+
 def sources() -> "dict[str, list[Path]]":
     """Returns the C sources and headers of each folder."""
     found = defaultdict(list)
     for top in ("helpers", "policy", "runner"):
         for path in sorted((ROOT / top).rglob("*.[ch]")):
-            parts = path.relative_to(ROOT).parts
-            found["main" if parts == ("runner", "main.c") else parts[1] if top == "runner" else top].append(path)
+            found[room_of(path.relative_to(ROOT).parts)].append(path)
     return found
 
 
@@ -42,8 +49,7 @@ def target(path: Path, name: str) -> "str | None":
     """Returns the folder that an include leads to; None for a header that the build generates."""
     for start in (path.parent, ROOT, ROOT / "runner"):
         if (start / name).is_file():
-            parts = (start / name).resolve().relative_to(ROOT).parts
-            return parts[1] if parts[0] == "runner" else parts[0]
+            return room_of((start / name).resolve().relative_to(ROOT).parts)
     return None
 
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hosts as clients write them: in a ClientHello, a Host field, a URI, or a request to a proxy.
+ * Pure. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/net/address.h"
+#include "policy/net/rules.h"
+
+typedef struct Authority {
+        /* The name in the form of net_name_normal(), or the address in its usual text form. */
+        char host[NET_NAME_MAX + 1];
+        NetAddress address; /* Its family is 0 if the host is a name. */
+        uint16_t port;      /* 0 if there is none. */
+} Authority;
+
+/* Reads a host without a port: a name, or an IPv4 address. Returns 0, or -EINVAL, also for an
+ * IPv4 address in another form than four decimal numbers. */
+int authority_host(const void *text, size_t length, Authority *ret);
+
+/* Reads HOST, HOST:PORT, [IPv6] or [IPv6]:PORT. The port may be empty, as in "host:". Userinfo is
+ * refused. Returns 0 or -EINVAL. */
+int authority_parse(const void *text, size_t length, Authority *ret);

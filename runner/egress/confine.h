@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holt-egress and its maker give up before they serve. */
+#pragma once
+
+#include "base/error.h"
+
+/* Gives up capabilities, files and the execution of programs, and all system calls except those for
+ * sockets, pipes and memory. Returns 0 or a negative errno. */
+int confine_egress(Error *reterr);
+/* The same for the maker, which keeps CAP_NET_ADMIN and CAP_NET_BIND_SERVICE in the sandbox's
+ * network. */
+int confine_maker(void);

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation. The local address of an accepted socket is the one that the program asked
+ * for. It is a name's address, or one of a block that a rule names. A name is resolved, and its
+ * addresses are tried in turn, a new one every quarter of a second (RFC 8305). The first that
+ * answers is used.
+ *
+ * Bytes of the server move at once, because in many protocols the server speaks first. The first
+ * bytes of the client stay in its socket until hello.h knows the protocol: the name in a TLS or
+ * HTTP greeting must be the name that was resolved. A refused connection is reset. */
+#include "egress/connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/list.h"
+#include "base/strings.h"
+#include "egress/dns-wire.h"
+#include "egress/hello.h"
+#include "egress/pump.h"
+
+enum {
+        ATTEMPTS_MAX = 8,         /* Addresses that are tried. */
+        ATTEMPT_PAUSE = 250000,   /* usec between attempts. */
+        CONNECT_TIME = 130000000, /* usec: longer than the kernel tries. */
+        HELLO_TIME = 30000000,    /* usec for a whole greeting, from its first byte. */
+};
+
+typedef enum ConnectionState {
+        CONNECTION_RESOLVES,
+        CONNECTION_CONNECTS,
+        CONNECTION_GREETS, /* The client's first bytes are awaited. */
+        CONNECTION_MOVES,
+} ConnectionState;
+
+typedef struct Attempt {
+        struct Connection *connection;
+        int fd;
+        LoopWatch *watch;
+} Attempt;
+
+typedef struct Connection {
+        struct Connection *next;
+        Egress *egress;
+        ConnectionState state;
+        int client_fd, server_fd;
+        LoopWatch *client_watch, *server_watch;
+        LoopTimer *timer;
+        NetAddress asked; /* The address inside. */
+        uint16_t port;
+        int number; /* Of the name; negative for a block. */
+        const NetRule *rule;
+        NetAddress targets[NAME_ADDRESSES_MAX];
+        size_t targets_count, tried;
+        Attempt attempts[ATTEMPTS_MAX];
+        size_t attempts_open;
+        int errnum; /* Of the last attempt that failed. */
+        uint64_t started_ms, deadline;
+        Pump up, down; /* To the server, and to the client. */
+        Hello hello;   /* The client's greeting as far as it is known. */
+} Connection;
+
+static const char *connection_name(const Connection *c) {
+        return c->number >= 0 ? names_text(c->egress->names, (unsigned)c->number) : NULL;
+}
+
+/* --- the end --- */
+
+static void attempts_close(Connection *c) {
+        for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
+                c->attempts[i].watch = loop_unwatch(c->attempts[i].watch);
+                c->attempts[i].fd = fd_close(c->attempts[i].fd);
+        }
+        c->attempts_open = 0;
+}
+
+static void connection_tell(const Connection *c, EgressEventType type, EgressReason reason,
+                            int errnum) {
+        EgressEvent event = { .type = type,
+                              .reason = reason,
+                              .errnum = (uint32_t)errnum,
+                              .port = c->port,
+                              .family = c->asked.family,
+                              .sent = c->up.moved,
+                              .received = c->down.moved,
+                              .started_ms = c->started_ms,
+                              .ended_ms = time_epoch_ms() };
+        const NetAddress *address = c->tried > 0 ? &c->targets[c->tried - 1] : &c->asked;
+        const char *name = connection_name(c);
+
+        event.family = address->family;
+        memcpy(event.address, address->bytes, sizeof(event.address));
+        (void)snprintf(event.name, sizeof(event.name), "%s", name ? name : "");
+        egress_send(c->egress, &event);
+}
+
+static void socket_reset(int fd) {
+        const struct linger reset = { .l_onoff = 1 };
+
+        if (fd >= 0)
+                (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+}
+
+static void connection_drop(Connection *c, bool reset) {
+        Egress *egress = c->egress;
+
+        if (c->state == CONNECTION_RESOLVES && c->number >= 0)
+                names_forget(egress->names, (unsigned)c->number, c);
+        attempts_close(c);
+        c->client_watch = loop_unwatch(c->client_watch);
+        c->server_watch = loop_unwatch(c->server_watch);
+        c->timer = loop_timer_free(c->timer);
+        pump_clear(&c->up, egress->pipes);
+        pump_clear(&c->down, egress->pipes);
+        if (reset) {
+                socket_reset(c->client_fd);
+                socket_reset(c->server_fd);
+        }
+        fd_close(c->client_fd);
+        fd_close(c->server_fd);
+        (void)list_remove(&egress->connections, c);
+        egress->connections_count--;
+        free(c);
+}
+
+static void connection_refuse(Connection *c, EgressReason reason, const char *other) {
+        const char *name = connection_name(c);
+
+        egress_deny(c->egress, reason, name, &c->asked, c->port, other);
+        connection_drop(c, true);
+}
+
+/* Ends a connection that was allowed. */
+static void connection_end(Connection *c, int errnum) {
+        connection_tell(c, EGRESS_CLOSED, 0, errnum);
+        connection_drop(c, errnum != 0);
+}
+
+/* --- moving --- */
+
+static void connection_move(Connection *c) {
+        int up = PUMP_WAITS, down = pump_run(&c->down, c->egress->pipes);
+
+        if (c->state == CONNECTION_MOVES && down >= 0)
+                up = pump_run(&c->up, c->egress->pipes);
+        if (down < 0 || up < 0)
+                return connection_end(c, down < 0 ? -down : -up);
+        if (down == PUMP_DONE && up == PUMP_DONE)
+                return connection_end(c, 0);
+        if (down == PUMP_BUSY || up == PUMP_BUSY)
+                loop_timer_set(c->timer, 1);
+        else if (c->state == CONNECTION_MOVES)
+                loop_timer_set(c->timer, 0);
+}
+
+/* --- the client's greeting --- */
+
+/* Judges the greeting. Returns false if the connection was refused, and is gone. */
+static bool greeting_allowed(Connection *c, const Hello *hello) {
+        const char *name = connection_name(c);
+
+        if (!name || hello->kind == HELLO_OTHER)
+                return true;
+        if (hello->kind == HELLO_BAD) {
+                connection_refuse(c, EGRESS_OTHER_HOST, "");
+                return false;
+        }
+        if (hello->kind == HELLO_TLS && (hello->hidden || hello->name[0] == '\0') &&
+            c->egress->sni == SNI_REQUIRED) {
+                connection_refuse(c, EGRESS_NO_SNI, hello->name);
+                return false;
+        }
+        if (hello->name[0] != '\0' && !streq(hello->name, name)) {
+                connection_refuse(c,
+                                  hello->kind == HELLO_TLS ? EGRESS_OTHER_SNI : EGRESS_OTHER_HOST,
+                                  hello->name);
+                return false;
+        }
+        return true;
+}
+
+/* Looks at what the client has sent, without taking it. SO_RCVLOWAT lets the kernel wait for more.
+ */
+static void connection_greet(Connection *c) {
+        static uint8_t data[HELLO_MAX];
+        ssize_t n = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
+        int low = 1;
+
+        if (n < 0)
+                return errno == EAGAIN ? (void)0 : connection_end(c, errno);
+        if (connection_name(c)) {
+                hello_read(data, (size_t)n, &c->hello);
+                if (c->up.ended || n == 0)
+                        hello_finish(data, (size_t)n, true, &c->hello);
+                low = (int)n + 1;
+        }
+        if (connection_name(c) && c->hello.kind == HELLO_MORE) {
+                (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+                if (!c->deadline) {
+                        c->deadline = time_now_usec() + HELLO_TIME;
+                        loop_timer_set(c->timer, c->deadline);
+                }
+                return;
+        }
+        if (!greeting_allowed(c, &c->hello))
+                return;
+        low = 1;
+        (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+        c->up.ended = false;
+        c->state = CONNECTION_MOVES;
+        c->deadline = 0;
+        connection_move(c);
+}
+
+static void connection_note(Connection *c, uint32_t events, Pump *from, Pump *to) {
+        (void)c;
+        if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+                from->readable = true;
+        if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+                to->writable = true;
+}
+
+static void connection_on_client(void *data, uint32_t events) {
+        Connection *c = data;
+
+        connection_note(c, events, &c->up, &c->down);
+        if (c->state == CONNECTION_GREETS) {
+                if (events & EPOLLRDHUP)
+                        c->up.ended = true;
+                if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+                        return connection_greet(c);
+        } else if (c->state != CONNECTION_MOVES) {
+                /* The program has given up. It cannot have sent only its end: that needs the
+                 * connection. */
+                if (events & (EPOLLHUP | EPOLLERR))
+                        connection_end(c, ECONNRESET);
+                return;
+        }
+        connection_move(c);
+}
+
+static void connection_on_server(void *data, uint32_t events) {
+        Connection *c = data;
+
+        connection_note(c, events, &c->down, &c->up);
+        connection_move(c);
+}
+
+/* --- connecting --- */
+
+static void connection_open(Connection *c, Attempt *attempt) {
+        const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+        attempt->watch = loop_unwatch(attempt->watch);
+        c->server_fd = TAKE_FD(attempt->fd);
+        attempts_close(c);
+        loop_timer_set(c->timer, 0);
+        c->up = (Pump){ .from = c->client_fd, .to = c->server_fd, .pipe = { FD_NONE, FD_NONE } };
+        c->down = (Pump){ .from = c->server_fd, .to = c->client_fd, .pipe = { FD_NONE, FD_NONE } };
+        c->up.writable = c->down.writable = c->up.readable = true;
+        c->state = CONNECTION_GREETS;
+        if (loop_watch(c->egress->loop, c->server_fd, events, connection_on_server, c,
+                       &c->server_watch, NULL) < 0)
+                return connection_end(c, ENOMEM);
+        connection_greet(c);
+}
+
+static void connection_try(Connection *c);
+
+/* Ends the connection if no address is left. */
+static void attempt_failed(Connection *c, Attempt *attempt, int errnum) {
+        attempt->watch = loop_unwatch(attempt->watch);
+        attempt->fd = fd_close(attempt->fd);
+        c->attempts_open--;
+        c->errnum = errnum;
+        connection_try(c);
+}
+
+static void attempt_on_event(void *data, uint32_t events) {
+        Attempt *attempt = data;
+        int errnum = 0;
+        socklen_t length = sizeof(errnum);
+
+        (void)events;
+        if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
+                errnum = errno;
+        if (errnum)
+                return attempt_failed(attempt->connection, attempt, errnum);
+        connection_open(attempt->connection, attempt);
+}
+
+static socklen_t target_address(const NetAddress *address, uint16_t port,
+                                struct sockaddr_storage *ret) {
+        struct sockaddr_in *in = (struct sockaddr_in *)ret;
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+
+        *ret = (struct sockaddr_storage){ .ss_family = address->family };
+        if (address->family == AF_INET) {
+                in->sin_port = htons(port);
+                memcpy(&in->sin_addr, address->bytes, 4);
+                return sizeof(*in);
+        }
+        in6->sin6_port = htons(port);
+        memcpy(&in6->sin6_addr, address->bytes, 16);
+        return sizeof(*in6);
+}
+
+/* Starts to connect to one address. Returns 0 or a negative errno. */
+static int attempt_start(Connection *c, Attempt *attempt, const NetAddress *target) {
+        struct sockaddr_storage storage;
+        const socklen_t length = target_address(target, c->port, &storage);
+        const int on = 1;
+        int r;
+
+        attempt->fd = socket(target->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (attempt->fd < 0)
+                return -errno;
+        (void)setsockopt(attempt->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        if (connect(attempt->fd, (const struct sockaddr *)&storage, length) < 0 &&
+            errno != EINPROGRESS) {
+                r = -errno;
+                attempt->fd = fd_close(attempt->fd);
+                return r;
+        }
+        return loop_watch(c->egress->loop, attempt->fd, EPOLLOUT, attempt_on_event, attempt,
+                          &attempt->watch, NULL);
+}
+
+static void connection_unreached(Connection *c) {
+        connection_tell(c, EGRESS_FAILED, EGRESS_UNREACHED, c->errnum);
+        connection_drop(c, true);
+}
+
+/* Tries the next address, or ends the connection if all have failed. */
+static void connection_try(Connection *c) {
+        while (c->tried < c->targets_count && c->tried < ATTEMPTS_MAX) {
+                Attempt *attempt = &c->attempts[c->tried];
+                int r = attempt_start(c, attempt, &c->targets[c->tried++]);
+
+                if (r == 0) {
+                        c->attempts_open++;
+                        loop_timer_set(c->timer, time_now_usec() + ATTEMPT_PAUSE);
+                        return;
+                }
+                c->errnum = -r;
+                attempt->fd = fd_close(attempt->fd);
+        }
+        if (c->attempts_open == 0)
+                return connection_unreached(c);
+        loop_timer_set(c->timer, time_now_usec() + CONNECT_TIME);
+}
+
+static void connection_on_time(void *data) {
+        Connection *c = data;
+
+        if (c->state == CONNECTION_MOVES)
+                return connection_move(c);
+        if (c->state == CONNECTION_GREETS && c->deadline && time_now_usec() >= c->deadline)
+                return connection_refuse(c, EGRESS_OTHER_HOST, "");
+        if (c->state == CONNECTION_GREETS) {
+                connection_move(c);
+                return;
+        }
+        if (c->state == CONNECTION_CONNECTS && c->tried < c->targets_count &&
+            c->tried < ATTEMPTS_MAX)
+                return connection_try(c);
+        c->errnum = ETIMEDOUT;
+        connection_unreached(c);
+}
+
+/* --- judging --- */
+
+/* Adds an address of the name, unless it is a private one that no block allows. */
+static void connection_add_target(Connection *c, const NetAddress *address, const char **refused) {
+        const char *why = net_address_forbidden(address);
+
+        if (why && !net_rules_find_address(&c->egress->rules, address, c->port))
+                *refused = why;
+        else
+                c->targets[c->targets_count++] = *address;
+}
+
+static void connection_on_addresses(void *data, const NameResult *result) {
+        Connection *c = data;
+        const char *refused = NULL;
+
+        c->state = CONNECTION_CONNECTS;
+        /* Addresses of the family that the program has chosen come first. */
+        for (int other = 0; other <= 1; other++)
+                for (size_t i = 0; i < result->count; i++)
+                        if ((result->items[i].family != c->asked.family) == other)
+                                connection_add_target(c, &result->items[i], &refused);
+        if (c->targets_count == 0 && refused)
+                return connection_refuse(c, EGRESS_PRIVATE, refused);
+        c->errnum = EHOSTUNREACH;
+        connection_try(c);
+}
+
+static void connection_judge(Connection *c) {
+        Egress *egress = c->egress;
+        const char *name;
+
+        c->number = net_address_number(&c->asked);
+        name = connection_name(c);
+        if (name) {
+                c->rule = net_rules_find(&egress->rules, name, c->port);
+                if (!c->rule)
+                        return connection_refuse(c, EGRESS_NO_PORT, NULL);
+                return names_resolve(egress->names, (unsigned)c->number, connection_on_addresses,
+                                     c);
+        }
+        c->number = -1;
+        c->rule = net_rules_find_address(&egress->rules, &c->asked, c->port);
+        if (!c->rule)
+                return connection_refuse(c, EGRESS_NO_ADDRESS, NULL);
+        c->targets[c->targets_count++] = c->asked;
+        c->state = CONNECTION_CONNECTS;
+        connection_try(c);
+}
+
+/* Reads the local address of the accepted socket. */
+static int connection_read_asked(Connection *c) {
+        struct sockaddr_storage storage;
+        socklen_t length = sizeof(storage);
+
+        if (getsockname(c->client_fd, (struct sockaddr *)&storage, &length) < 0)
+                return -errno;
+        c->asked.family = (uint8_t)storage.ss_family;
+        if (storage.ss_family == AF_INET) {
+                memcpy(c->asked.bytes, &((struct sockaddr_in *)&storage)->sin_addr, 4);
+                c->port = ntohs(((struct sockaddr_in *)&storage)->sin_port);
+        } else {
+                memcpy(c->asked.bytes, &((struct sockaddr_in6 *)&storage)->sin6_addr, 16);
+                c->port = ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
+        }
+        return 0;
+}
+
+static int connection_prepare(Connection *c) {
+        const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+        const int on = 1;
+        int r = connection_read_asked(c);
+
+        for (size_t i = 0; i < ATTEMPTS_MAX; i++)
+                c->attempts[i] = (Attempt){ .connection = c, .fd = FD_NONE };
+        c->up.pipe[0] = c->up.pipe[1] = c->down.pipe[0] = c->down.pipe[1] = FD_NONE;
+        (void)setsockopt(c->client_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        if (r == 0)
+                r = loop_timer_new(c->egress->loop, connection_on_time, c, &c->timer, NULL);
+        if (r == 0)
+                r = loop_watch(c->egress->loop, c->client_fd, events, connection_on_client, c,
+                               &c->client_watch, NULL);
+        return r;
+}
+
+void connection_accept(Egress *egress, int fd) {
+        Connection *c = egress->connections_count < CONNECTIONS_MAX ? calloc(1, sizeof(*c)) : NULL;
+
+        if (!c) {
+                egress_deny(egress, EGRESS_BUSY, NULL, NULL, 0, NULL);
+                socket_reset(fd);
+                fd_close(fd);
+                return;
+        }
+        *c = (Connection){ .egress = egress, .client_fd = fd, .server_fd = FD_NONE, .number = -1 };
+        c->started_ms = time_epoch_ms();
+        list_push(&egress->connections, c);
+        egress->connections_count++;
+        if (connection_prepare(c) < 0)
+                return connection_drop(c, true);
+        connection_judge(c);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt-egress: the host's side of a sandbox's network.
+ *
+ * Theory of operation. holt starts this process beside a sandbox whose policy allows some hosts.
+ * Programs inside ask the resolver (resolver.c) for a name. An allowed name has a number (names.h),
+ * and the reply is the address that stands for this number. All these addresses are local to the
+ * sandbox, so a connection to one arrives at a listener that holt-egress holds (maker.h). The
+ * listener's accepted socket tells the address, and so the name, that the program wanted.
+ * holt-egress judges name and port by the rules, connects to the real host from outside, and moves
+ * the bytes (connection.c, pump.h). What the rules do not name does not exist inside: the resolver
+ * knows no such name, and no route leads to such an address.
+ *
+ * The process stays in the host's network, but it has no capability and opens no file after its
+ * start (confine.h). Every byte from the sandbox, and every byte from a server, is an attacker's.
+ */
+#pragma once
+
+#include "base/loop.h"
+#include "egress/names.h"
+#include "network/protocol.h"
+#include "policy/net/rules.h"
+
+typedef enum SniMode {
+        SNI_OPTIONAL, /* A TLS client may leave the name out. */
+        SNI_REQUIRED,
+} SniMode;
+
+typedef struct Egress {
+        Loop *loop;
+        int control_fd; /* To holt. */
+        int maker_fd;   /* To the maker (maker.h). */
+        NetRules rules;
+        SniMode sni;
+        bool has6; /* The sandbox has IPv6. */
+        Names *names;
+        struct Resolver *resolver;
+        struct Connection *connections;
+        size_t connections_count;
+        struct Pipes *pipes;
+} Egress;
+
+/* --- events.c --- */
+
+/* Sends an event to holt. If holt does not read, the event is lost. name and other may be NULL, and
+ * address too. */
+void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
+                 uint16_t port, const char *other);
+void egress_send(Egress *egress, const EgressEvent *event);

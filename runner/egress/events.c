@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "egress/egress.h"
+
+void egress_send(Egress *egress, const EgressEvent *event) {
+        (void)send(egress->control_fd, event, sizeof(*event), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
+                 uint16_t port, const char *other) {
+        EgressEvent event = { .type = EGRESS_DENIED, .reason = reason, .port = port };
+
+        event.started_ms = event.ended_ms = time_epoch_ms();
+        if (address) {
+                event.family = address->family;
+                memcpy(event.address, address->bytes, sizeof(event.address));
+        }
+        (void)snprintf(event.name, sizeof(event.name), "%s", name ? name : "");
+        (void)snprintf(event.other, sizeof(event.other), "%s", other ? other : "");
+        egress_send(egress, &event);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/listeners.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/strings.h"
+#include "base/util.h"
+
+static const uint8_t net_families[] = { AF_INET, AF_INET6 };
+
+/* Whether the rule stands for more than one address. */
+static bool rule_is_wide(const NetRule *rule) {
+        if (rule->kind == NET_WILDCARD)
+                return true;
+        return rule->kind == NET_BLOCK &&
+               rule->prefix < (rule->address.family == AF_INET ? 32 : 128);
+}
+
+static bool port_is_wide(const NetRules *rules, uint16_t port) {
+        for (size_t i = 0; i < rules->count; i++)
+                if (rule_is_wide(&rules->items[i]) && rules->items[i].first <= port &&
+                    port <= rules->items[i].last)
+                        return true;
+        return false;
+}
+
+/* Appends an item of `size` bytes to an array. */
+static int array_add(void **array, size_t *count, const void *item, size_t size) {
+        void *grown = reallocarray(*array, *count + 1, size);
+
+        if (!grown)
+                return -ENOMEM;
+        *array = grown;
+        memcpy((char *)grown + *count * size, item, size);
+        (*count)++;
+        return 0;
+}
+
+static int plan_listener(NetPlan *plan, const NetAddress *address, uint16_t port) {
+        const ListenerPlan item = { .address = *address, .port = port };
+
+        for (size_t i = 0; i < plan->listeners_count; i++)
+                if (plan->listeners[i].port == port &&
+                    memcmp(&plan->listeners[i].address, address, sizeof(*address)) == 0)
+                        return 0;
+        if (plan->listeners_count == NET_LISTENERS_MAX)
+                return -E2BIG;
+        return array_add((void **)&plan->listeners, &plan->listeners_count, &item, sizeof(item));
+}
+
+static int plan_number(NetPlan *plan, const char *name) {
+        for (size_t i = 0; i < plan->names_count; i++)
+                if (streq(plan->names[i], name))
+                        return (int)i;
+        if (array_add((void **)&plan->names, &plan->names_count, &name, sizeof(name)) < 0)
+                return -ENOMEM;
+        return (int)plan->names_count - 1;
+}
+
+/* Plans the listeners of one port of a rule. */
+static int plan_port(NetPlan *plan, const NetRules *rules, const NetRule *rule, int number,
+                     uint16_t port) {
+        const bool wide = port_is_wide(rules, port);
+        int r = 0;
+
+        if (rule->kind == NET_BLOCK && !wide)
+                return plan_listener(plan, &rule->address, port);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(net_families); i++) {
+                const NetAddress any = { .family = net_families[i] };
+                const NetAddress own = net_address_of_number(net_families[i], (unsigned)number);
+
+                r = plan_listener(plan, wide ? &any : &own, port);
+        }
+        return r;
+}
+
+static int plan_rule(NetPlan *plan, const NetRules *rules, const NetRule *rule) {
+        const RoutePlan route = { .address = rule->address, .prefix = rule->prefix };
+        int r = 0, number = 0;
+
+        if (rule->kind == NET_NAME)
+                number = plan_number(plan, rule->name);
+        if (number < 0)
+                return number;
+        if (rule->kind == NET_BLOCK)
+                r = array_add((void **)&plan->routes, &plan->routes_count, &route, sizeof(route));
+        for (unsigned port = rule->first; r == 0 && port <= rule->last; port++)
+                r = plan_port(plan, rules, rule, number, (uint16_t)port);
+        return r;
+}
+
+int net_plan_make(const NetRules *rules, NetPlan *ret) {
+        int r = 0;
+
+        *ret = (NetPlan){ 0 };
+        for (size_t i = 0; r == 0 && i < rules->count; i++)
+                r = plan_rule(ret, rules, &rules->items[i]);
+        if (r < 0)
+                net_plan_clear(ret);
+        return r;
+}
+
+void net_plan_clear(NetPlan *plan) {
+        free(plan->listeners);
+        free(plan->routes);
+        free(plan->names);
+        *plan = (NetPlan){ 0 };
+}

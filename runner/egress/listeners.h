@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which listeners and routes the rules need. Pure.
+ *
+ * An exact name has an address of its own, so its listener binds that address alone, and programs
+ * inside can use the same port on 127.0.0.1. For wildcards, and for blocks of several addresses,
+ * one listener takes the port of every address. On such a port no other listener is needed, or
+ * possible. */
+#pragma once
+
+#include "policy/net/rules.h"
+
+typedef struct ListenerPlan {
+        NetAddress address; /* All zero, except the family, for every address. */
+        uint16_t port;
+} ListenerPlan;
+
+typedef struct RoutePlan {
+        NetAddress address;
+        uint8_t prefix;
+} RoutePlan;
+
+typedef struct NetPlan {
+        ListenerPlan *listeners;
+        size_t listeners_count;
+        RoutePlan *routes;
+        size_t routes_count;
+        const char **names; /* The exact names, in the order of their numbers; borrowed from the
+                               rules. */
+        size_t names_count;
+} NetPlan;
+
+/* Returns 0, -ENOMEM, or -E2BIG if the rules need more than NET_LISTENERS_MAX listeners. */
+int net_plan_make(const NetRules *rules, NetPlan *ret);
+void net_plan_clear(NetPlan *plan);

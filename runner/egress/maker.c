@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/maker.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/if_addr.h>
+#include <linux/nsfs.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/pass-fds.h"
+#include "base/sys.h"
+#include "egress/confine.h"
+#include "egress/listeners.h"
+
+enum {
+        LOOPBACK = 1,   /* The first device of each network namespace. */
+        BACKLOG = 4096, /* The kernel lowers it to net.core.somaxconn. */
+};
+
+typedef struct Maker {
+        int fd; /* To holt-egress. */
+        struct mnl_socket *netlink;
+        unsigned sequence;
+        bool has6;
+} Maker;
+
+/* --- messages --- */
+
+static int send_with_fd(int fd, const void *data, size_t size, int passed) {
+        struct iovec vector = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
+        struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
+        PassedFds memory;
+
+        pass_fds(&message, &memory, &passed, passed >= 0);
+        return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Receives a message of exactly `size` bytes, with one fd or none. */
+static int receive_with_fd(int fd, void *data, size_t size, int *ret_fd) {
+        struct iovec vector = { .iov_base = data, .iov_len = size };
+        PassedFds memory = { .room = { 0 } };
+        struct msghdr message = { .msg_iov = &vector,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &memory,
+                                  .msg_controllen = CMSG_SPACE(sizeof(int)) };
+        ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+
+        *ret_fd = FD_NONE;
+        if (n < 0)
+                return -errno;
+        if (message.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+            memory.header.cmsg_type == SCM_RIGHTS)
+                memcpy(ret_fd, CMSG_DATA(&memory.header), sizeof(int));
+        if (n == 0)
+                return -EPIPE;
+        return (size_t)n == size ? 0 : -EBADMSG;
+}
+
+int maker_receive(int maker_fd, Made *ret, int *ret_fd) {
+        return receive_with_fd(maker_fd, ret, sizeof(*ret), ret_fd);
+}
+
+/* --- rtnetlink --- */
+
+static size_t address_length(const NetAddress *address) {
+        return address->family == AF_INET ? 4 : 16;
+}
+
+/* Sends a request and reads the kernel's answer. Returns 0 or a negative errno. */
+static int netlink_ask(Maker *maker, struct nlmsghdr *header) {
+        char answer[1024];
+        ssize_t n;
+
+        header->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
+        header->nlmsg_seq = ++maker->sequence;
+        if (mnl_socket_sendto(maker->netlink, header, header->nlmsg_len) < 0)
+                return -errno;
+        n = mnl_socket_recvfrom(maker->netlink, answer, sizeof(answer));
+        if (n < 0)
+                return -errno;
+        return mnl_cb_run(answer, (size_t)n, maker->sequence, mnl_socket_get_portid(maker->netlink),
+                          NULL, NULL) < 0
+                       ? -errno
+                       : 0;
+}
+
+static NetAddress own_address(uint8_t family) {
+        NetAddress address = net_address_of_number(family, 0);
+
+        /* Number 0 is NET_FIRST addresses after the first; the sandbox's own is NET_OWN after it.
+         */
+        if (family == AF_INET) {
+                address.bytes[2] = 0;
+                address.bytes[3] = NET_OWN;
+        } else {
+                address.bytes[14] = 0;
+                address.bytes[15] = NET_OWN;
+        }
+        return address;
+}
+
+static int add_own_address(Maker *maker, uint8_t family) {
+        char room[256] = { 0 };
+        struct nlmsghdr *header = mnl_nlmsg_put_header(room);
+        struct ifaddrmsg *message;
+        const NetAddress own = own_address(family);
+
+        header->nlmsg_type = RTM_NEWADDR;
+        header->nlmsg_flags = NLM_F_CREATE;
+        message = mnl_nlmsg_put_extra_header(header, sizeof(*message));
+        message->ifa_family = family;
+        message->ifa_prefixlen = (uint8_t)(address_length(&own) * 8);
+        message->ifa_scope = RT_SCOPE_UNIVERSE;
+        message->ifa_flags = family == AF_INET6 ? IFA_F_NODAD : 0;
+        message->ifa_index = LOOPBACK;
+        mnl_attr_put(header, IFA_LOCAL, address_length(&own), own.bytes);
+        mnl_attr_put(header, IFA_ADDRESS, address_length(&own), own.bytes);
+        return netlink_ask(maker, header);
+}
+
+/* Makes every address of the block local to the sandbox. */
+static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
+        char room[256] = { 0 };
+        struct nlmsghdr *header = mnl_nlmsg_put_header(room);
+        struct rtmsg *message;
+        const NetAddress own = own_address(block->family);
+
+        header->nlmsg_type = RTM_NEWROUTE;
+        header->nlmsg_flags = NLM_F_CREATE | NLM_F_REPLACE;
+        message = mnl_nlmsg_put_extra_header(header, sizeof(*message));
+        message->rtm_family = block->family;
+        message->rtm_dst_len = prefix;
+        message->rtm_table = RT_TABLE_LOCAL;
+        message->rtm_protocol = RTPROT_STATIC;
+        message->rtm_scope = block->family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
+        message->rtm_type = RTN_LOCAL;
+        mnl_attr_put(header, RTA_DST, address_length(block), block->bytes);
+        mnl_attr_put_u32(header, RTA_OIF, LOOPBACK);
+        mnl_attr_put(header, RTA_PREFSRC, address_length(&own), own.bytes);
+        return netlink_ask(maker, header);
+}
+
+/* --- sockets --- */
+
+static socklen_t socket_address(const NetAddress *address, uint16_t port,
+                                struct sockaddr_storage *ret) {
+        struct sockaddr_in *in = (struct sockaddr_in *)ret;
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+
+        *ret = (struct sockaddr_storage){ .ss_family = address->family };
+        if (address->family == AF_INET) {
+                in->sin_port = htons(port);
+                memcpy(&in->sin_addr, address->bytes, 4);
+                return sizeof(*in);
+        }
+        in6->sin6_port = htons(port);
+        memcpy(&in6->sin6_addr, address->bytes, 16);
+        return sizeof(*in6);
+}
+
+/* Makes a bound socket. The addresses of an IPv6 route are no addresses of a device, so binding one
+ * takes IPV6_FREEBIND. */
+static int make_bound(const NetAddress *address, uint16_t port, int type, int *ret) {
+        _cleanup_close_ int fd = socket(address->family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        const int on = 1;
+        struct sockaddr_storage storage;
+        const socklen_t length = socket_address(address, port, &storage);
+
+        if (fd < 0)
+                return -errno;
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+            (address->family == AF_INET6 &&
+             (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0 ||
+              setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on)) < 0)) ||
+            bind(fd, (const struct sockaddr *)&storage, length) < 0)
+                return -errno;
+        if (type == SOCK_STREAM && listen(fd, BACKLOG) < 0)
+                return -errno;
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+static int make_and_pass(const Maker *maker, MadeKind kind, const NetAddress *address,
+                         uint16_t port) {
+        const Made made = { .kind = kind, .address = *address, .port = port };
+        _cleanup_close_ int fd = FD_NONE;
+        int r = make_bound(address, port, kind == MADE_RESOLVER_UDP ? SOCK_DGRAM : SOCK_STREAM,
+                           &fd);
+
+        return r < 0 ? r : send_with_fd(maker->fd, &made, sizeof(made), fd);
+}
+
+/* --- the steps --- */
+
+static int maker_enter(int setup_fd) {
+        char byte;
+        _cleanup_close_ int network_fd = FD_NONE, user_fd = FD_NONE;
+        int r = receive_with_fd(setup_fd, &byte, 1, &network_fd);
+
+        (void)close(setup_fd);
+        if (r < 0)
+                return r;
+        user_fd = ioctl(network_fd, NS_GET_USERNS);
+        if (user_fd < 0 || setns(user_fd, CLONE_NEWUSER) < 0 || setns(network_fd, CLONE_NEWNET) < 0)
+                return -errno;
+        return 0;
+}
+
+static int maker_open_netlink(Maker *maker) {
+        maker->netlink = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+        if (!maker->netlink || mnl_socket_bind(maker->netlink, 0, MNL_SOCKET_AUTOPID) < 0)
+                return -errno;
+        return 0;
+}
+
+/* A kernel may have no IPv6, or have it switched off. */
+static int maker_set_addresses(Maker *maker) {
+        const NetAddress pool4 = { .family = AF_INET, .bytes = { 198, 18 } };
+        NetAddress pool6 = own_address(AF_INET6);
+        int r = add_own_address(maker, AF_INET);
+
+        pool6.bytes[15] = 0;
+        if (r == 0)
+                r = add_route(maker, &pool4, NET_POOL4_PREFIX);
+        maker->has6 = add_own_address(maker, AF_INET6) == 0 &&
+                      add_route(maker, &pool6, NET_POOL6_PREFIX) == 0;
+        return r;
+}
+
+static int maker_make_resolver(const Maker *maker) {
+        const NetAddress own = own_address(AF_INET);
+        int r = make_and_pass(maker, MADE_RESOLVER_UDP, &own, 53);
+
+        return r < 0 ? r : make_and_pass(maker, MADE_RESOLVER_TCP, &own, 53);
+}
+
+static int maker_make_rules(Maker *maker, const NetPlan *plan) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->routes_count; i++)
+                if (maker->has6 || plan->routes[i].address.family == AF_INET)
+                        r = add_route(maker, &plan->routes[i].address, plan->routes[i].prefix);
+        for (size_t i = 0; r == 0 && i < plan->listeners_count; i++)
+                if (maker->has6 || plan->listeners[i].address.family == AF_INET)
+                        r = make_and_pass(maker, MADE_LISTENER, &plan->listeners[i].address,
+                                          plan->listeners[i].port);
+        return r;
+}
+
+/* Sets up the network. *ret_step is the attempted step, an infinitive. */
+static int maker_set_up(Maker *maker, const NetPlan *plan, int setup_fd, const char **ret_step) {
+        int r;
+
+        *ret_step = "enter the sandbox's network";
+        r = maker_enter(setup_fd);
+        if (r == 0) {
+                *ret_step = "open a netlink socket";
+                r = maker_open_netlink(maker);
+        }
+        if (r == 0) {
+                *ret_step = "set addresses and routes";
+                r = maker_set_addresses(maker);
+        }
+        if (r == 0) {
+                *ret_step = "listen for DNS";
+                r = maker_make_resolver(maker);
+        }
+        if (r == 0) {
+                *ret_step = "listen for connections";
+                r = maker_make_rules(maker, plan);
+        }
+        return r;
+}
+
+/* --- requests --- */
+
+static void maker_answer(Maker *maker, const MakerRequest *request) {
+        Made made = { .kind = request->kind, .address = request->address, .port = request->port };
+        _cleanup_close_ int fd = FD_NONE;
+        int r = 0;
+
+        if (request->prefix)
+                r = add_route(maker, &request->address, request->prefix);
+        if (r == 0 && request->kind == MADE_SOCKET) {
+                fd = socket(request->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+                r = fd < 0 ? -errno : 0;
+        } else if (r == 0) {
+                r = make_bound(&request->address, request->port, SOCK_STREAM, &fd);
+        }
+        made.ready.errnum = -r;
+        (void)send_with_fd(maker->fd, &made, sizeof(made), fd);
+}
+
+static void maker_serve(Maker *maker) {
+        MakerRequest request;
+        int unexpected;
+
+        while (receive_with_fd(maker->fd, &request, sizeof(request), &unexpected) == 0) {
+                fd_close(unexpected);
+                maker_answer(maker, &request);
+        }
+}
+
+static void maker_main(const NetPlan *plan, int fd, int setup_fd) {
+        Maker maker = { .fd = fd };
+        Made made = { .kind = MADE_READY };
+        const char *step;
+        int r = maker_set_up(&maker, plan, setup_fd, &step);
+
+        /* Entering the namespaces has cleared these. */
+        if (r == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)) {
+                step = "confine the maker";
+                r = -errno;
+        }
+        if (r == 0) {
+                step = "confine the maker";
+                r = confine_maker();
+        }
+        made.has6 = maker.has6;
+        made.ready.errnum = -r;
+        if (r < 0)
+                (void)strncpy(made.ready.text, step, sizeof(made.ready.text) - 1);
+        if (send_with_fd(fd, &made, sizeof(made), FD_NONE) == 0 && r == 0)
+                maker_serve(&maker);
+}
+
+int maker_fork(const NetRules *rules, int setup_fd, int *ret_fd, Error *reterr) {
+        NetPlan plan;
+        int pair[2], r = net_plan_make(rules, &plan);
+        pid_t pid;
+
+        if (r == -E2BIG)
+                return error_set(reterr, ERROR_POLICY, 0, "the rules need more than %d listeners",
+                                 NET_LISTENERS_MAX);
+        if (r < 0)
+                return error_oom(reterr);
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
+        pid = fork();
+        if (pid < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot fork");
+        if (pid == 0) {
+                (void)close(pair[0]);
+                (void)close(EGRESS_CONTROL_FD);
+                maker_main(&plan, pair[1], setup_fd);
+                _exit(0);
+        }
+        (void)close(pair[1]);
+        net_plan_clear(&plan);
+        *ret_fd = pair[0];
+        return 0;
+}
+
+void maker_end(int maker_fd) {
+        if (maker_fd < 0)
+                return;
+        (void)close(maker_fd);
+        while (wait4(-1, NULL, 0, NULL) < 0 && errno == EINTR)
+                ;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The maker: the process that sets up the sandbox's network, and later makes sockets in it.
+ *
+ * Theory of operation. holt-egress forks it before it does anything else. The maker enters the user
+ * and network namespaces of the sandbox: the user who has made a user namespace has all
+ * capabilities in it (user_namespaces(7)). It sets addresses and routes by rtnetlink, makes the
+ * listeners, and passes each to holt-egress. Then it keeps two capabilities, which count only in
+ * the sandbox's network, and waits for requests. It reads messages of holt-egress and the kernel
+ * alone, and is in the host's PID namespace, so no process of the sandbox can name it. */
+#pragma once
+
+#include "base/error.h"
+#include "network/protocol.h"
+#include "policy/net/rules.h"
+
+/* What a socket that the maker passes is for. */
+typedef enum MadeKind {
+        MADE_LISTENER,     /* For connections of programs inside. */
+        MADE_RESOLVER_UDP, /* DNS. */
+        MADE_RESOLVER_TCP,
+        MADE_READY,  /* No socket: everything is made. error has the result. */
+        MADE_SOCKET, /* For a published port. */
+} MadeKind;
+
+/* One message of the maker, with one socket except for MADE_READY. */
+typedef struct Made {
+        uint32_t kind;
+        bool has6;          /* For MADE_READY: the sandbox has IPv6. */
+        NetAddress address; /* To which a listener is bound; all zero for every address. */
+        uint16_t port;
+        EgressReady ready; /* For MADE_READY. */
+} Made;
+
+/* A request to the maker: a listener, as in Made, or a socket. */
+typedef struct MakerRequest {
+        uint32_t kind;
+        NetAddress address;
+        uint8_t prefix; /* Not 0: add a route of this length to the address first. */
+        uint16_t port;
+} MakerRequest;
+
+/* Forks the maker. names: the exact names of the rules, in the order of their numbers. *ret_fd gets
+ * the socket to it. Returns 0 or a negative errno. */
+int maker_fork(const NetRules *rules, int setup_fd, int *ret_fd, Error *reterr);
+
+/* Ends the maker, and waits for its end, so that no process is left for another parent to wait for.
+ */
+void maker_end(int maker_fd);
+
+/* Receives one message. *ret_fd is owned by the caller, or FD_NONE. Returns 0, -EAGAIN, or a
+ * negative errno; -EPIPE if the maker has gone. */
+int maker_receive(int maker_fd, Made *ret, int *ret_fd);

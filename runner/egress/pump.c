@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum {
+        POOL_MAX = 64,          /* Empty pipes that are kept. */
+        PIPE_SIZE = 256 * 1024, /* The kernel's limit for a user's pipes may give less. */
+        TURN_MOVES = 16,        /* Calls of splice(2) until others have their turn. */
+};
+
+struct Pipes {
+        int items[POOL_MAX][2];
+        size_t count;
+};
+
+Pipes *pipes_new(void) {
+        return calloc(1, sizeof(Pipes));
+}
+
+static int pipes_take(Pipes *pipes, int ret[2]) {
+        if (pipes->count > 0) {
+                pipes->count--;
+                ret[0] = pipes->items[pipes->count][0];
+                ret[1] = pipes->items[pipes->count][1];
+                return 0;
+        }
+        if (pipe2(ret, O_CLOEXEC | O_NONBLOCK) < 0) {
+                ret[0] = ret[1] = FD_NONE;
+                return -errno;
+        }
+        (void)fcntl(ret[1], F_SETPIPE_SZ, PIPE_SIZE);
+        return 0;
+}
+
+/* An empty pipe may serve another connection. A pipe with bytes must not. */
+static void pump_drop_pipe(Pump *pump, Pipes *pipes) {
+        if (pump->pipe[0] >= 0 && pump->held == 0 && pipes->count < POOL_MAX) {
+                pipes->items[pipes->count][0] = TAKE_FD(pump->pipe[0]);
+                pipes->items[pipes->count][1] = TAKE_FD(pump->pipe[1]);
+                pipes->count++;
+                return;
+        }
+        pump->pipe[0] = fd_close(pump->pipe[0]);
+        pump->pipe[1] = fd_close(pump->pipe[1]);
+        pump->held = 0;
+}
+
+void pump_clear(Pump *pump, Pipes *pipes) {
+        pump_drop_pipe(pump, pipes);
+}
+
+/* Returns the bytes that were moved, 0 if none can be, or a negative errno. */
+static ssize_t pump_fill(Pump *pump, Pipes *pipes) {
+        ssize_t n;
+        int r;
+
+        if (pump->ended || !pump->readable || pump->held >= PIPE_SIZE)
+                return 0;
+        if (pump->pipe[0] < 0) {
+                r = pipes_take(pipes, pump->pipe);
+                if (r < 0)
+                        return r;
+        }
+        n = splice(pump->from, NULL, pump->pipe[1], NULL, PIPE_SIZE,
+                   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        if (n > 0)
+                pump->held += (size_t)n;
+        else if (n == 0)
+                pump->ended = true;
+        else if (errno != EAGAIN)
+                return -errno;
+        /* A full pipe gives EAGAIN too; then the source may still be readable. */
+        else if (pump->held == 0)
+                pump->readable = false;
+        return n < 0 ? 0 : n;
+}
+
+static ssize_t pump_drain(Pump *pump) {
+        ssize_t n;
+
+        if (pump->held == 0 || !pump->writable)
+                return 0;
+        n = splice(pump->pipe[0], NULL, pump->to, NULL, pump->held,
+                   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        if (n < 0 && errno != EAGAIN)
+                return -errno;
+        if (n <= 0) {
+                pump->writable = false;
+                return 0;
+        }
+        pump->held -= (size_t)n;
+        pump->moved += (uint64_t)n;
+        return n;
+}
+
+int pump_run(Pump *pump, Pipes *pipes) {
+        for (int i = 0; i < TURN_MOVES; i++) {
+                ssize_t filled = pump_fill(pump, pipes), drained;
+
+                if (filled < 0)
+                        return (int)filled;
+                drained = pump_drain(pump);
+                if (drained < 0)
+                        return (int)drained;
+                if (pump->held == 0)
+                        pump_drop_pipe(pump, pipes);
+                if (pump->ended && pump->held == 0) {
+                        if (!pump->shut && shutdown(pump->to, SHUT_WR) < 0 && errno != ENOTCONN)
+                                return -errno;
+                        pump->shut = true;
+                        return PUMP_DONE;
+                }
+                if (filled == 0 && drained == 0)
+                        return PUMP_WAITS;
+        }
+        return PUMP_BUSY;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "network/denials.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "policy/net/rules.h"
+
+bool net_event_valid(const EgressEvent *event) {
+        return event->type < EGRESS_TYPE_MAX && event->reason < EGRESS_REASON_MAX &&
+               memchr(event->name, '\0', sizeof(event->name)) &&
+               memchr(event->other, '\0', sizeof(event->other));
+}
+
+static bool denial_is(const NetDenial *denial, const EgressEvent *event) {
+        return denial->event.type == event->type && denial->event.reason == event->reason &&
+               denial->event.port == event->port && streq(denial->event.name, event->name) &&
+               (event->name[0] != '\0' ||
+                memcmp(denial->event.address, event->address, sizeof(event->address)) == 0);
+}
+
+const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event) {
+        NetDenials *all = *denials;
+
+        if (event->type != EGRESS_DENIED && event->type != EGRESS_FAILED)
+                return NULL;
+        if (!all)
+                all = *denials = calloc(1, sizeof(*all));
+        if (!all)
+                return NULL;
+        for (unsigned i = 0; i < all->count; i++)
+                if (denial_is(&all->items[i], event)) {
+                        all->items[i].count++;
+                        return NULL;
+                }
+        if (all->count == NET_DENIALS_MAX)
+                return NULL;
+        all->items[all->count] = (NetDenial){ .event = *event, .count = 1 };
+        return &all->items[all->count++];
+}
+
+void net_denials_count(const NetDenials *denials, NetCounts *ret) {
+        ret->count = denials ? denials->count : 0;
+        for (unsigned i = 0; i < ret->count; i++)
+                ret->items[i] = denials->items[i].count;
+}
+
+typedef enum GrantHost {
+        GRANT_NOTHING,
+        GRANT_ASKED, /* The host that was asked for. */
+        GRANT_OTHER, /* The host that the client named in its greeting. */
+} GrantHost;
+
+static const struct {
+        const char *text;
+        const char *answer;
+        GrantHost grant;
+} reasons[] = {
+        [EGRESS_NO_RULE] = { "no rule of the network allows this name", "NXDOMAIN", GRANT_ASKED },
+        [EGRESS_NO_PORT] = { "no rule of the network allows this port", "ECONNRESET", GRANT_ASKED },
+        [EGRESS_NO_ADDRESS] = { "no rule of the network allows this address", "ECONNRESET",
+                                GRANT_ASKED },
+        [EGRESS_PRIVATE] = { "the name leads to a private or special address, which only a rule "
+                             "for "
+                             "the address allows",
+                             "NXDOMAIN", GRANT_NOTHING },
+        [EGRESS_OTHER_SNI] = { "the TLS client asked for another name than it had resolved",
+                               "ECONNRESET", GRANT_OTHER },
+        [EGRESS_NO_SNI] = { "the TLS client did not name its server, and network.sni is "
+                            "\"required\"",
+                            "ECONNRESET", GRANT_NOTHING },
+        [EGRESS_OTHER_HOST] = { "the HTTP client asked for another host than it had resolved",
+                                "ECONNRESET", GRANT_OTHER },
+        [EGRESS_BAD_NAME] = { "the name is too long, or too many new names were asked for",
+                              "NXDOMAIN", GRANT_NOTHING },
+        [EGRESS_BUSY] = { "too many connections were open", "ECONNRESET", GRANT_NOTHING },
+        [EGRESS_UNREACHED] = { "the network allows it, but it could not be reached", "ECONNRESET",
+                               GRANT_NOTHING },
+};
+static_assert(ELEMENTSOF(reasons) == EGRESS_REASON_MAX, "every reason has a row");
+
+bool net_denial_refused(const NetDenial *denial) {
+        return denial->event.type == EGRESS_DENIED;
+}
+
+const char *net_denial_reason(const NetDenial *denial) {
+        return reasons[denial->event.reason].text;
+}
+
+const char *net_denial_answer(const NetDenial *denial) {
+        if (denial->event.type == EGRESS_FAILED && denial->event.errnum)
+                return error_errno_name((int)denial->event.errnum);
+        return reasons[denial->event.reason].answer;
+}
+
+/* --- hosts and rules --- */
+
+enum { HOST_TEXT = NET_NAME_MAX + 3 };
+
+static void denial_host(const EgressEvent *event, char ret[HOST_TEXT]) {
+        NetAddress address = { .family = event->family };
+        char text[NET_ADDRESS_TEXT];
+
+        if (event->name[0] != '\0') {
+                (void)snprintf(ret, HOST_TEXT, "%.*s", NET_NAME_MAX, event->name);
+                return;
+        }
+        memcpy(address.bytes, event->address, sizeof(address.bytes));
+        (void)snprintf(ret, HOST_TEXT, event->family == AF_INET6 ? "[%s]" : "%s",
+                       net_address_text(&address, text));
+}
+
+static void net_denial_write_peer(const char *host, uint16_t port, char ret[NET_PEER_TEXT]) {
+        if (port)
+                (void)snprintf(ret, NET_PEER_TEXT, "%s:%u", host, port);
+        else
+                (void)snprintf(ret, NET_PEER_TEXT, "%s", host);
+}
+
+void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]) {
+        char host[HOST_TEXT];
+
+        denial_host(&denial->event, host);
+        net_denial_write_peer(host, denial->event.port, ret);
+}
+
+/* A name that was only resolved has no port: the rule then allows the ports 80 and 443. The text of
+ * a name comes from inside, so it must be a rule that holt accepts. */
+bool net_denial_rule(const NetDenial *denial, char ret[NET_PEER_TEXT]) {
+        const EgressEvent *event = &denial->event;
+        const GrantHost grant = event->type == EGRESS_DENIED ? reasons[event->reason].grant
+                                                             : GRANT_NOTHING;
+        char host[HOST_TEXT];
+        const char *why;
+
+        if (grant == GRANT_NOTHING)
+                return false;
+        denial_host(event, host);
+        if (grant == GRANT_OTHER)
+                (void)snprintf(host, sizeof(host), "%.*s", NET_NAME_MAX, event->other);
+        net_denial_write_peer(host, event->port, ret);
+        return net_rule_check(ret, &why) == 0;
+}
+
+/* --- denials in a document --- */
+
+static void net_denial_write_policy(JsonWriter *w, const char *rule) {
+        if (!rule)
+                return json_write_null(w, "policy");
+        json_write_object(w, "policy");
+        json_write_object(w, "network");
+        json_write_array(w, "allow");
+        json_write_string(w, NULL, rule);
+        for (int i = 0; i < 3; i++)
+                json_write_end(w);
+}
+
+void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count) {
+        char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8];
+        const bool granted = net_denial_rule(denial, rule);
+
+        net_denial_peer(denial, peer);
+        (void)snprintf(grant, sizeof(grant), "--net %s", granted ? rule : "");
+        json_write_string(w, "layer", "network");
+        json_write_string(w, "what", peer);
+        json_write_uint(w, "count", count);
+        json_write_string(w, "answer", net_denial_answer(denial));
+        json_write_null(w, "path");
+        json_write_string(w, "reason", net_denial_reason(denial));
+        json_write_string(w, "grant", granted ? grant : NULL);
+        net_denial_write_policy(w, granted ? rule : NULL);
+        json_write_string(w, "why_not", granted ? NULL : net_denial_reason(denial));
+}
+
+void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before) {
+        for (unsigned i = 0; denials && i < denials->count; i++) {
+                const NetDenial *denial = &denials->items[i];
+                const uint64_t earlier = before && i < before->count ? before->items[i] : 0;
+
+                if (!net_denial_refused(denial) || denial->count == earlier)
+                        continue;
+                json_write_object(w, NULL);
+                net_denial_write(w, denial, denial->count - earlier);
+                json_write_end(w);
+        }
+}

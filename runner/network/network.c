@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "network/network.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/paths.h"
+#include "base/programs.h"
+#include "base/strings.h"
+
+enum { STOP_TIME = 200 }; /* Milliseconds for the last events. */
+
+/* --- the settings --- */
+
+typedef struct Settings {
+        char data[EGRESS_SETTINGS_MAX];
+        size_t length;
+} NetSettings;
+
+static int net_settings_add(NetSettings *settings, const char *name, const char *value,
+                            Error *reterr) {
+        const size_t size = strlen(name) + strlen(value) + 2;
+
+        if (size > sizeof(settings->data) - settings->length)
+                return error_set(reterr, ERROR_POLICY, 0,
+                                 "network.allow: the rules are too long together");
+        memcpy(settings->data + settings->length, name, strlen(name) + 1);
+        memcpy(settings->data + settings->length + strlen(name) + 1, value, strlen(value) + 1);
+        settings->length += size;
+        return 0;
+}
+
+static int net_settings_send(const LaunchPlan *plan, int fd, Error *reterr) {
+        _cleanup_free_ NetSettings *settings = calloc(1, sizeof(*settings));
+        int r = settings ? 0 : error_oom(reterr);
+
+        if (r == 0)
+                r = net_settings_add(settings, "sni", plan->net_sni ? "required" : "optional",
+                                     reterr);
+        for (size_t i = 0; r == 0 && i < plan->net_allow.count; i++)
+                r = net_settings_add(settings, "allow", plan->net_allow.items[i], reterr);
+        if (r == 0 && send(fd, settings->data, settings->length, MSG_NOSIGNAL) < 0)
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot send the network's settings");
+        return r;
+}
+
+/* --- the process --- */
+
+/* The process gets its two sockets, no other descriptor, and no environment. */
+static int egress_spawn_at(const char *path, int control_fd, int setup_fd, pid_t *ret) {
+        static char name[] = "holt-egress";
+        char *argv[] = { name, NULL }, *env[] = { NULL };
+        posix_spawn_file_actions_t actions;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        r = posix_spawn_file_actions_adddup2(&actions, control_fd, EGRESS_CONTROL_FD);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, setup_fd, EGRESS_SETUP_FD);
+        for (int fd = 0; r == 0 && fd <= 2; fd++)
+                r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+        if (r == 0)
+                r = posix_spawn(ret, path, &actions, NULL, argv, env);
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return -r;
+}
+
+static int egress_spawn(int control_fd, int setup_fd, pid_t *ret, Error *reterr) {
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        int r = -ENOENT;
+        char *slash;
+
+        self[n < 0 ? 0 : n] = '\0';
+        slash = strrchr(self, '/');
+        if (slash)
+                *slash = '\0';
+        for (size_t i = 0; r == -ENOENT && i < ELEMENTSOF(programs_egress); i++) {
+                _cleanup_free_ char *path = path_join(slash ? self : "/", programs_egress[i]);
+
+                if (path)
+                        r = egress_spawn_at(path, control_fd, setup_fd, ret);
+        }
+        if (r == 0)
+                return 0;
+        r = error_set(reterr, ERROR_SETUP, -r,
+                      "cannot execute " HOLT_LIBEXEC "/holt-egress, which a network needs");
+        return error_cure(reterr, r, "Install holt completely: meson install -C build");
+}
+
+/* Moves a socket to a number that posix_spawn(3) does not overwrite. */
+static int move_up(int *fd) {
+        int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 16);
+
+        if (moved < 0)
+                return -errno;
+        fd_close(*fd);
+        *fd = moved;
+        return 0;
+}
+
+static int make_sockets(int control[2], int setup[2]) {
+        const int room = EGRESS_SETTINGS_MAX;
+        int r = 0;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0 ||
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, setup) < 0)
+                return -errno;
+        (void)setsockopt(control[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+        (void)setsockopt(control[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+        for (int i = 0; r == 0 && i < 2; i++) {
+                r = move_up(&control[i]);
+                if (r == 0)
+                        r = move_up(&setup[i]);
+        }
+        return r;
+}
+
+int network_start(const LaunchPlan *plan, Network *ret, Error *reterr) {
+        int control[2] = { FD_NONE, FD_NONE }, setup[2] = { FD_NONE, FD_NONE };
+        int r = make_sockets(control, setup);
+
+        *ret = (Network)NETWORK_CLOSED;
+        ret->control_fd = control[0];
+        ret->setup_fd = setup[0];
+        if (r < 0)
+                r = error_set(reterr, ERROR_SETUP, -r, "cannot make a socket pair");
+        if (r == 0)
+                r = egress_spawn(control[1], setup[1], &ret->pid, reterr);
+        fd_close(control[1]);
+        fd_close(setup[1]);
+        if (r == 0)
+                r = net_settings_send(plan, ret->control_fd, reterr);
+        if (r < 0)
+                network_clear(ret);
+        return r;
+}
+
+void network_started(Network *network) {
+        network->setup_fd = fd_close(network->setup_fd);
+}
+
+/* --- events --- */
+
+void network_read(Network *network, NetworkFn fn, void *data) {
+        const NetDenial *first;
+        EgressEvent event;
+        ssize_t n;
+
+        if (network->control_fd < 0)
+                return;
+        while ((n = recv(network->control_fd, &event, sizeof(event), MSG_DONTWAIT)) > 0) {
+                if (n != (ssize_t)sizeof(event) || !net_event_valid(&event))
+                        continue;
+                first = net_denials_note(&network->denials, &event);
+                if (fn)
+                        fn(data, &event, first);
+        }
+        if (n == 0 || (n < 0 && errno != EAGAIN)) {
+                network->lost = true;
+                network->control_fd = fd_close(network->control_fd);
+        }
+}
+
+void network_end(Network *network) {
+        if (network->control_fd >= 0)
+                (void)shutdown(network->control_fd, SHUT_WR);
+}
+
+void network_stop(Network *network, NetworkFn fn, void *data) {
+        struct pollfd end = { .fd = network->control_fd, .events = POLLIN };
+        const bool lost = network->lost;
+
+        network_end(network);
+        while (network->control_fd >= 0 && poll(&end, 1, STOP_TIME) > 0)
+                network_read(network, fn, data);
+        network->lost = lost;
+        network->control_fd = fd_close(network->control_fd);
+        if (network->pid > 0) {
+                (void)kill(network->pid, SIGKILL);
+                while (waitpid(network->pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
+                network->pid = 0;
+        }
+}
+
+void network_clear(Network *network) {
+        network_stop(network, NULL, NULL);
+        fd_close(network->control_fd);
+        fd_close(network->setup_fd);
+        free(network->denials);
+        *network = (Network)NETWORK_CLOSED;
+}

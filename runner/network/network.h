@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's side of a sandbox's network, as holt sees it: starts holt-egress (egress/egress.h),
+ * and collects what it refused. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "network/denials.h"
+#include "network/protocol.h"
+#include "policy/plan.h"
+
+typedef struct Network {
+        int control_fd; /* FD_NONE if there is no holt-egress. */
+        int setup_fd;   /* The child's end of the setup socket, until the child has it. */
+        pid_t pid; /* The process holt-egress, a child; 0 if there is none. */
+        bool lost;           /* holt-egress has ended before it was told to. */
+        NetDenials *denials; /* NULL until something was refused or failed. */
+} Network;
+
+#define NETWORK_CLOSED                                                                             \
+        { .control_fd = FD_NONE, .setup_fd = FD_NONE }
+
+/* Starts holt-egress for the rules of the plan. Returns 0 or a negative errno. */
+int network_start(const LaunchPlan *plan, Network *ret, Error *reterr);
+/* Closes the child's end, after the child was made. */
+void network_started(Network *network);
+
+/* first: the denial, if the event is the first of its kind; otherwise NULL. */
+typedef void (*NetworkFn)(void *data, const EgressEvent *event, const NetDenial *first);
+/* Reads all events that have come, and counts denials. fn may be NULL; it gets every event. */
+void network_read(Network *network, NetworkFn fn, void *data);
+/* Tells holt-egress to end, without waiting. */
+void network_end(Network *network);
+/* Ends holt-egress, reads its last events, and waits for its end. */
+void network_stop(Network *network, NetworkFn fn, void *data);
+void network_clear(Network *network);
