@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lib.bridge import LATER, Host, Refused
+from lib.openrpc import Mismatch
 from lib.sessions import Json, Session, Sessions, until
 
 ADD = {
@@ -149,7 +150,8 @@ def test_errors_of_a_handler(host: Host) -> None:
     host.handlers["fail"] = lambda p: LATER
     number = host.send("python.run", code="from host_tools import call\ncall('fail')")
     host.until(lambda: len(host.calls) == 6, "it is asked")
-    host.answer(host.calls[-1], result={"other": 1})
+    with pytest.raises(Mismatch, match="has no 'value'"):
+        host.answer(host.calls[-1], result={"other": 1})
     assert failed(host.result(number)) == '[internal_error] the tool\'s reply has no value: the client must reply {"value": ...}'
 
 

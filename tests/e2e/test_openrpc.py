@@ -4,6 +4,7 @@ the suites (lib/openrpc.py)."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -160,6 +161,16 @@ def test_the_checker_finds_what_is_wrong(message: Json, document: Document) -> N
     checker.sent(b'{"jsonrpc": "2.0", "id": 1, "method": "kv.get", "params": {"session": "w", "key": "k"}}\n')
     with pytest.raises(Mismatch):
         checker.came({"jsonrpc": "2.0", **message})
+
+
+@pytest.mark.parametrize("reply, wrong", (({"value": {"any": [1]}}, False), ({}, True), ({"value": 1, "more": 2}, True)))
+def test_the_checker_looks_at_replies_of_clients(reply: Json, wrong: bool, document: Document) -> None:
+    checker = Checker(document, alone=True)
+    params = {"name": "t", "payload": {}, "call": "c1", "exec": "p1", "timeout_ms": 5}
+    checker.came({"jsonrpc": "2.0", "id": "c1", "method": "tool.call", "params": params})
+    line = json.dumps({"jsonrpc": "2.0", "id": "c1", "result": reply}).encode()
+    with pytest.raises(Mismatch, match="reply to tool.call") if wrong else contextlib.nullcontext():
+        checker.sent(line)
 
 
 def call_everything(rpc: Rpc, workspace: Path) -> None:

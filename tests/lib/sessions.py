@@ -184,7 +184,13 @@ class Rpc:
             os.close(self.fds.pop())
 
     def raw(self, data: bytes, fds: Sequence[int] = ()) -> None:
-        self.checker.sent(data)
+        """Sends bytes. Raises Mismatch for a wrong reply to a request of the server, which is sent all the same."""
+        try:
+            self.checker.sent(data)
+        finally:
+            self._write(data, fds)
+
+    def _write(self, data: bytes, fds: Sequence[int]) -> None:
         view = memoryview(data)
         if fds:
             assert self._socket, "fds go through a socket only"

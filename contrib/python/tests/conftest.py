@@ -190,7 +190,21 @@ class Watch:
                     continue
                 if checker in asked:
                     asked.remove(checker)
+                elif "method" in message and "id" in message:
+                    self._checkers.setdefault(("reply", message["id"]), []).append(checker)
                 return
+            self.wrong += found
+
+    def answered(self, line: bytes) -> None:
+        """Checks a reply to a request of the server. Several connections may have had one with this id."""
+        with self._lock:
+            found = []
+            for checker in self._checkers.get(("reply", json.loads(line)["id"]), []):
+                try:
+                    checker.sent(line)
+                    return
+                except openrpc.Mismatch as mismatch:
+                    found.append(str(mismatch))
             self.wrong += found
 
 
@@ -220,6 +234,8 @@ def watched(holt: str, request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(_connection, "line_of", watch.line_of)
         patch.setattr(_connection, "_decode", watch.decode)
         patch.setattr(_connection, "json", WatchedJson(watch))
+        answer = _connection.Connection.answer
+        patch.setattr(_connection.Connection, "answer", lambda self, line: (watch.answered(line), answer(self, line))[1])
         yield
     assert not watch.wrong, "\n".join(watch.wrong)
     assert watch.seen or "box" not in request.fixturenames, "no message was seen"
