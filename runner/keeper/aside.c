@@ -8,6 +8,7 @@
  * the user has moved the file back or removed it. A command can remove the file as well, so a
  * keeper tells each name once before it drops it. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,32 +20,38 @@
 /* More names are in the audit only. */
 enum { ASIDE_NAMES_MAX = 16, ASIDE_BYTES_MAX = 32 << 10 };
 
+struct Aside {
+        StrList names; /* Files of the host that are still set aside. */
+        bool told;     /* A reply has told those that were set aside before this keeper. */
+};
+
 /* Writes the names, each with its NUL. A failure loses a reminder and nothing else. */
 static void aside_save(const Keeper *keeper) {
         _cleanup_close_ int fd = FD_NONE;
 
-        if (keeper->aside.count == 0) {
+        if (keeper->aside->names.count == 0) {
                 (void)unlinkat(keeper->plan.state.fd, ASIDE_FILE, 0);
                 return;
         }
         fd = openat(keeper->plan.state.fd, ASIDE_FILE,
                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-        for (size_t i = 0; fd >= 0 && i < keeper->aside.count; i++)
-                (void)!write(fd, keeper->aside.items[i], strlen(keeper->aside.items[i]) + 1);
+        for (size_t i = 0; fd >= 0 && i < keeper->aside->names.count; i++)
+                (void)!write(fd, keeper->aside->names.items[i],
+                             strlen(keeper->aside->names.items[i]) + 1);
 }
 
 /* Drops the names that nothing has any more. */
 static void aside_refresh(Keeper *keeper) {
         StrList still = { 0 };
 
-        for (size_t i = 0; i < keeper->aside.count; i++)
+        for (size_t i = 0; i < keeper->aside->names.count; i++)
                 if (!guard_is_gone(&keeper->plan, keeper->launch.workspace_fd,
-                                   keeper->aside.items[i]))
-                        (void)strlist_add(&still, keeper->aside.items[i]);
-        if (still.count == keeper->aside.count)
+                                   keeper->aside->names.items[i]))
+                        (void)strlist_add(&still, keeper->aside->names.items[i]);
+        if (still.count == keeper->aside->names.count)
                 return strlist_clear(&still);
-        strlist_clear(&keeper->aside);
-        keeper->aside = still;
+        strlist_clear(&keeper->aside->names);
+        keeper->aside->names = still;
         aside_save(keeper);
 }
 
@@ -55,6 +62,9 @@ int keeper_aside_load(Keeper *keeper, Error *reterr) {
 
         if (!plan_has_guards(&keeper->plan))
                 return 0;
+        keeper->aside = calloc(1, sizeof(*keeper->aside));
+        if (!keeper->aside)
+                return error_oom(reterr);
         fd = openat(keeper->plan.state.fd, ASIDE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return 0;
@@ -63,33 +73,42 @@ int keeper_aside_load(Keeper *keeper, Error *reterr) {
                 return error_oom(reterr);
         n = read(fd, text, ASIDE_BYTES_MAX);
         for (ssize_t at = 0; at < n; at += (ssize_t)strlen(text + at) + 1)
-                if (strlist_add(&keeper->aside, text + at) < 0)
+                if (strlist_add(&keeper->aside->names, text + at) < 0)
                         return error_oom(reterr);
         /* Nothing runs inside yet, so this is the user's work. */
         aside_refresh(keeper);
         return 0;
 }
 
+void keeper_aside_free(Keeper *keeper) {
+        if (keeper->aside)
+                strlist_clear(&keeper->aside->names);
+        free(keeper->aside);
+        keeper->aside = NULL;
+}
+
 void keeper_aside_add(Keeper *keeper, const char *moved) {
         size_t bytes = strlen(moved) + 1;
 
-        for (size_t i = 0; i < keeper->aside.count; i++)
-                bytes += strlen(keeper->aside.items[i]) + 1;
-        if (!guard_replaced(&keeper->plan, moved) || strlist_has(&keeper->aside, moved) ||
-            keeper->aside.count >= ASIDE_NAMES_MAX || bytes > ASIDE_BYTES_MAX)
+        if (!keeper->aside)
                 return;
-        (void)strlist_add(&keeper->aside, moved);
+        for (size_t i = 0; i < keeper->aside->names.count; i++)
+                bytes += strlen(keeper->aside->names.items[i]) + 1;
+        if (!guard_replaced(&keeper->plan, moved) || strlist_has(&keeper->aside->names, moved) ||
+            keeper->aside->names.count >= ASIDE_NAMES_MAX || bytes > ASIDE_BYTES_MAX)
+                return;
+        (void)strlist_add(&keeper->aside->names, moved);
         aside_save(keeper);
 }
 
 void keeper_aside_tell(Keeper *keeper, Process *process) {
         strlist_clear(&process->still_aside);
-        if (keeper->aside.count == 0)
+        if (!keeper->aside || keeper->aside->names.count == 0)
                 return;
-        if (keeper->aside_told)
+        if (keeper->aside->told)
                 aside_refresh(keeper);
-        keeper->aside_told = true;
-        for (size_t i = 0; i < keeper->aside.count; i++)
-                if (!strlist_has(&process->set_aside, keeper->aside.items[i]))
-                        (void)strlist_add(&process->still_aside, keeper->aside.items[i]);
+        keeper->aside->told = true;
+        for (size_t i = 0; i < keeper->aside->names.count; i++)
+                if (!strlist_has(&process->set_aside, keeper->aside->names.items[i]))
+                        (void)strlist_add(&process->still_aside, keeper->aside->names.items[i]);
 }

@@ -8,6 +8,7 @@
  * stop` fails if it exists and no keeper is live. The next keeper tells its first command. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,27 +17,52 @@
 
 enum { NAMES_MAX = 32 << 10 }; /* In bytes, so that the reply is sent without waiting. */
 
+struct Due {
+        bool recorded; /* The file exists. */
+        char missed[PROCESS_UNGUARDED_MAX];
+};
+
 int keeper_due_begin(Keeper *keeper, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;
+        struct Due *due;
 
         if (!plan_has_guards(&keeper->plan))
                 return 0;
-        (void)session_sweep_due(keeper->plan.state.fd, keeper->missed, sizeof(keeper->missed));
+        due = keeper->due = calloc(1, sizeof(*due));
+        if (!due)
+                return error_oom(reterr);
+        (void)session_sweep_due(keeper->plan.state.fd, due->missed, sizeof(due->missed));
         fd = openat(keeper->plan.state.fd, SESSION_SWEEP_DUE,
                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno,
                                  "cannot make " SESSION_SWEEP_DUE " in the session's directory");
-        keeper->due = true;
+        due->recorded = true;
         return 0;
+}
+
+const char *keeper_due_missed(const Keeper *keeper) {
+        return keeper->due ? keeper->due->missed : "";
+}
+
+void keeper_due_told(Keeper *keeper) {
+        if (!keeper_due_missed(keeper)[0])
+                return;
+        keeper_audit_guard(keeper, "failed", keeper->due->missed);
+        keeper->due->missed[0] = '\0';
+}
+
+void keeper_due_free(Keeper *keeper) {
+        free(keeper->due);
+        keeper->due = NULL;
 }
 
 /* If writing fails, the file stays empty. */
 void keeper_due_end(const Keeper *keeper) {
-        const char *text = keeper->unguarded[0] ? keeper->unguarded : keeper->missed;
+        const char *text = keeper->unguarded[0] ? keeper->unguarded : keeper_due_missed(keeper);
         _cleanup_close_ int fd = FD_NONE;
 
-        if (!keeper->due)
+        if (!keeper->due || !keeper->due->recorded)
                 return;
         if (!text[0]) {
                 (void)unlinkat(keeper->plan.state.fd, SESSION_SWEEP_DUE, 0);

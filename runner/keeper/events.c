@@ -374,7 +374,6 @@ static int keeper_make_timers(Keeper *keeper, Error *reterr) {
                 { &keeper->stop_timer, keeper_on_stop },
                 { &keeper->idle_timer, keeper_on_idle },
                 { &keeper->rest_timer, keeper_on_rest },
-                { &keeper->note_timer, keeper_note_running },
                 { &keeper->sweep_timer, keeper_sweep_start },
                 { &keeper->quiet_timer, keeper_look_quiet },
                 { &keeper->listen_timer, keeper_listen },
@@ -389,18 +388,21 @@ static int keeper_make_timers(Keeper *keeper, Error *reterr) {
 }
 
 int keeper_watch_all(Keeper *keeper, Error *reterr) {
-        int r;
+        static int (*const makers[])(Keeper * keeper, Error * reterr) = {
+                keeper_watch_fds,
+                keeper_make_timers,
+                keeper_notes_new,
+                keeper_sweeper_new,
+        };
+        int r = 0;
 
         (void)sigfillset(&keeper->signals);
         (void)sigdelset(&keeper->signals, SIGALRM);
         (void)sigdelset(&keeper->signals, SIGTERM);
         keeper->signal_fd = signalfd(-1, &keeper->signals, SFD_CLOEXEC | SFD_NONBLOCK);
         keeper_take_terminate(keeper->plan.kill_after + KEEPER_END_TIME);
-        r = keeper_watch_fds(keeper, reterr);
-        if (r == 0)
-                r = keeper_make_timers(keeper, reterr);
-        if (r == 0)
-                r = keeper_sweeper_new(keeper, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(makers); i++)
+                r = makers[i](keeper, reterr);
         keeper->swept = true;
         if (r < 0)
                 return r;

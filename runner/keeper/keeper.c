@@ -149,7 +149,9 @@ static void keeper_finish(Keeper *keeper) {
         keeper->lock_fd = fd_close(keeper->lock_fd);
         keeper_send_last_answers(keeper);
         strlist_clear(&keeper->set_aside);
-        strlist_clear(&keeper->aside);
+        keeper_aside_free(keeper);
+        keeper_due_free(keeper);
+        keeper_notes_free(keeper);
 }
 
 /* Leaves the caller's session, directory and streams. */

@@ -82,19 +82,16 @@ typedef struct Keeper {
         uint64_t used_at; /* usec of time_now_usec(), at the last use. */
         /* Why the last check could not set aside everything, or "". */
         char unguarded[PROCESS_UNGUARDED_MAX];
-        LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *note_timer, *sweep_timer,
-                *answer_timer, *quiet_timer, *listen_timer;
+        LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *sweep_timer, *answer_timer,
+                *quiet_timer, *listen_timer;
         /* Path whose replacement stopped the sandbox (guards/watch.h), or NULL. */
         const char *replaced;
-        StrList set_aside; /* Paths set aside since it was told to stop. */
-        StrList aside;     /* Files of the host that are still set aside; see aside.c. */
-        bool aside_told;   /* A reply has told those that were set aside before this keeper. */
-        /* Why an earlier keeper's last check was incomplete, or "". */
-        char missed[PROCESS_UNGUARDED_MAX];
-        bool due;            /* See due.c. */
+        StrList set_aside;   /* Paths set aside since it was told to stop. */
+        struct Aside *aside; /* See aside.c; NULL without protected paths. */
+        struct Due *due;     /* See due.c; NULL without protected paths. */
+        struct Notes *notes; /* See notes.c. */
         bool swept;          /* A sweep began after the last change from inside or by a client. */
         bool quiet, renewed; /* See watch.c. */
-        bool noting;         /* note_timer is set. */
         bool lost;           /* Init has gone. */
         /* stopping: the keeper must end. ending: it ends as soon as the last replies have left. */
         bool stopping, ending;
@@ -120,15 +117,22 @@ int keeper_confine(Keeper *keeper, Error *reterr);
 /* Records that a check is due, and whether an earlier keeper was killed before its own check had
  * ended. */
 int keeper_due_begin(Keeper *keeper, Error *reterr);
+/* Returns why an earlier keeper's last check was incomplete, or "". */
+const char *keeper_due_missed(const Keeper *keeper);
+/* A reply has told it: audits and forgets it. */
+void keeper_due_told(Keeper *keeper);
 /* Removes that record: the last check has ended, or nothing has run inside. */
 void keeper_due_end(const Keeper *keeper);
 /* Writes the members of the reply to session.stop that describe this check. */
 void keeper_due_write(const Keeper *keeper, JsonWriter *w);
+/* Frees what keeper_due_begin() has made. The record stays. */
+void keeper_due_free(Keeper *keeper);
 
 /* --- files of the host that are still set aside (aside.c) --- */
 
 /* Reads the names that earlier keepers have noted. Returns 0 or -ENOMEM. */
 int keeper_aside_load(Keeper *keeper, Error *reterr);
+void keeper_aside_free(Keeper *keeper);
 /* Notes the name of a file that a sweep has set aside, if the host made that file. */
 void keeper_aside_add(Keeper *keeper, const char *moved);
 /* Lists, in replies about process, the set-aside files that still exist. */
@@ -181,8 +185,9 @@ void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor w
 
 /* --- history and audit (notes.c) --- */
 
-/* Handler of the note timer: adds commands that still run to the history. */
-void keeper_note_running(void *data);
+/* Makes the timer that adds commands that still run to the history. Returns 0 or -ENOMEM. */
+int keeper_notes_new(Keeper *keeper, Error *reterr);
+void keeper_notes_free(Keeper *keeper);
 /* Completes the row of a command that has ended. */
 void keeper_note_end(Keeper *keeper, Process *process);
 /* Adds a call that has ended. Returns NULL, or the reason why it is not in the history yet. */

@@ -2,6 +2,7 @@
 /* Writes the session's history and audit. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/time.h"
 #include "keeper/acts.h"
@@ -11,6 +12,11 @@
 #include "store/unwritten.h"
 
 enum { NOTE_TIME = 100000 }; /* usec after which a running command gets its row. */
+
+struct Notes {
+        LoopTimer *timer;
+        bool set; /* timer is set. */
+};
 
 void keeper_note_begun(Keeper *keeper, Process *process) {
         Error ignored;
@@ -22,20 +28,35 @@ void keeper_note_begun(Keeper *keeper, Process *process) {
 
 /* A short command gets one row, at its end, when its call is replied to. A longer one gets its row
  * meanwhile, so that it is known after a crash. */
-void keeper_note_running(void *data) {
+static void notes_on_time(void *data) {
         Keeper *keeper = data;
 
         for (Process *p = processes_first(keeper->processes); p; p = p->next)
                 keeper_note_begun(keeper, p);
-        keeper->noting = false;
+        keeper->notes->set = false;
+}
+
+int keeper_notes_new(Keeper *keeper, Error *reterr) {
+        keeper->notes = calloc(1, sizeof(*keeper->notes));
+        return keeper->notes ? loop_timer_new(keeper->loop, notes_on_time, keeper,
+                                              &keeper->notes->timer, reterr)
+                             : error_oom(reterr);
+}
+
+void keeper_notes_free(Keeper *keeper) {
+        if (keeper->notes)
+                keeper->notes->timer = loop_timer_free(keeper->notes->timer);
+        free(keeper->notes);
+        keeper->notes = NULL;
 }
 
 void keeper_note(Keeper *keeper, Process *process, const char *method, char *params) {
         process->method = method;
         process->params = params;
-        if (params && !keeper->noting)
-                loop_timer_set(keeper->note_timer, time_now_usec() + NOTE_TIME);
-        keeper->noting |= params != NULL;
+        if (!params || keeper->notes->set)
+                return;
+        loop_timer_set(keeper->notes->timer, time_now_usec() + NOTE_TIME);
+        keeper->notes->set = true;
 }
 
 const char *keeper_note_call(Keeper *keeper, const char *method, const char *params,

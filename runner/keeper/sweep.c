@@ -60,7 +60,7 @@ static void sweeper_look(void *data) {
 
 static void sweeper_tell(const Sweeper *sweeper, Process *process) {
         (void)snprintf(process->unguarded, sizeof(process->unguarded), "%s",
-                       sweeper->failure[0] ? sweeper->failure : sweeper->keeper->missed);
+                       sweeper->failure[0] ? sweeper->failure : keeper_due_missed(sweeper->keeper));
         for (size_t i = 0; i < sweeper->moved.count; i++)
                 (void)strlist_add(&process->set_aside, sweeper->moved.items[i]);
         keeper_aside_tell(sweeper->keeper, process);
@@ -114,10 +114,8 @@ static void sweeper_finish(void *data) {
                 more |= p->sweep_due;
         }
         strlist_clear(&sweeper->moved);
-        if (told && keeper->missed[0]) {
-                keeper_audit_guard(keeper, "failed", keeper->missed);
-                keeper->missed[0] = '\0';
-        }
+        if (told)
+                keeper_due_told(keeper);
         for (Process *p = sweeper_first(sweeper); p; p = p->next)
                 if (process_is_swept(p))
                         interpreter_swept(keeper->interpreters, p);
