@@ -374,10 +374,6 @@ static int keeper_make_timers(Keeper *keeper, Error *reterr) {
                 { &keeper->stop_timer, keeper_on_stop },
                 { &keeper->idle_timer, keeper_on_idle },
                 { &keeper->rest_timer, keeper_on_rest },
-                { &keeper->sweep_timer, keeper_sweep_start },
-                { &keeper->quiet_timer, keeper_look_quiet },
-                { &keeper->listen_timer, keeper_listen },
-                { &keeper->answer_timer, keeper_answer_more },
                 { &keeper->look_timer, keeper_on_look },
         };
         int r = 0;
@@ -389,10 +385,8 @@ static int keeper_make_timers(Keeper *keeper, Error *reterr) {
 
 int keeper_watch_all(Keeper *keeper, Error *reterr) {
         static int (*const makers[])(Keeper * keeper, Error * reterr) = {
-                keeper_watch_fds,
-                keeper_make_timers,
-                keeper_notes_new,
-                keeper_sweeper_new,
+                keeper_watch_fds, keeper_make_timers,  keeper_waiters_new,
+                keeper_notes_new, keeper_watching_new, keeper_sweeper_new,
         };
         int r = 0;
 
@@ -403,7 +397,6 @@ int keeper_watch_all(Keeper *keeper, Error *reterr) {
         keeper_take_terminate(keeper->plan.kill_after + KEEPER_END_TIME);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(makers); i++)
                 r = makers[i](keeper, reterr);
-        keeper->swept = true;
         if (r < 0)
                 return r;
         keeper_used(keeper);

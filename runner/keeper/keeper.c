@@ -121,7 +121,7 @@ static int keeper_start(Keeper *keeper, Error *reterr) {
 static void keeper_finish(Keeper *keeper) {
         /* These calls get no reply that would say so. */
         if (works_busy(keeper->works) || receives_busy(keeper->receives))
-                keeper->swept = false;
+                keeper_sweep_needed(keeper);
         keeper_deafen(keeper);
         keeper_sweep_wait(keeper);
         keeper_take_last_answers(keeper);
@@ -140,7 +140,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper->tools = tools_free(keeper->tools);
         keeper_end_network(keeper);
         sandbox_clear(&keeper->sandbox);
-        if (!keeper->renewed)
+        if (!keeper_is_renewed(keeper))
                 keeper_sweep(keeper);
         keeper_sweeper_free(keeper);
         keeper_due_end(keeper);
@@ -152,6 +152,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper_aside_free(keeper);
         keeper_due_free(keeper);
         keeper_notes_free(keeper);
+        keeper_watching_free(keeper);
 }
 
 /* Leaves the caller's session, directory and streams. */

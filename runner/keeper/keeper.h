@@ -38,16 +38,6 @@ typedef enum WaitFor {
         WAIT_REST,       /* The session is at rest. */
 } WaitFor;
 
-/* A call that waits for a process. */
-typedef struct Waiter {
-        struct Waiter *next;
-        struct Keeper *keeper;
-        RpcCall *call;
-        Process *process; /* NULL for WAIT_REST. */
-        WaitFor what;
-        RpcLast *last; /* The reply, kept until the server has gone. */
-} Waiter;
-
 typedef struct Sweeper Sweeper;
 
 typedef struct Keeper {
@@ -70,7 +60,7 @@ typedef struct Keeper {
         struct Interpreters *interpreters;
         struct Tools *tools;
         struct Bridge *bridge;
-        Waiter *waiters;
+        struct Waiters *waiters; /* See wait.c. */
         struct Acts *acts;
         struct Staged *staged;
         LoopWatch *network_watch; /* NULL without a network. */
@@ -82,17 +72,15 @@ typedef struct Keeper {
         uint64_t used_at; /* usec of time_now_usec(), at the last use. */
         /* Why the last check could not set aside everything, or "". */
         char unguarded[PROCESS_UNGUARDED_MAX];
-        LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *sweep_timer, *answer_timer,
-                *quiet_timer, *listen_timer;
+        LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer;
         /* Path whose replacement stopped the sandbox (guards/watch.h), or NULL. */
         const char *replaced;
-        StrList set_aside;   /* Paths set aside since it was told to stop. */
-        struct Aside *aside; /* See aside.c; NULL without protected paths. */
-        struct Due *due;     /* See due.c; NULL without protected paths. */
-        struct Notes *notes; /* See notes.c. */
-        bool swept;          /* A sweep began after the last change from inside or by a client. */
-        bool quiet, renewed; /* See watch.c. */
-        bool lost;           /* Init has gone. */
+        StrList set_aside;         /* Paths set aside since it was told to stop. */
+        struct Aside *aside;       /* See aside.c; NULL without protected paths. */
+        struct Due *due;           /* See due.c; NULL without protected paths. */
+        struct Notes *notes;       /* See notes.c. */
+        struct Watching *watching; /* See watch.c. */
+        bool lost;                 /* Init has gone. */
         /* stopping: the keeper must end. ending: it ends as soon as the last replies have left. */
         bool stopping, ending;
         uint64_t flush_until; /* usec of time_now_usec() at which it ends even without that. */
@@ -158,19 +146,19 @@ int keeper_sweep_unfinished(Keeper *keeper, Error *reterr);
 
 /* --- calls that wait (wait.c) --- */
 
+/* Makes the list of these calls. Returns 0 or -ENOMEM. */
+int keeper_waiters_new(Keeper *keeper, Error *reterr);
 /* Replies to calls that wait for the start of process, which runs now or could not start. The
  * caller still owns master_fd, which may be FD_NONE. */
 void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd);
 /* Replies to calls whose commands have ended, if their clients read. */
 void keeper_answer_settled(Keeper *keeper);
-/* Handler of the answer timer. */
-void keeper_answer_more(void *data);
 /* Fails the calls that wait for process, which is about to be freed to make room for others. */
 void keeper_fail_dropped(Keeper *keeper, const Process *process);
 /* Fails all calls that wait for a process. */
 void keeper_fail_waiters(Keeper *keeper, const Error *error);
 /* The first prepares the replies to session.stop, before the server goes. The second sends them
- * once the session is at rest. */
+ * once the session is at rest, and frees the list. */
 void keeper_take_last_answers(Keeper *keeper);
 void keeper_send_last_answers(Keeper *keeper);
 
@@ -236,8 +224,12 @@ void keeper_sweeper_free(Keeper *keeper);
  * the commands that await it. Restores files that the host replaced. Blocks until all is done, so
  * call it only when the sandbox has ended. */
 void keeper_sweep(Keeper *keeper);
-/* Handler of the sweep timer. */
-void keeper_sweep_start(void *data);
+/* Starts a check now, on a thread, unless one runs. */
+void keeper_sweep_start(Keeper *keeper);
+/* Call it when a change from inside or by a client may have left a file at a protected path. */
+void keeper_sweep_needed(Keeper *keeper);
+/* Whether a check began after the last such change. */
+bool keeper_is_swept(const Keeper *keeper);
 /* Starts a check after a run whose process goes on; interpreter_swept() follows. Without protected
  * paths no check is due. */
 void keeper_sweep_behind(Keeper *keeper, Process *process);
@@ -256,10 +248,16 @@ void keeper_touched(Keeper *keeper, bool with_files);
 void keeper_check_ended(Keeper *keeper, Process *process);
 /* Handler of SIGIO (guards/watch.h). */
 void keeper_on_change(Keeper *keeper);
-/* Handler of the listen timer. */
-void keeper_listen(void *data);
-/* Handler of the quiet timer; also called after a sweep. */
-void keeper_look_quiet(void *data);
+/* Listens to changes again after a pause that depends on how long the last look took. It began at
+ * `began`, usec of time_now_usec(). */
+void keeper_listen_later(Keeper *keeper, uint64_t began);
+/* Finds out whether nothing runs inside. Call it after a sweep. */
+void keeper_look_quiet(Keeper *keeper);
+/* Whether the keeper ends because the host changed a path while nothing ran. */
+bool keeper_is_renewed(const Keeper *keeper);
+/* Makes the timers of watch.c. Returns 0 or -ENOMEM. */
+int keeper_watching_new(Keeper *keeper, Error *reterr);
+void keeper_watching_free(Keeper *keeper);
 /* Stops listening, so that new clients wait for the next keeper. */
 void keeper_deafen(Keeper *keeper);
 

@@ -50,13 +50,10 @@ static int reader_make_view(Keeper *reader, Error *reterr) {
 /* Looks as rarely as keeper_on_change(). */
 static void reader_on_change(Keeper *reader) {
         const uint64_t before = time_now_usec();
-        uint64_t now;
 
         if (watch_find_replaced(reader->launch.watch))
                 return loop_stop(reader->loop);
-        now = time_now_usec();
-        loop_timer_set(reader->listen_timer, now + watch_pause(now - before));
-        watch_listen(reader->signal_fd, reader->signals, false);
+        keeper_listen_later(reader, before);
 }
 
 static void reader_on_signal(void *data, uint32_t events) {
@@ -71,7 +68,7 @@ static void reader_on_signal(void *data, uint32_t events) {
 
 static int reader_watch(Keeper *reader, Error *reterr) {
         LoopWatch *ignored;
-        int r = loop_timer_new(reader->loop, keeper_listen, reader, &reader->listen_timer, reterr);
+        int r = keeper_watching_new(reader, reterr);
 
         (void)sigemptyset(&reader->signals);
         (void)sigaddset(&reader->signals, WATCH_SIGNAL);

@@ -24,7 +24,9 @@ struct Sweeper {
         Keeper *keeper;
         Threads *threads;
         Thread thread;
+        LoopTimer *timer;
         bool runs;
+        bool swept;       /* A check began after the last change from inside or by a client. */
         StrList moved;    /* Paths that the running check has set aside. */
         StrList restored; /* Paths that have their earlier files again. */
         bool dead;        /* Nothing runs inside any more. */
@@ -35,13 +37,13 @@ struct Sweeper {
 /* Starts a check from the next turn of the loop on. */
 static void keeper_sweep_soon(Keeper *keeper) {
         if (plan_has_guards(&keeper->plan))
-                loop_timer_set(keeper->sweep_timer, time_now_usec());
+                loop_timer_set(keeper->sweeper->timer, time_now_usec());
 }
 
 /* Whether a former check has seen the last change from inside. Then a new file is the host's own:
  * it may be git's next change, after holt has restored the config. */
 static bool sweeper_is_done(const Sweeper *sweeper) {
-        return sweeper->dead && sweeper->done && sweeper->keeper->swept;
+        return sweeper->dead && sweeper->done && sweeper->swept;
 }
 
 /* Runs on the thread, or on the loop if no thread can be made. */
@@ -66,7 +68,7 @@ static void sweeper_tell(const Sweeper *sweeper, Process *process) {
         keeper_aside_tell(sweeper->keeper, process);
 }
 
-static void sweeper_note(const Sweeper *sweeper) {
+static void sweeper_note(Sweeper *sweeper) {
         Keeper *keeper = sweeper->keeper;
 
         for (size_t i = 0; i < sweeper->moved.count; i++) {
@@ -80,7 +82,7 @@ static void sweeper_note(const Sweeper *sweeper) {
         if (sweeper->failure[0] && !streq(sweeper->failure, keeper->unguarded))
                 keeper_audit_guard(keeper, "failed", sweeper->failure);
         (void)snprintf(keeper->unguarded, sizeof(keeper->unguarded), "%s", sweeper->failure);
-        keeper->swept &= !sweeper->failure[0];
+        sweeper->swept &= !sweeper->failure[0];
 }
 
 static Process *sweeper_first(const Sweeper *sweeper) {
@@ -91,7 +93,7 @@ static Process *sweeper_first(const Sweeper *sweeper) {
 static void sweeper_begin(Sweeper *sweeper) {
         strlist_clear(&sweeper->moved);
         strlist_clear(&sweeper->restored);
-        sweeper->keeper->swept = true;
+        sweeper->swept = true;
         for (Process *p = sweeper_first(sweeper); p; p = p->next) {
                 p->sweep_runs |= p->sweep_due;
                 p->sweep_due = false;
@@ -135,20 +137,29 @@ static void sweeper_look_here(Sweeper *sweeper) {
         sweeper_finish(sweeper);
 }
 
+static void sweeper_on_time(void *data) {
+        keeper_sweep_start(data);
+}
+
 /* --- for the keeper --- */
 
 int keeper_sweeper_new(Keeper *keeper, Error *reterr) {
         Sweeper *sweeper = calloc(1, sizeof(*sweeper));
+        int r;
 
         if (!sweeper)
                 return error_oom(reterr);
         keeper->sweeper = sweeper;
         sweeper->keeper = keeper;
+        sweeper->swept = true;
         sweeper->thread = (Thread){ .run = sweeper_look,
                                     .finish = sweeper_finish,
                                     .data = sweeper,
                                     .stack_size = STACK_SIZE };
-        return threads_new(keeper->loop, &sweeper->threads, reterr);
+        r = threads_new(keeper->loop, &sweeper->threads, reterr);
+        return r == 0 ? loop_timer_new(keeper->loop, sweeper_on_time, keeper, &sweeper->timer,
+                                       reterr)
+                      : r;
 }
 
 void keeper_sweeper_free(Keeper *keeper) {
@@ -156,6 +167,7 @@ void keeper_sweeper_free(Keeper *keeper) {
                 return;
         keeper_sweep_wait(keeper);
         (void)threads_free(keeper->sweeper->threads);
+        (void)loop_timer_free(keeper->sweeper->timer);
         strlist_clear(&keeper->sweeper->moved);
         strlist_clear(&keeper->sweeper->restored);
         free(keeper->sweeper);
@@ -171,6 +183,15 @@ bool keeper_sweep_goes_on(const Keeper *keeper) {
         return keeper->sweeper && keeper->sweeper->runs;
 }
 
+void keeper_sweep_needed(Keeper *keeper) {
+        if (keeper->sweeper && plan_has_guards(&keeper->plan))
+                keeper->sweeper->swept = false;
+}
+
+bool keeper_is_swept(const Keeper *keeper) {
+        return keeper->sweeper && keeper->sweeper->swept;
+}
+
 void keeper_sweep(Keeper *keeper) {
         keeper_sweep_wait(keeper);
         if (!keeper->sweeper)
@@ -181,8 +202,7 @@ void keeper_sweep(Keeper *keeper) {
 
 /* Without a sandbox the keeper ends: it serves nobody else, and may have nothing left to do, so
  * this check needs no thread. */
-void keeper_sweep_start(void *data) {
-        Keeper *keeper = data;
+void keeper_sweep_start(Keeper *keeper) {
         Sweeper *sweeper = keeper->sweeper;
 
         if (sweeper->runs)

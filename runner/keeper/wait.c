@@ -9,13 +9,29 @@
  * after RPC_TURN_TIME the others wait for the next turn, so that short requests of other clients
  * come first. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/list.h"
 #include "base/time.h"
 #include "keeper/keeper.h"
 
+/* A call that waits for a process. */
+typedef struct Waiter {
+        struct Waiter *next;
+        Keeper *keeper;
+        RpcCall *call;
+        Process *process; /* NULL for WAIT_REST. */
+        WaitFor what;
+        RpcLast *last; /* The reply, kept until the server has gone. */
+} Waiter;
+
+struct Waiters {
+        Waiter *first;
+        LoopTimer *timer;
+};
+
 static void drop_waiter(Waiter *waiter) {
-        (void)list_remove(&waiter->keeper->waiters, waiter);
+        (void)list_remove(&waiter->keeper->waiters->first, waiter);
         free(waiter);
 }
 
@@ -91,7 +107,7 @@ static int add_waiter(Keeper *keeper, RpcCall *call, Process *process, WaitFor w
         if (!waiter)
                 return error_oom(reterr);
         *waiter = (Waiter){ .keeper = keeper, .call = call, .process = process, .what = what };
-        list_push(&keeper->waiters, waiter);
+        list_push(&keeper->waiters->first, waiter);
         rpc_call_on_end(call, waiter_on_call_end, waiter);
         return 0;
 }
@@ -112,7 +128,7 @@ int keeper_wait_for_rest(Keeper *keeper, RpcCall *call, Error *reterr) {
 size_t keeper_waits_for_rest(const Keeper *keeper) {
         size_t count = 0;
 
-        for (const Waiter *waiter = keeper->waiters; waiter; waiter = waiter->next)
+        for (const Waiter *waiter = keeper->waiters->first; waiter; waiter = waiter->next)
                 count += waiter->what == WAIT_REST;
         return count;
 }
@@ -122,7 +138,7 @@ size_t keeper_waits_for_rest(const Keeper *keeper) {
 void keeper_answer_started(Keeper *keeper, const Process *process, int master_fd) {
         RpcConnection *connection;
 
-        list_each_safe(waiter, keeper->waiters) {
+        list_each_safe(waiter, keeper->waiters->first) {
                 if (waiter->process != process || waiter->what != WAIT_START)
                         continue;
                 connection = rpc_call_connection(waiter->call);
@@ -138,7 +154,7 @@ static bool answer_some(Keeper *keeper) {
         const uint64_t end = time_now_usec() + RPC_TURN_TIME;
         bool left = false;
 
-        list_each_safe(waiter, keeper->waiters) {
+        list_each_safe(waiter, keeper->waiters->first) {
                 if (!is_settled(waiter))
                         continue;
                 if (!rpc_call_has_room(waiter->call)) {
@@ -146,7 +162,7 @@ static bool answer_some(Keeper *keeper) {
                         continue;
                 }
                 if (time_now_usec() >= end) {
-                        loop_timer_set(keeper->answer_timer, time_now_usec());
+                        loop_timer_set(keeper->waiters->timer, time_now_usec());
                         return false;
                 }
                 answer_end(waiter);
@@ -160,14 +176,21 @@ static bool answer_some(Keeper *keeper) {
  * has ended. */
 void keeper_answer_settled(Keeper *keeper) {
         if (answer_some(keeper))
-                loop_timer_set(keeper->answer_timer, time_now_usec());
+                loop_timer_set(keeper->waiters->timer, time_now_usec());
 }
 
-void keeper_answer_more(void *data) {
+static void waiters_on_time(void *data) {
         Keeper *keeper = data;
 
         if (answer_some(keeper))
                 processes_make_room(keeper->processes);
+}
+
+int keeper_waiters_new(Keeper *keeper, Error *reterr) {
+        keeper->waiters = calloc(1, sizeof(*keeper->waiters));
+        return keeper->waiters ? loop_timer_new(keeper->loop, waiters_on_time, keeper,
+                                                &keeper->waiters->timer, reterr)
+                               : error_oom(reterr);
 }
 
 /* --- failing --- */
@@ -182,7 +205,7 @@ void keeper_fail_dropped(Keeper *keeper, const Process *process) {
                         process->id, cause_name(out->cause), out->exit_code, RPC_QUEUE_SOFT >> 20);
         (void)error_cure(&error, 0,
                          "Read replies as they arrive. The history says how the command ended.");
-        list_each_safe(waiter, keeper->waiters) {
+        list_each_safe(waiter, keeper->waiters->first) {
                 if (waiter->process != process)
                         continue;
                 rpc_fail(waiter->call, &error);
@@ -191,8 +214,7 @@ void keeper_fail_dropped(Keeper *keeper, const Process *process) {
 }
 
 void keeper_fail_waiters(Keeper *keeper, const Error *error) {
-
-        list_each_safe(waiter, keeper->waiters) {
+        list_each_safe(waiter, keeper->waiters->first) {
                 if (waiter->what == WAIT_REST || waiter_has_ended(waiter))
                         continue;
                 rpc_fail(waiter->call, error);
@@ -201,18 +223,21 @@ void keeper_fail_waiters(Keeper *keeper, const Error *error) {
 }
 
 void keeper_take_last_answers(Keeper *keeper) {
-        for (Waiter *waiter = keeper->waiters; waiter; waiter = waiter->next)
+        for (Waiter *waiter = keeper->waiters->first; waiter; waiter = waiter->next)
                 if (waiter->what == WAIT_REST)
                         waiter->last = rpc_reply_last(waiter->call);
 }
 
 void keeper_send_last_answers(Keeper *keeper) {
-        while (keeper->waiters) {
-                Waiter *waiter = keeper->waiters;
+        while (keeper->waiters->first) {
+                Waiter *waiter = keeper->waiters->first;
 
                 if (waiter->last)
                         keeper_due_write(keeper, rpc_last_result(waiter->last));
                 waiter->last = rpc_last_send(waiter->last);
                 drop_waiter(waiter);
         }
+        (void)loop_timer_free(keeper->waiters->timer);
+        free(keeper->waiters);
+        keeper->waiters = NULL;
 }

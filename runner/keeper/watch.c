@@ -27,6 +27,12 @@ enum {
         FILES_PAUSE = 100000,
 };
 
+struct Watching {
+        LoopTimer *quiet_timer, *listen_timer;
+        bool quiet;
+        bool renewed; /* The keeper ends because of the host's own change. */
+};
+
 /* Whether the sandbox's /proc shows no process except init. */
 static bool sandbox_is_empty(const Keeper *keeper) {
         int fd = sys_open_beneath(keeper->sandbox.root_fd, "proc", O_RDONLY | O_DIRECTORY);
@@ -55,7 +61,7 @@ static bool keeper_is_active(const Keeper *keeper) {
 /* Ends the sandbox. No later call of a client is read. */
 static void keeper_renew(Keeper *keeper, const char *path) {
         keeper_audit_replaced(keeper, "renewed", path);
-        keeper->stopping = keeper->ending = keeper->renewed = true;
+        keeper->stopping = keeper->ending = keeper->watching->renewed = true;
         keeper_end_within(KEEPER_END_TIME);
         keeper_deafen(keeper);
         loop_stop(keeper->loop);
@@ -77,11 +83,12 @@ static void keeper_check_protection(Keeper *keeper) {
                 return;
         if (!path && !active)
                 made = guard_find_made(&keeper->plan, keeper->launch.workspace_fd);
-        if ((path || made) && keeper->quiet && !active)
+        if ((path || made) && keeper->watching->quiet && !active)
                 return keeper_renew(keeper, path ? path : made);
         if (path)
                 return keeper_stop_replaced(keeper, path);
-        keeper->quiet = !active && !made && keeper->swept && sandbox_is_empty(keeper);
+        keeper->watching->quiet = !active && !made && keeper_is_swept(keeper) &&
+                                  sandbox_is_empty(keeper);
 }
 
 void keeper_check_ended(Keeper *keeper, Process *process) {
@@ -96,38 +103,70 @@ void keeper_check_ended(Keeper *keeper, Process *process) {
 
 void keeper_on_change(Keeper *keeper) {
         const uint64_t before = time_now_usec();
-        uint64_t now;
 
         keeper_check_protection(keeper);
-        now = time_now_usec();
-        loop_timer_set(keeper->listen_timer, now + watch_pause(now - before));
+        keeper_listen_later(keeper, before);
+}
+
+void keeper_listen_later(Keeper *keeper, uint64_t began) {
+        const uint64_t now = time_now_usec();
+
+        loop_timer_set(keeper->watching->listen_timer, now + watch_pause(now - began));
         watch_listen(keeper->signal_fd, keeper->signals, false);
 }
 
-void keeper_listen(void *data) {
+static void watching_listen(void *data) {
         const Keeper *keeper = data;
 
         watch_listen(keeper->signal_fd, keeper->signals, true);
 }
 
-void keeper_look_quiet(void *data) {
-        Keeper *keeper = data;
-
-        if (keeper->quiet || !keeper->launch.watch || keeper_is_active(keeper))
+void keeper_look_quiet(Keeper *keeper) {
+        if (keeper->watching->quiet || !keeper->launch.watch || keeper_is_active(keeper))
                 return;
         /* A failed sweep is repeated after the next command, which gets the reason. A successful
          * sweep calls this function again. */
-        if (!keeper->swept && !keeper->unguarded[0])
+        if (!keeper_is_swept(keeper) && !keeper->unguarded[0])
                 return keeper_sweep_start(keeper);
         keeper_check_protection(keeper);
 }
 
+static void watching_look_quiet(void *data) {
+        keeper_look_quiet(data);
+}
+
+int keeper_watching_new(Keeper *keeper, Error *reterr) {
+        struct Watching *watching = keeper->watching = calloc(1, sizeof(*watching));
+        int r;
+
+        if (!watching)
+                return error_oom(reterr);
+        r = loop_timer_new(keeper->loop, watching_look_quiet, keeper, &watching->quiet_timer,
+                           reterr);
+        return r == 0 ? loop_timer_new(keeper->loop, watching_listen, keeper,
+                                       &watching->listen_timer, reterr)
+                      : r;
+}
+
+void keeper_watching_free(Keeper *keeper) {
+        if (keeper->watching) {
+                (void)loop_timer_free(keeper->watching->quiet_timer);
+                (void)loop_timer_free(keeper->watching->listen_timer);
+        }
+        free(keeper->watching);
+        keeper->watching = NULL;
+}
+
+bool keeper_is_renewed(const Keeper *keeper) {
+        return keeper->watching && keeper->watching->renewed;
+}
+
 /* Waits for the next turn of the loop, so that the check delays no reply. */
 void keeper_touched(Keeper *keeper, bool with_files) {
-        keeper->quiet = false;
+        keeper->watching->quiet = false;
         if (with_files)
-                keeper->swept = !plan_has_guards(&keeper->plan);
+                keeper_sweep_needed(keeper);
         if (keeper->launch.watch)
-                loop_timer_set(keeper->quiet_timer,
-                               time_now_usec() + (keeper->swept ? 0 : FILES_PAUSE));
+                loop_timer_set(keeper->watching->quiet_timer,
+                               time_now_usec() + (keeper_is_swept(keeper) ? 0 : FILES_PAUSE));
 }
