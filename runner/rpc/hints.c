@@ -163,8 +163,7 @@ static const char *hints_unquote(Word word, char buf[CURE_SIZE]) {
 
 static void put_list(Text *text, const char *value) {
         hints_put(text, "[");
-        if (!streq(value, "none"))
-                put_quoted(text, value, strlen(value));
+        put_quoted(text, value, strlen(value));
         hints_put(text, "]");
 }
 
@@ -253,6 +252,11 @@ static const PolicyField *field_of(Word option) {
 static size_t replace_field(Text *text, Word option, const PolicyField *field) {
         const Word value = word_behind(option);
 
+        /* In a document, a source "none" would be a directory of that name. */
+        if (field->set_option && field->kind == FIELD_PATH && hints_is(value, "none")) {
+                hints_put(text, "filesystem.workspace.mode: \"none\"");
+                return option.length + 1 + value.length;
+        }
         hints_put(text, field->path);
         if (!field->option_arg) {
                 hints_put(text, ": true");

@@ -252,6 +252,15 @@ def test_check_says_for_each_file_what_is_wrong(holt: Holt, policy: Make) -> Non
     assert "$.limits.pidz" in holt(["policy", "check", good, bad]).err + holt(["policy", "check", good, bad]).out
 
 
+@pytest.mark.parametrize(("items", "kept"), [([], True), (["none"], False)])
+def test_the_item_none_drops_the_protected_paths_of_the_preset(holt: Holt, put: Make, items: list[str], kept: bool) -> None:
+    """An empty list adds nothing. Hints for clients of holt serve therefore say ["none"]."""
+    file = put("p.json", json.dumps({"holt": 1, "filesystem": {"protect": items}}))
+    shown = holt(["policy", "show", "--policy", file]).ok().out
+
+    assert (".git/hooks" in shown) == kept
+
+
 def test_the_schema_is_json_and_knows_the_fields(holt: Holt) -> None:
     schema = json.loads(holt(["policy", "schema"]).ok().out)
 

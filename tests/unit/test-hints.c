@@ -60,7 +60,10 @@ static void test_quoted_values(void **state) {
 
 static void test_options(void **state) {
         (void)state;
-        check("Give it up: --protect none", "Give it up: filesystem.protect: []");
+        check("Give it up: --protect none", "Give it up: filesystem.protect: [\"none\"]");
+        check("needs no files: --workspace none",
+              "needs no files: filesystem.workspace.mode: \"none\"");
+
         check("by --ro or --rw.", "by filesystem.read_only or filesystem.read_write.");
         check("(--ro DIR) and (--env PATH=/usr/bin:/bin)",
               "(filesystem.read_only: [\"DIR\"]) and (env.set: {\"PATH\": \"/usr/bin:/bin\"})");

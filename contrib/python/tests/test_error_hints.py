@@ -17,8 +17,8 @@ HINTS = {
     'Sandbox(read_only=["/opt/x"])',
     'Name the directory in it that the command needs: filesystem.read_write.': 'Name the directory in it that the command '
     "needs: Sandbox(read_write=...).",
-    'To run without this protection: filesystem.protect: []': 'To run without this protection: '
-    'Sandbox(policy={"filesystem": {"protect": []}})',
+    'To run without this protection: filesystem.protect: ["none"]': 'To run without this protection: '
+    'Sandbox(policy={"filesystem": {"protect": ["none"]}})',
     'Raise limits.pids: 512, or limits.timeout: "5s".': 'Raise Sandbox(policy={"limits": {"pids": 512}}), or '
     'Sandbox(timeout="5s").',
     'PATH names no absolute directory: env.set: {"PATH": "/bin"}': 'PATH names no absolute directory: '
