@@ -33,6 +33,11 @@
  *
  * If a note cannot be written, for example on a full disk, the thing is made without one.
  *
+ * A session whose owner was killed needs no note. It is complete, and its keeper may still run, so
+ * it must be stopped first; this folder knows no keepers. The FIFO in its own directory says
+ * whether the owner lives (session/owner.h). The next process that creates or serves sessions
+ * removes it.
+ *
  * A thread may make its own notes while others make theirs. */
 #pragma once
 
