@@ -8,6 +8,10 @@
 
 #include "outcome/outcome.h"
 
+/* Prepares interrupt_end() for Ctrl-C, if root runs holt. Call it before holt gives
+ * root up. */
+void interrupt_prepare(void);
+
 /* Kills holt with SIGINT if Ctrl-C, or a SIGINT to holt, ended the command. Otherwise returns the
  * exit code. Call it last: the result must be complete and the terminal restored.
  *

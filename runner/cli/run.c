@@ -210,6 +210,7 @@ static int run_start(Run *run, Error *reterr) {
         int r;
 
         stdio_note();
+        interrupt_prepare();
         r = launch_prepare(&run->plan, &run->launch, reterr);
         if (r == 0)
                 r = run_warn(run, reterr);

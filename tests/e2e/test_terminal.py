@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import termios
 import time
@@ -144,6 +145,21 @@ def test_a_key_ends_the_command(key: str, code: int, terminal: Start) -> None:
     caller.send(key)
 
     assert caller.wait() == code
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("shell", ("bash", "dash", "busybox sh", "zsh"))
+def test_ctrl_c_ends_a_loop_of_the_callers_shell(shell: str, holt: Holt) -> None:
+    """The key reaches only the command's terminal, so holt signals its own process group, even if it has given up root."""
+    if not shutil.which(shell.split()[0]):
+        pytest.skip(f"this host has no {shell}")
+    script = "for i in 1 2 3; do \"$@\"; echo after $i; done; echo end"
+    run = holt.argv(["run", "--", "sh", "-c", "echo ready; exec sleep 1000"])
+    with Terminal(holt.identity, [*shell.split(), "-c", script, "-", *run], cwd=holt.cwd) as caller:
+        caller.expect("ready")
+        caller.send(CTRL_C)
+        caller.wait()
+        assert not any(word in caller.output for word in ("after", "end", "ready")), caller.output
 
 
 def test_ctrl_c_ends_the_whole_job_inside(terminal: Start) -> None:
