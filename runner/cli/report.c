@@ -372,8 +372,17 @@ void report_refusal(const char *path, const char *answer, const char *reason, co
                     const char *why_not, const char *who_allows, FILE *out) {
         char name[256];
 
-        (void)fprintf(out, "holt: refused %s (%s): %s; ", str_quote(path, name, sizeof(name)),
-                      answer, reason);
+        (void)str_quote(path, name, sizeof(name));
+        if (!answer[0]) {
+                (void)fprintf(out,
+                              "holt: maybe refused %s: %s; %s%s may help%s. holt did not see the "
+                              "command's messages (--output 1MiB shows them to it)\n",
+                              name, reason, grant[0] ? who_allows : "",
+                              grant[0] ? grant : "no option",
+                              str_starts(grant, "--ro ") ? ", or --rw if it writes there" : "");
+                return;
+        }
+        (void)fprintf(out, "holt: refused %s (%s): %s; ", name, answer, reason);
         if (grant[0])
                 (void)fprintf(out, "%s%s allows it, if you trust the command with that\n",
                               who_allows, grant);
@@ -387,9 +396,9 @@ static void print_refusals(const Refusals *refusals, FILE *out) {
                 const char *why_not = refused_why_not(refusal);
                 _cleanup_free_ char *grant = refused_grant(refusal);
 
-                report_refusal(refusal->path ? refusal->path : "",
-                               error_errno_name(refusal->errnum), refused_reason(refusal),
-                               grant ? grant : "", why_not ? why_not : "", "", out);
+                report_refusal(refusal->path ? refusal->path : "", refused_answer(refusal),
+                               refused_reason(refusal), grant ? grant : "", why_not ? why_not : "",
+                               "", out);
         }
 }
 

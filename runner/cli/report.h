@@ -68,7 +68,8 @@ void report_limit(const LimitText *limit, const char *who_raises, FILE *out);
 
 enum { REPORT_REFUSALS_MAX = 5 }; /* Lines about refused paths. */
 
-/* Prints a refused path. grant and why_not may be "". who_allows: the text before the grant, or
+/* Prints a refused path. answer: the errno, or "" if nobody knows whether the path is the reason.
+ * grant and why_not may be "". who_allows: the text before the grant, or
  * "". */
 void report_refusal(const char *path, const char *answer, const char *reason, const char *grant,
                     const char *why_not, const char *who_allows, FILE *out);

@@ -23,7 +23,10 @@ static const RpcField denial_fields[] = {
         { "what", RPC_STRING, RPC_ALWAYS, "the system call or the path that was refused" },
         { "count", RPC_UINT, RPC_ALWAYS,
           "how often, or the number of paths that this entry stands for" },
-        { "answer", RPC_STRING, RPC_ALWAYS, "the errno that the program got, or \"SIGSYS\"" },
+        { "answer", RPC_STRING, RPC_ALWAYS,
+          "the errno that the program got, \"SIGSYS\", or \"\" if only a word of the command names "
+          "the "
+          "path, which may not be the reason" },
         { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
         { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },
         { "grant", RPC_STRING, RPC_OR_NULL, "the option of holt create that would allow it" },

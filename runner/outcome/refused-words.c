@@ -53,6 +53,10 @@ const char *refused_reason(const Refusal *refusal) {
         return kinds[refusal->kind].reason;
 }
 
+const char *refused_answer(const Refusal *refusal) {
+        return refusal->errnum ? error_errno_name(refusal->errnum) : "";
+}
+
 const char *refused_why_not(const Refusal *refusal) {
         return refusal->why ? refusal->why : kinds[refusal->kind].why_not;
 }
@@ -115,7 +119,7 @@ void refused_write(JsonWriter *w, const Refusal *refusal) {
         json_write_string(w, "layer", "filesystem");
         json_write_string(w, "what", refusal->path ? refusal->path : "");
         json_write_uint(w, "count", refusal->count);
-        json_write_string(w, "answer", error_errno_name(refusal->errnum));
+        json_write_string(w, "answer", refused_answer(refusal));
         json_write_string(w, "path", refusal->path);
         json_write_string(w, "reason", refused_reason(refusal));
         json_write_string(w, "grant", grant);

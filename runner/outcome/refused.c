@@ -379,7 +379,9 @@ static bool judge_missing(const Search *search, const Suspect *s) {
                 return false;
         fd = refused_open_host(s->host, &search->writable, false);
         if ((fd >= 0 || fd == -ENOENT) && s->complaint->creates && !s->mount &&
-            !search_shows(search, s->path) && search_note_writable(search, s, REFUSAL_UNSHOWN, "/"))
+            !search_shows(search, s->path) &&
+            (search_note_writable(search, s, REFUSAL_UNSHOWN, "/") ||
+             search_note_absent(search, s)))
                 return true;
         if (fd < 0 || path_of_fd(fd, real) < 0)
                 return false;
@@ -485,12 +487,13 @@ static void search_text(Search *search, const char *cwd, const char *text, size_
 }
 
 /* Judges the paths in one word of the command, which may be the script of a shell. */
-static void search_word(Search *search, const char *cwd, const char *word, size_t *left) {
+static void search_word(Search *search, const char *cwd, const char *word, bool creates,
+                        size_t *left) {
         static const char ends[] = " \t\n'\"`;|&<>()=$";
 
         for (size_t length; *word && *left > 0; word += length + strspn(word + length, ends)) {
                 char path[COMPLAINTS_PATH_MAX + 1];
-                const Complaint complaint = { .path = path, .errnum = ENOENT };
+                const Complaint complaint = { .path = path, .errnum = ENOENT, .creates = creates };
 
                 length = strcspn(word, ends);
                 if (length >= sizeof(path) || !memchr(word, '/', length))
@@ -503,13 +506,26 @@ static void search_word(Search *search, const char *cwd, const char *word, size_
         }
 }
 
+/* Whether the program writes every path among its words. */
+static bool is_writer(const char *program) {
+        static const char *const writers[] = { "mkdir", "tee", "touch", "truncate" };
+        const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+
+        for (size_t i = 0; i < ELEMENTSOF(writers); i++)
+                if (streq(name, writers[i]))
+                        return true;
+        return false;
+}
+
 /* Nobody knows what failed. A word that names a file of the host which the sandbox does not show is
  * likely to be the reason. */
 static void search_words(Search *search, const char *cwd, const char *const *argv) {
         size_t left = COMPLAINTS_MAX;
 
         for (size_t i = 1; argv[0] && argv[i]; i++)
-                search_word(search, cwd, argv[i], &left);
+                search_word(search, cwd, argv[i], is_writer(argv[0]), &left);
+        for (unsigned i = 0; i < search->found->count; i++)
+                search->found->items[i].errnum = 0;
 }
 
 /* Without any message, missing settings of a program are the best guess. */

@@ -48,7 +48,7 @@ typedef enum RefusalKind {
 
 typedef struct Refusal {
         RefusalKind kind;
-        int errnum;
+        int errnum; /* 0: only a word of the command names the path; it may not be the reason. */
         uint64_t count; /* Number of paths with the same cure. */
         char *path;     /* The first of these paths, as the command named it. Owned. */
         /* The protected path, or the host path to mount: absolute. Owned, or NULL. */
@@ -81,6 +81,8 @@ Refusals *refused_free(Refusals *refusals);
 
 /* Returns why it was refused. Static. */
 const char *refused_reason(const Refusal *refusal);
+/* Returns the name of the errno that the command got, or "" if nobody knows. Not owned. */
+const char *refused_answer(const Refusal *refusal);
 /* Returns why no option allows it, or NULL if one does. Borrowed from the refusal. */
 const char *refused_why_not(const Refusal *refusal);
 /* Returns the option that allows it, such as "--rw /opt", or NULL. Owned by the caller. */

@@ -357,7 +357,8 @@ def test_exec_with_files_and_terminals_of_the_caller(sessions: Sessions, holt: H
     with Terminal(holt.identity, argv, cwd=holt.cwd, env={"XDG_DATA_HOME": str(sessions.data)}) as terminal:
         terminal.expect(f"holt create --ro {extra} allows it")
     # From a pipe, holt exec knows only the words of the command.
-    assert f"holt create --ro {extra} allows it" in session.sh(f"cat {extra}/d").err
+    said = session.sh(f"cat {extra}/d").err
+    assert f"holt: maybe refused {extra}/d: " in said and f"holt create --ro {extra} may help" in said
     assert not lines(session.sh("cat /opt/none; exit 3"))
     document = json.loads(session.sh(f"cat {extra}/d", "--json").err.splitlines()[-1])
     assert [d["path"] for d in document["denials"]] == [f"{extra}/d"]

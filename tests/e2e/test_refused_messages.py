@@ -85,3 +85,23 @@ def test_a_path_beside_the_workspace(holt: Holt, extra: Path, put: Make, script:
         holt.sh(script, *shlex.split(grant), prefix=prefix).ok()
     else:
         assert denial["why_not"].startswith("no option makes its directory writable: write in the workspace")
+
+
+@pytest.mark.parametrize(
+    "script, grant, words",
+    [
+        ("cat {extra}/d", "--ro {extra}", "--ro {extra} may help, or --rw if it writes there"),
+        ("touch {extra}/d", "--rw {extra}", "--rw {extra} may help. "),
+        ("mkdir {extra}/new", "--rw {extra}", "--rw {extra} may help. "),
+        ("test -e {extra}/d && true", "--ro {extra}", "may help"),
+    ],
+)
+def test_a_word_of_the_command_is_only_a_guess(holt: Holt, extra: Path, script: str, grant: str, words: str) -> None:
+    """holt sees no message if stdout and stderr are one pipe, so nobody knows what failed, or with which errno."""
+    script, grant, words = (text.format(extra=extra) for text in (script, grant, words))
+    command = ["bash", "-c", script] if "&&" in script else script.split()
+    result = holt(["run", "--", *command], stderr=subprocess.STDOUT)
+    (denial,) = told(result)
+    assert (denial["answer"], denial["grant"]) == ("", grant)
+    (line,) = [line for line in result.out.splitlines() if line.startswith("holt: ")]
+    assert line.startswith("holt: maybe refused ") and words in line and "ENOENT" not in line

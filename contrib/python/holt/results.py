@@ -29,7 +29,8 @@ class Denial:
     layer    "seccomp" or "filesystem"
     what     the system call, or the path as the command named it
     count    how often, or the number of paths that this entry stands for
-    answer   the errno that the program got, such as "EROFS"
+    answer   the errno that the program got, such as "EROFS"; "" if only a word of the command names the path, which may
+             not be the reason
     path     the path, or None for a system call
     reason   why it was refused
     grant    the option of holt create that allows it; None if there is none
