@@ -88,6 +88,21 @@ def _argument(path: str, value: Optional[str]) -> str:
     return f"Sandbox(policy={made})"
 
 
+def argument_of(policy: Mapping[str, Any]) -> str:
+    """Returns the argument that sets the one field of a part of a policy: {"filesystem": {"read_only": ["/x"]}}."""
+    path: List[str] = []
+    value: Any = policy
+    while isinstance(value, Mapping) and len(value) == 1:
+        name, value = next(iter(value.items()))
+        path.append(name)
+    return _argument(".".join(path), _literal(value))
+
+
+def argument_for(field: str) -> str:
+    """Returns the argument that sets a field, with "..." as its value."""
+    return _argument(field, None)
+
+
 def _method(area: str, name: str) -> str:
     method = f"{area}.{name}"
     if method in METHODS:

@@ -143,11 +143,16 @@ class ClosedError(HoltError):
 
 
 class CommandFailed(Exception):
-    """Result.check() found that a command or code failed. result is the Result or PythonResult."""
+    """Result.check() found that a command or code failed.
+
+    result  the Result or PythonResult
+    hint    what holt refused to it and which limits it reached, with the arguments of Sandbox that help; or None
+    """
 
     def __init__(self, result: Any) -> None:
         self.result = result
-        super().__init__(str(result))
+        self.hint: Optional[str] = result.hint
+        super().__init__(str(result) + "".join(f"\n  {line}" for line in (self.hint or "").splitlines()))
 
 
 class ToolError(Exception):

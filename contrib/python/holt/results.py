@@ -9,6 +9,7 @@ import contextlib
 from dataclasses import dataclass, field, fields
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
 
+from ._hints import argument_for, argument_of
 from .errors import CommandFailed
 
 
@@ -48,6 +49,13 @@ class Denial:
     policy: Optional[Mapping[str, Any]] = None
     why_not: Optional[str] = None
 
+    @property
+    def hint(self) -> str:
+        """The argument of Sandbox that allows it, in words; or why none does."""
+        if not self.policy:
+            return self.why_not or "no argument allows it"
+        return f"{argument_of(self.policy)} {'allows it' if self.answer else 'may help'}"
+
 
 @dataclass(frozen=True)
 class LimitHit:
@@ -68,12 +76,18 @@ class LimitHit:
     option: Optional[str] = None
     field: Optional[str] = None
 
+    @property
+    def hint(self) -> str:
+        """The argument of Sandbox that raises it, in words."""
+        return f"{argument_for(self.field)} raises it" if self.field else "no argument raises it"
+
 
 _LIMIT_HIT = tuple(each.name for each in fields(LimitHit))
 _DENIAL = tuple(each.name for each in fields(Denial))
 
 R = TypeVar("R", bound="Outcome")
 
+_HINTS = 5  # denials in a hint
 _PREVIEW = 60  # characters of a text in a repr
 
 
@@ -135,6 +149,16 @@ class Outcome:
         if not self.ok:
             raise CommandFailed(self)
         return self
+
+    @property
+    def hint(self) -> Optional[str]:
+        """What was refused, which limits were reached, and the arguments of Sandbox that help. None if there is nothing to
+        say, which is always so after a success."""
+        if self.ok:
+            return None
+        lines = [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
+        lines += [f"{'' if hit.certain else 'probably, '}{hit.reason}; {hit.hint}" for hit in self.limits_hit]
+        return "\n".join(lines) or None
 
     def __repr__(self) -> str:
         """Shortens texts, and omits most fields that have their default value."""

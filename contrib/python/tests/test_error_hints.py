@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import tempfile
 from pathlib import Path
 from typing import Any, Dict
 
 import pytest
 from conftest import foreign_words, openrpc
 
-from holt import ExistsError, HoltError, MissingError, PolicyError, Sandbox
+from holt import CommandFailed, ExistsError, HoltError, MissingError, PolicyError, Sandbox
 from holt._hints import ARGUMENTS, METHODS, hint_for_python
+from holt.results import LimitHit, Result
 
 HINTS = {
     'Mount the directory in which it lies: filesystem.read_only: ["/opt/x"]': 'Mount the directory in which it lies: '
@@ -112,3 +116,30 @@ def test_likely_mistakes_are_warnings() -> None:
     assert warning.startswith("policy: $.filesystem.hide[0]: nofile")
     with Sandbox() as box:
         assert box.warnings == []
+
+
+def test_a_failed_command_has_a_hint_in_words_of_this_package(box: Sandbox) -> None:
+    """`check()` raises the exception that a program shows to its user or model."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # pytest's own directories are closed to a session's uid
+        os.chmod(place, 0o755)
+        Path(place, "d").write_text("data")
+        with pytest.raises(CommandFailed) as failed:
+            box.exec(["cat", f"{place}/d"]).check()
+        cure = f'Sandbox(read_only=["{place}"]) allows it'
+        assert failed.value.hint and cure in failed.value.hint and cure in str(failed.value)
+        with Sandbox(read_only=[place]) as other:
+            assert other.exec(["cat", f"{place}/d"]).check().hint is None
+
+    keyctl = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+    with pytest.raises(CommandFailed) as failed:
+        box.exec(["python3", "-c", f"import ctypes; exit(ctypes.CDLL(None).syscall({keyctl}, 0, 0, 0) < 0)"]).check()
+    assert 'Sandbox(policy={"syscalls": {"allow": ["keyctl"]}}) allows it' in str(failed.value)
+    assert failed.value.hint and "--" not in failed.value.hint
+
+
+def test_a_reached_limit_has_a_hint_in_words_of_this_package() -> None:
+    for field, words in (("limits.memory", "Sandbox(memory=...)"), ("limits.pids", 'Sandbox(policy={"limits": {"pids": ...}})')):
+        hit = LimitHit("x", True, "it needed more", 1, "--x", field)
+        failed = CommandFailed(Result("1", "exited", 1, limits_hit=(hit,)))
+        assert str(failed) == f"exit code 1\n  it needed more; {words} raises it"
+    assert LimitHit("x", True, "it needed more").hint == "no argument raises it"
