@@ -11,6 +11,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "outcome/complaints.h"
+#include "outcome/refused-command.h"
 #include "outcome/refused-host.h"
 #include "outcome/refused-links.h"
 #include "outcome/refused-moved.h"
@@ -468,7 +469,30 @@ static bool search_judge(const Search *search, const Complaint *complaint, const
         return false;
 }
 
-static void search_text(Search *search, const char *cwd, const char *text, size_t length) {
+/* Judges a relative path from each directory to which the command changes. */
+static bool search_judge_moved(Search *search, const Complaint *complaint, const char *cwd,
+                               const char *const *argv) {
+        CommandWords words = argv_words(argv);
+        _cleanup_free_ char *base = strdup(cwd);
+        const bool here = search->here;
+        char directory[COMMAND_WORD_MAX + 1];
+        bool found = false;
+
+        search->here = false;
+        while (!found && base && complaint->path[0] != '/' &&
+               argv_next_directory(&words, directory)) {
+                char *next = path_join(base, directory);
+
+                free(base);
+                base = next;
+                found = base && strlen(base) < PATH_MAX && search_judge(search, complaint, base);
+        }
+        search->here = here;
+        return found;
+}
+
+static void search_text(Search *search, const char *cwd, const char *const *argv, const char *text,
+                        size_t length) {
         const LaunchPlan *plan = search->plan;
         Complaints *complaints = malloc(sizeof(*complaints));
 
@@ -478,52 +502,33 @@ static void search_text(Search *search, const char *cwd, const char *text, size_
         for (size_t i = 0; i < complaints->count; i++) {
                 const Complaint *complaint = &complaints->items[i];
 
+                if (search_judge(search, complaint, cwd) ||
+                    search_judge_moved(search, complaint, cwd, argv))
+                        continue;
                 /* Programs such as git name paths relative to the top of the workspace. */
-                if (!search_judge(search, complaint, cwd) && complaint->path[0] != '/' &&
-                    plan->workspace && !streq(plan->workspace, cwd) && complaint->errnum != ENOENT)
+                if (complaint->path[0] != '/' && plan->workspace && !streq(plan->workspace, cwd) &&
+                    complaint->errnum != ENOENT)
                         (void)search_judge(search, complaint, plan->workspace);
         }
         free(complaints);
 }
 
-/* Judges the paths in one word of the command, which may be the script of a shell. */
-static void search_word(Search *search, const char *cwd, const char *word, bool creates,
-                        size_t *left) {
-        static const char ends[] = " \t\n'\"`;|&<>()=$";
-
-        for (size_t length; *word && *left > 0; word += length + strspn(word + length, ends)) {
-                char path[COMPLAINTS_PATH_MAX + 1];
-                const Complaint complaint = { .path = path, .errnum = ENOENT, .creates = creates };
-
-                length = strcspn(word, ends);
-                if (length >= sizeof(path) || !memchr(word, '/', length))
-                        continue;
-                memcpy(path, word, length);
-                path[length] = '\0';
-                (*left)--;
-                if (!is_own_file(search->plan, path))
-                        (void)search_judge(search, &complaint, cwd);
-        }
-}
-
-/* Whether the program writes every path among its words. */
-static bool is_writer(const char *program) {
-        static const char *const writers[] = { "mkdir", "tee", "touch", "truncate" };
-        const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
-
-        for (size_t i = 0; i < ELEMENTSOF(writers); i++)
-                if (streq(name, writers[i]))
-                        return true;
-        return false;
-}
-
 /* Nobody knows what failed. A word that names a file of the host which the sandbox does not show is
  * likely to be the reason. */
 static void search_words(Search *search, const char *cwd, const char *const *argv) {
-        size_t left = COMPLAINTS_MAX;
+        CommandWords words = argv_words(argv);
+        char path[COMMAND_WORD_MAX + 1];
+        const Complaint complaint = { .path = path,
+                                      .errnum = ENOENT,
+                                      .creates = argv[0] && argv_is_writer(argv[0]) };
 
-        for (size_t i = 1; argv[0] && argv[i]; i++)
-                search_word(search, cwd, argv[i], is_writer(argv[0]), &left);
+        for (size_t left = COMPLAINTS_MAX; left > 0 && argv_next_word(&words, path);)
+                if (strchr(path, '/')) {
+                        left--;
+                        if (!is_own_file(search->plan, path) &&
+                            !search_judge(search, &complaint, cwd))
+                                (void)search_judge_moved(search, &complaint, cwd, argv);
+                }
         for (unsigned i = 0; i < search->found->count; i++)
                 search->found->items[i].errnum = 0;
 }
@@ -563,7 +568,7 @@ Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const c
         if (!found || plan_writable(launch->plan, &search.writable) < 0)
                 found = refused_free(found);
         else if (text)
-                search_text(&search, cwd, text, length);
+                search_text(&search, cwd, argv ? argv : programs, text, length);
         else if (argv)
                 search_words(&search, cwd, argv);
         if (found && found->count == 0 && programs)

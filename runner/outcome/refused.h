@@ -70,7 +70,8 @@ typedef struct Refusals {
  * cwd        the command's working directory inside; absolute
  * here       cwd is also the caller's own directory, so a relative path means the same for both
  * text       the command's last output; NULL if it is not known
- * argv       the command, which ends with NULL, or NULL; without a text, its words are candidates
+ * argv       the command, which ends with NULL, or NULL; without a text, its words are candidates.
+ *            With one, they may name the directory to which a relative path belongs
  * programs   the command, or NULL; if no path is refused, its programs are searched for dead links
  * inside_fd  the sandbox's root, for a process that may read only there; otherwise FD_NONE */
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,

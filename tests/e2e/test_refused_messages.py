@@ -105,3 +105,22 @@ def test_a_word_of_the_command_is_only_a_guess(holt: Holt, extra: Path, script: 
     assert (denial["answer"], denial["grant"]) == ("", grant)
     (line,) = [line for line in result.out.splitlines() if line.startswith("holt: ")]
     assert line.startswith("holt: maybe refused ") and words in line and "ENOENT" not in line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["bash", "-c", "cd sub; cat ../../extra/d"],
+        ["bash", "-c", "cd sub && (cd deep && cat ../../../extra/d)"],
+        ["sh", "-c", 'pushd . 2>&-; cd "sub"; cat < ../../extra/d'],
+        ["make", "-C", "sub"],
+    ],
+)
+def test_a_relative_path_after_cd(holt: Holt, extra: Path, put: Make, command: list[str]) -> None:
+    put("sub/deep/x", "x\n")
+    put("sub/Makefile", "a:\n\tcat ../../extra/d\n")
+    (denial,) = told(run(holt, command))
+    assert denial["grant"] == f"--ro {extra}"
+    run(holt, command, *shlex.split(denial["grant"])).ok()
+    (denial,) = told(holt(["run", "--", *command], stderr=subprocess.DEVNULL)) or [{"grant": "make"}]
+    assert denial["grant"] == (f"--ro {extra}" if "-c" in command else "make")
