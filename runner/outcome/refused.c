@@ -28,6 +28,7 @@ typedef struct Search {
 /* A path that is judged. */
 typedef struct Suspect {
         const Complaint *complaint;
+        const char *base;       /* The directory inside to which a relative path belongs. */
         char *path;             /* Absolute, inside; normal form. */
         const PlanMount *mount; /* The mount that shows it, or NULL. */
         char *host;             /* Its path on the host. */
@@ -39,33 +40,6 @@ static void suspect_clear(Suspect *s) {
 }
 
 /* --- the result --- */
-
-Refusals *refused_free(Refusals *refusals) {
-        for (unsigned i = 0; refusals && i < refusals->count; i++) {
-                free(refusals->items[i].path);
-                free(refusals->items[i].subject);
-                free(refusals->items[i].target);
-                free(refusals->items[i].typed);
-                free(refusals->items[i].why);
-        }
-        free(refusals);
-        return NULL;
-}
-
-static bool same_text(const char *a, const char *b) {
-        return a && b ? streq(a, b) : a == b;
-}
-
-/* Returns the entry with the same cure, or a new one; NULL if there are too many. */
-static Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject) {
-        for (unsigned i = 0; i < all->count; i++)
-                if (all->items[i].kind == kind && same_text(all->items[i].subject, subject))
-                        return &all->items[i];
-        if (all->count == REFUSALS_MAX)
-                return NULL;
-        all->items[all->count] = (Refusal){ .kind = kind };
-        return &all->items[all->count++];
-}
 
 /* Notes the refusal, and returns true. If memory is out, it has no subject. */
 static bool search_note(const Search *search, const Suspect *s, RefusalKind kind,
@@ -393,6 +367,45 @@ static bool judge_missing(const Search *search, const Suspect *s) {
         return false;
 }
 
+/* Notes a host file that belongs at another path inside: that of its directory, or of the file
+ * alone if the sandbox needs the directory. */
+static bool search_note_beside(const Search *search, const Suspect *s, const char *source, int fd) {
+        _cleanup_free_ char *outer = directory_of(source), *inner = directory_of(s->path);
+        const unsigned before = search->found->count;
+        _cleanup_close_ int directory_fd = FD_NONE;
+        bool whole;
+
+        if (!outer || !inner)
+                return false;
+        if (!is_directory(fd) && !streq(inner, "/") && !search_is_shared(search, inner))
+                directory_fd = refused_open_host(outer, &search->writable, false);
+        whole = directory_fd >= 0;
+        (void)search_note(search, s, REFUSAL_MISSING, whole ? outer : source);
+        if (search->found->count > before)
+                search->found->items[before].target = strdup(whole ? inner : s->path);
+        return true;
+}
+
+/* ENOENT of a relative path that leads out of a workspace which is mounted at another path. Beside
+ * the host's workspace, there is such a file. */
+static bool judge_beside(const Search *search, const Suspect *s) {
+        const PlanMount *mount = plan_mount_above(search->plan, s->base);
+        const char *typed = s->complaint->path;
+        _cleanup_free_ char *base = NULL, *source = NULL;
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (s->complaint->errnum != ENOENT || typed[0] == '/' || s->mount || !mount ||
+            mount != plan_workspace(search->plan) || streq(mount->source, mount->target) ||
+            search_is_shared(search, s->path))
+                return false;
+        base = str_format("%s%s", mount->source, s->base + strlen(mount->target));
+        source = base ? path_join(base, typed) : NULL;
+        if (!source || path_below(source, mount->source))
+                return false;
+        fd = refused_open_host(source, &search->writable, false);
+        return fd >= 0 && search_note_beside(search, s, source, fd);
+}
+
 /* ENOENT of a file that the host does not have either, in a directory that only the host has. The
  * message does not say whether the command wanted to make the file. */
 static bool judge_new(const Search *search, const Suspect *s) {
@@ -423,8 +436,9 @@ static bool judge_script(const Search *search, const Suspect *s) {
 }
 
 static bool (*const rules[])(const Search *, const Suspect *) = {
-        judge_hidden, judge_owner,     judge_input, judge_protected, judge_mount_point, judge_proc,
-        judge_system, judge_read_only, judge_moved, judge_missing,   judge_script,      judge_new,
+        judge_hidden, judge_owner,  judge_input,     judge_protected, judge_mount_point,
+        judge_proc,   judge_system, judge_read_only, judge_moved,     judge_missing,
+        judge_script, judge_new,    judge_beside,
 };
 
 /* Whether the sandbox has a directory of its own there, in which the command can write. */
@@ -453,8 +467,9 @@ static bool is_own_file(const LaunchPlan *plan, const char *word) {
 }
 
 static bool search_judge(const Search *search, const Complaint *complaint, const char *base) {
-        _cleanup_(suspect_clear)
-                Suspect s = { .complaint = complaint, .path = path_join(base, complaint->path) };
+        _cleanup_(suspect_clear) Suspect s = { .complaint = complaint,
+                                               .base = base,
+                                               .path = path_join(base, complaint->path) };
 
         if (!s.path || strlen(s.path) >= PATH_MAX || streq(s.path, "/") ||
             (complaint->errnum != ENOENT && is_private(search->plan, s.path)))
@@ -547,16 +562,6 @@ static void search_links(Search *search, const char *const *argv, int inside_fd)
                         .subject = TAKE_PTR(links.items[i].target)
                 };
         dead_links_clear(&links);
-}
-
-/* The paths come from the last line to the first; people expect the order of the messages. */
-static void refusals_reverse(Refusals *found) {
-        for (unsigned i = 0; i < found->count / 2; i++) {
-                const Refusal first = found->items[i];
-
-                found->items[i] = found->items[found->count - 1 - i];
-                found->items[found->count - 1 - i] = first;
-        }
 }
 
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,

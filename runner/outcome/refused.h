@@ -91,3 +91,10 @@ char *refused_grant(const Refusal *refusal);
 
 /* Writes the members of a denial into the open object. */
 void refused_write(JsonWriter *w, const Refusal *refusal);
+
+/* --- for refused.c --- */
+
+/* Returns the entry with the same cure, or a new one; NULL if there are too many. */
+Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject);
+/* The paths come from the last line to the first; people expect the order of the messages. */
+void refusals_reverse(Refusals *found);

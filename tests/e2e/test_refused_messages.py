@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lib.sandbox import Holt, Result
+from lib.sessions import Sessions
 
 Make = Callable[..., Path]
 
@@ -124,3 +125,26 @@ def test_a_relative_path_after_cd(holt: Holt, extra: Path, put: Make, command: l
     run(holt, command, *shlex.split(denial["grant"])).ok()
     (denial,) = told(holt(["run", "--", *command], stderr=subprocess.DEVNULL)) or [{"grant": "make"}]
     assert denial["grant"] == (f"--ro {extra}" if "-c" in command else "make")
+
+
+def test_a_relative_path_out_of_a_workspace_at_another_path(
+    holt: Holt, sessions: Sessions, extra: Path, put: Make, mkdir: Make, workspace: Path
+) -> None:
+    """From /workspace, ../extra is /extra: the grant puts the host's directory there."""
+    beside = put(workspace.parent / "beside" / "d", "data\n").parent
+    mkdir(workspace / "sub")
+    session = sessions.create("w", "--workspace", workspace)
+    grant = f"--ro {beside}:/beside"
+    for result in (
+        session.exec("cat", "../beside/d", flags=["--output", "1M"]),
+        session("python", "-c", "open('../beside/d')"),
+        session.exec("bash", "-c", "cd sub; cat ../../beside/d", flags=["--output", "1M"]),
+    ):
+        assert f"holt create {grant} allows it" in result.err, str(result)
+    granted = sessions.create("w2", "--workspace", workspace, *grant.split())
+    granted.exec("cat", "../beside/d").ok()
+
+    at = ["--workspace", f"{holt.cwd}:/work/tree"]
+    (denial,) = told(holt(["run", *at, "--", "cat", "../extra/d"]))
+    assert denial["grant"] == f"--ro {extra}:/work/extra"
+    holt(["run", *at, *shlex.split(denial["grant"]), "--", "cat", "../extra/d"]).ok()

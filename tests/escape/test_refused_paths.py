@@ -66,6 +66,8 @@ def test_secrets_of_the_host_are_neither_confirmed_nor_suggested(holt: Holt, put
     for name in names:
         put(base / name, "key\n")
     assert told(holt.sh(complain(*(base / name for name in names)))) == []
+    beside = complain(*(f"../{name}" for name in names), "../../../../../../../../etc/shadow")
+    assert told(holt.sh(beside, "--workspace", f"{holt.cwd}:/inner/tree")) == []
     for path in ("/", "/etc/shadow", "/root", "/home", "/proc/1/environ", "/sys/kernel", "/dev/mem", "/run/docker.sock", "/boot"):
         assert told(holt.sh(complain(path))) == [], path
 

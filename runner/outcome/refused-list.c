@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of refused paths. */
+#include <stdlib.h>
+
+#include "base/strings.h"
+#include "outcome/refused.h"
+
+Refusals *refused_free(Refusals *refusals) {
+        for (unsigned i = 0; refusals && i < refusals->count; i++) {
+                free(refusals->items[i].path);
+                free(refusals->items[i].subject);
+                free(refusals->items[i].target);
+                free(refusals->items[i].typed);
+                free(refusals->items[i].why);
+        }
+        free(refusals);
+        return NULL;
+}
+
+static bool same_text(const char *a, const char *b) {
+        return a && b ? streq(a, b) : a == b;
+}
+
+Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject) {
+        for (unsigned i = 0; i < all->count; i++)
+                if (all->items[i].kind == kind && same_text(all->items[i].subject, subject))
+                        return &all->items[i];
+        if (all->count == REFUSALS_MAX)
+                return NULL;
+        all->items[all->count] = (Refusal){ .kind = kind };
+        return &all->items[all->count++];
+}
+
+void refusals_reverse(Refusals *found) {
+        for (unsigned i = 0; i < found->count / 2; i++) {
+                const Refusal first = found->items[i];
+
+                found->items[i] = found->items[found->count - 1 - i];
+                found->items[found->count - 1 - i] = first;
+        }
+}
