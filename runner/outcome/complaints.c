@@ -22,6 +22,7 @@ static const struct {
         { "permission denied", EACCES },
         { "accessdeniedexception", EACCES },
         { "operation not permitted", EPERM },
+        { "cross-device link", EXDEV },
         { "value too large for defined data type", EOVERFLOW },
         { "no such file or directory", ENOENT },
         { "nosuchfileexception", ENOENT },

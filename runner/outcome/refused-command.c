@@ -31,13 +31,19 @@ bool argv_next_word(CommandWords *words, char ret[COMMAND_WORD_MAX + 1]) {
         return false;
 }
 
-bool argv_next_directory(CommandWords *words, char ret[COMMAND_WORD_MAX + 1]) {
+bool argv_is_changer(const char *word) {
         static const char *const changers[] = { "cd", "chdir", "pushd", "-C" };
 
+        for (size_t i = 0; i < ELEMENTSOF(changers); i++)
+                if (streq(word, changers[i]))
+                        return true;
+        return false;
+}
+
+bool argv_next_directory(CommandWords *words, char ret[COMMAND_WORD_MAX + 1]) {
         while (argv_next_word(words, ret))
-                for (size_t i = 0; i < ELEMENTSOF(changers); i++)
-                        if (streq(ret, changers[i]))
-                                return argv_next_word(words, ret);
+                if (argv_is_changer(ret))
+                        return argv_next_word(words, ret);
         return false;
 }
 

@@ -18,6 +18,8 @@ typedef struct CommandWords {
 CommandWords argv_words(const char *const *argv);
 /* Copies the next word. Returns false at the end. */
 bool argv_next_word(CommandWords *words, char ret[COMMAND_WORD_MAX + 1]);
+/* Whether a directory to which the command changes follows the word. */
+bool argv_is_changer(const char *word);
 /* Copies the next directory to which the command changes by a plain word: "cd sub", "make -C sub".
  * Returns false at the end. */
 bool argv_next_directory(CommandWords *words, char ret[COMMAND_WORD_MAX + 1]);

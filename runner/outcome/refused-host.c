@@ -2,6 +2,7 @@
 #include "outcome/refused-host.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,4 +149,26 @@ char *refused_directory_why(const char *directory) {
                        ? str_format("its directory holds too much to make it writable: write in "
                                     "the workspace, /tmp or the home directory inside")
                        : NULL;
+}
+
+bool refused_is_private(const LaunchPlan *plan, const char *path) {
+        if (path_below(path, "/proc") || plan_mount_above(plan, path))
+                return false;
+        for (size_t i = 0; i < tree_private_count; i++)
+                if (path_below(path, tree_private[i].target))
+                        return true;
+        return false;
+}
+
+bool refused_is_own_file(const LaunchPlan *plan, const char *word) {
+        _cleanup_free_ char *directory = strdup(word);
+        char *slash = directory ? strrchr(directory, '/') : NULL;
+
+        if (!slash)
+                return false;
+        *slash = '\0';
+        for (size_t i = 0; i < tree_private_count; i++)
+                if (streq(directory, tree_private[i].target))
+                        return !plan_mount_above(plan, word);
+        return false;
 }

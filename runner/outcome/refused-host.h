@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/strings.h"
+#include "child/child.h"
 
 /* Opens a host path as O_PATH, if a grant of it may be suggested. writable: directories that the
  * sandbox can write; no symlink in them is followed. for_writing: the grant would be --rw. Returns
@@ -17,3 +18,9 @@ bool refused_is_of_tools(const char *path);
 /* Returns why the directory is not suggested for writing, and another way; NULL if it is not too
  * wide. Owned by the caller. */
 char *refused_directory_why(const char *directory);
+
+/* Whether the sandbox has a directory of its own there, in which the command can write. */
+bool refused_is_private(const LaunchPlan *plan, const char *path);
+/* Whether the word is a name in /tmp or the like. That file is the command's own, even if the host
+ * has one of the same name. */
+bool refused_is_own_file(const LaunchPlan *plan, const char *word);

@@ -177,7 +177,13 @@ static bool search_note_writable(const Search *search, const Suspect *s, Refusal
 /* --- the rules, in this order --- */
 
 static bool is_refused_change(int errnum) {
-        return errnum == EROFS || errnum == EBUSY || errnum == EACCES || errnum == EPERM;
+        return errnum == EROFS || errnum == EBUSY || errnum == EACCES || errnum == EPERM ||
+               errnum == EXDEV;
+}
+
+/* Errnos of a rename over a protected file, or another user's. */
+static bool renames_fail_with(int errnum) {
+        return errnum == EBUSY || errnum == EXDEV || errnum == EOVERFLOW;
 }
 
 /* Notes a hidden path, with the option or field that hides it. */
@@ -220,6 +226,9 @@ static bool judge_owner(const Search *search, const Suspect *s) {
             !plan_mount_shows_host(s->mount) || streq(s->path, s->mount->target))
                 return false;
         fd = refused_open_shown(s->mount, s->path, O_PATH | O_NOFOLLOW);
+        /* It was the command's own temporary file. */
+        if (fd < 0 && errno == ENOENT)
+                return false;
         /* In the id-mapped mount, the owner's files belong to this uid. */
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == identity->uid)
                 return false;
@@ -441,38 +450,13 @@ static bool (*const rules[])(const Search *, const Suspect *) = {
         judge_script, judge_new,    judge_beside,
 };
 
-/* Whether the sandbox has a directory of its own there, in which the command can write. */
-static bool is_private(const LaunchPlan *plan, const char *path) {
-        if (path_below(path, "/proc") || plan_mount_above(plan, path))
-                return false;
-        for (size_t i = 0; i < tree_private_count; i++)
-                if (path_below(path, tree_private[i].target))
-                        return true;
-        return false;
-}
-
-/* Whether the word is a name in /tmp or the like. That file is the command's own, even if the host
- * has one of the same name. */
-static bool is_own_file(const LaunchPlan *plan, const char *word) {
-        _cleanup_free_ char *directory = strdup(word);
-        char *slash = directory ? strrchr(directory, '/') : NULL;
-
-        if (!slash)
-                return false;
-        *slash = '\0';
-        for (size_t i = 0; i < tree_private_count; i++)
-                if (streq(directory, tree_private[i].target))
-                        return !plan_mount_above(plan, word);
-        return false;
-}
-
 static bool search_judge(const Search *search, const Complaint *complaint, const char *base) {
         _cleanup_(suspect_clear) Suspect s = { .complaint = complaint,
                                                .base = base,
                                                .path = path_join(base, complaint->path) };
 
         if (!s.path || strlen(s.path) >= PATH_MAX || streq(s.path, "/") ||
-            (complaint->errnum != ENOENT && is_private(search->plan, s.path)))
+            (complaint->errnum != ENOENT && refused_is_private(search->plan, s.path)))
                 return false;
         s.mount = plan_mount_above(search->plan, s.path);
         s.host = s.mount && plan_mount_shows_host(s.mount)
@@ -506,6 +490,22 @@ static bool search_judge_moved(Search *search, const Complaint *complaint, const
         return found;
 }
 
+/* The message may name only a temporary file, such as that of sed -i. Then a word of the command is
+ * the file that was refused. */
+static void search_victims(Search *search, const char *cwd, const char *const *argv, int errnum) {
+        CommandWords words = argv_words(argv);
+        char path[COMMAND_WORD_MAX + 1];
+        const Complaint complaint = { .path = path, .errnum = errnum };
+
+        bool directory = false;
+
+        for (size_t left = COMPLAINTS_MAX; left > 0 && argv_next_word(&words, path); left--) {
+                if (!directory && !search_judge(search, &complaint, cwd))
+                        (void)search_judge_moved(search, &complaint, cwd, argv);
+                directory = argv_is_changer(path);
+        }
+}
+
 static void search_text(Search *search, const char *cwd, const char *const *argv, const char *text,
                         size_t length) {
         const LaunchPlan *plan = search->plan;
@@ -525,6 +525,9 @@ static void search_text(Search *search, const char *cwd, const char *const *argv
                     complaint->errnum != ENOENT)
                         (void)search_judge(search, complaint, plan->workspace);
         }
+        for (size_t i = 0; i < complaints->count && search->found->count == 0; i++)
+                if (renames_fail_with(complaints->items[i].errnum))
+                        search_victims(search, cwd, argv, complaints->items[i].errnum);
         free(complaints);
 }
 
@@ -540,7 +543,7 @@ static void search_words(Search *search, const char *cwd, const char *const *arg
         for (size_t left = COMPLAINTS_MAX; left > 0 && argv_next_word(&words, path);)
                 if (strchr(path, '/')) {
                         left--;
-                        if (!is_own_file(search->plan, path) &&
+                        if (!refused_is_own_file(search->plan, path) &&
                             !search_judge(search, &complaint, cwd))
                                 (void)search_judge_moved(search, &complaint, cwd, argv);
                 }

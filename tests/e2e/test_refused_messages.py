@@ -148,3 +148,28 @@ def test_a_relative_path_out_of_a_workspace_at_another_path(
     (denial,) = told(holt(["run", *at, "--", "cat", "../extra/d"]))
     assert denial["grant"] == f"--ro {extra}:/work/extra"
     holt(["run", *at, *shlex.split(denial["grant"]), "--", "cat", "../extra/d"]).ok()
+
+
+@pytest.mark.parametrize(
+    "command, answer",
+    [
+        (["python3", "-c", 'import os; os.rename(".git/config", "a")'], "EXDEV"),
+        (["node", "-e", 'fs.renameSync(".git/config", "a")'], "EXDEV"),
+        (["ln", "-f", "t", ".git/config"], "EXDEV"),
+        (["sed", "-i", "s/a/b/", ".git/config"], "EBUSY"),
+        (["bash", "-c", "cd .git && sed -i s/a/b/ config"], "EBUSY"),
+    ],
+)
+def test_a_rename_or_link_of_a_protected_file(holt: Holt, put: Make, command: list[str], answer: str) -> None:
+    """sed names only its own temporary file."""
+    subprocess.run(holt.identity.as_user(["git", "init", "-q", str(holt.cwd)]), check=True)
+    put("t", "x\n")
+    (denial,) = told(run(holt, command))
+    assert (denial["answer"], denial["reason"], denial["grant"]) == (answer, "holt protects it", None)
+    assert denial["path"] == ("config" if "cd" in command[-1] else ".git/config")
+
+
+def test_an_ordinary_cross_device_link_is_no_refusal(holt: Holt, put: Make) -> None:
+    put("t", "x\n")
+    result = holt(["run", "--", "python3", "-c", 'import os; os.rename("t", "/tmp/t")'])
+    assert "cross-device" in result.err and told(result) == []
