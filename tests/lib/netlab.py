@@ -173,7 +173,8 @@ class Lab:
         return self.directory / "files"
 
     def log(self, what: str = "") -> list[Json]:
-        """Takes the log: rows about "dns", "tcp", "tls", "http", "udp" and "broken". If `what` is given, it takes one kind of row and drops the others."""
+        """Takes the log: rows about "dns", "tcp", "tls", "http", "udp" and "broken". If `what` is given, it takes one kind of row and
+        drops the others."""
         return [row for row in self._ask({"do": "log"}) if not what or row["what"] == what]
 
     def name(self, name: str, **entry: Any) -> str:
