@@ -266,7 +266,8 @@ def test_a_refused_special_address_is_listed(holt: Holt) -> None:
     result = probe(
         holt, ["say", "private-10.bad.example.org", 80, "x"], net="private-10.bad.example.org:80").result
 
-    assert "private-10.bad.example.org" in str((result.report or {})["denials"]) and "10.1.0.5" in result.err
+    (denial,) = result.report["denials"]
+    assert denial["what"] == "private-10.bad.example.org" and denial["grant"] is None and denial["why_not"]
 
 
 @pytest.mark.parametrize("kind", ("private-10", "loopback", "metadata", "unique-local"))
@@ -308,13 +309,14 @@ def test_rebinding_leads_nowhere(holt: Holt, lab: Lab) -> None:
 
 
 def test_a_name_that_moves_is_followed(holt: Holt, lab: Lab) -> None:
-    """The address inside stays, although that outside changes."""
-    lab.name("moving.example.org", turns=[[netlab.WEB4], [netlab.WEB4], [netlab.OTHER4]], ttl=0)
-    steps = [step for _ in range(4) for step in (["lookup", "moving.example.org"], ["get", "moving.example.org"])]
+    """The address inside stays, although that outside changes. An answer is kept for a second at least."""
+    lab.name("moving.example.org", turns=[[netlab.WEB4], [netlab.OTHER4]], ttl=0)
+    step = [["lookup", "moving.example.org"], ["get", "moving.example.org"]]
+    steps = [*step, ["sleep", 1.1], *step]
 
     answers = probe(holt, *steps, net="moving.example.org:80")
 
-    assert len({tuple(answer.value) for answer in answers[::2]}) == 1
+    assert answers[0].value == answers[3].value and answers[1]["address"] == netlab.WEB4
     assert answers[-1]["address"] == netlab.OTHER4
 
 

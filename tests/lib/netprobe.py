@@ -3,7 +3,8 @@
 
     probe(holt, ["lookup", "web.example.org"], ["get", "web.example.org", 80], net="web.example.org")
 
-returns one Answer for each step. This file is also the program inside: it reads the steps as JSON from its standard input.
+returns one Answer for each step. The first part of this file is also the program inside: it reads the steps as JSON from its standard
+input.
 """
 
 from __future__ import annotations
@@ -43,6 +44,16 @@ def read_all(end: socket.socket) -> bytes:
     return bytes(data)
 
 
+def finish(end: socket.socket) -> None:
+    """Closes one direction. After a reset, only a read shows the reason."""
+    try:
+        end.shutdown(socket.SHUT_WR)
+    except OSError as error:
+        if error.errno != errno.ENOTCONN:
+            raise
+        raise ConnectionResetError(errno.ECONNRESET, "reset") from error
+
+
 def lookup(name: str, family: int = 0, flags: int = socket.AI_ADDRCONFIG) -> Any:
     found = socket.getaddrinfo(name, 80, family, socket.SOCK_STREAM, 0, flags)
     return sorted(row[4][0] for row in found)
@@ -70,8 +81,15 @@ def say(host: str, port: int, *texts: str, pause: float = 0.02) -> Any:
             end.sendall(text.encode("latin-1"))
             if len(texts) > 1:
                 time.sleep(pause)
-        end.shutdown(socket.SHUT_WR)
+        finish(end)
         return read_all(end).decode("latin-1")
+
+
+def exchange(host: str, port: int, text: str) -> Any:
+    """Sends a text and reads as many bytes, without closing a direction."""
+    with dial(host, port) as end:
+        end.sendall(text.encode("latin-1"))
+        return end.recv(len(text), socket.MSG_WAITALL).decode("latin-1")
 
 
 def get(host: str, port: int = 80, field: str | None = None, target: str = "/") -> Any:
@@ -129,7 +147,22 @@ def tls_in_pieces(host: str, size: int, pause: float, sni: str = "") -> Any:
                 if not part:
                     return "EOF"
                 incoming.write(part)
-        return session.version()
+        end.sendall(outgoing.read())
+        return request_by(session, incoming, outgoing, end, host)
+
+
+def request_by(session: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, end: socket.socket, host: str) -> Any:
+    """Returns the first bytes of the reply to a request."""
+    session.write(f"GET / HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+    end.sendall(outgoing.read())
+    while True:
+        try:
+            return session.read(15).decode()
+        except ssl.SSLWantReadError:
+            part = end.recv(65536)
+            if not part:
+                return "EOF"
+            incoming.write(part)
 
 
 def datagram(host: str, port: int) -> Any:
@@ -268,8 +301,6 @@ def probe(holt: Any, *steps: list[Any], net: str | None = None, flags: tuple[Any
     return answers
 
 
-if __name__ == "__main__":
-    main()
-else:
-    with open(__file__, encoding="utf-8") as _file:
-        PROGRAM = _file.read().replace("# --- the test's side ---", "if __name__ == '__main__': main(); sys.exit()")
+with open(__file__, encoding="utf-8") as _file:
+    # The program inside is the part above this side.
+    PROGRAM = _file.read().partition("# --- the test's")[0] + "main()\n"
