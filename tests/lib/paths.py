@@ -13,7 +13,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 BUILT = (PROJECT / "build" / "runner" / "holt", PROJECT / "build" / "holt")
 
 # The files that holt expects beside itself.
-COMPANIONS = ("holt-full", "holt-init")
+COMPANIONS = ("holt-full", "holt-init", "holt-egress")
 
 
 class NoBinary(Exception):
