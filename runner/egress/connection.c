@@ -28,6 +28,7 @@ enum {
         ATTEMPT_PAUSE = 250000,   /* usec between attempts. */
         CONNECT_TIME = 130000000, /* usec: longer than the kernel tries. */
         HELLO_TIME = 30000000,    /* usec for a whole greeting, from its first byte. */
+        HELLO_SILENCE = 200000,   /* usec after which hello_finish() may decide. */
 };
 
 typedef enum ConnectionState {
@@ -60,8 +61,9 @@ typedef struct Connection {
         size_t attempts_open;
         int errnum; /* Of the last attempt that failed. */
         uint64_t started_ms, deadline;
-        Pump up, down; /* To the server, and to the client. */
-        Hello hello;   /* The client's greeting as far as it is known. */
+        uint64_t silent; /* The time at which the client has been silent in its greeting. */
+        Pump up, down;   /* To the server, and to the client. */
+        Hello hello;     /* The client's greeting as far as it is known. */
 } Connection;
 
 static const char *connection_name(const Connection *c) {
@@ -153,8 +155,8 @@ static void connection_move(Connection *c) {
                 return connection_end(c, 0);
         if (down == PUMP_BUSY || up == PUMP_BUSY)
                 loop_timer_set(c->timer, 1);
-        else if (c->state == CONNECTION_MOVES)
-                loop_timer_set(c->timer, 0);
+        else
+                loop_timer_set(c->timer, c->silent ? c->silent : c->deadline);
 }
 
 /* --- the client's greeting --- */
@@ -183,12 +185,41 @@ static bool greeting_allowed(Connection *c, const Hello *hello) {
         return true;
 }
 
-/* Looks at what the client has sent, without taking it. SO_RCVLOWAT lets the kernel wait for more.
- */
-static void connection_greet(Connection *c) {
+/* Looks at what the client has sent, without taking it. Returns the bytes, for hello.h. */
+static const uint8_t *greeting_peek(const Connection *c, ssize_t *ret_length) {
         static uint8_t data[HELLO_MAX];
-        ssize_t n = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
-        int low = 1;
+
+        *ret_length = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
+        return data;
+}
+
+/* SO_RCVLOWAT lets the kernel wait for more than `have` bytes. */
+static void greeting_wait(Connection *c, int have) {
+        const uint64_t now = time_now_usec();
+        const int low = have + 1;
+
+        (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+        if (!c->deadline)
+                c->deadline = now + HELLO_TIME;
+        c->silent = now + HELLO_SILENCE;
+        loop_timer_set(c->timer, c->silent);
+}
+
+static void greeting_end(Connection *c) {
+        const int low = 1;
+
+        if (!greeting_allowed(c, &c->hello))
+                return;
+        (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+        c->up.ended = false;
+        c->state = CONNECTION_MOVES;
+        c->deadline = c->silent = 0;
+        connection_move(c);
+}
+
+static void connection_greet(Connection *c) {
+        ssize_t n;
+        const uint8_t *data = greeting_peek(c, &n);
 
         if (n < 0)
                 return errno == EAGAIN ? (void)0 : connection_end(c, errno);
@@ -196,24 +227,27 @@ static void connection_greet(Connection *c) {
                 hello_read(data, (size_t)n, &c->hello);
                 if (c->up.ended || n == 0)
                         hello_finish(data, (size_t)n, true, &c->hello);
-                low = (int)n + 1;
+                if (c->hello.kind == HELLO_MORE)
+                        return greeting_wait(c, (int)n);
         }
-        if (connection_name(c) && c->hello.kind == HELLO_MORE) {
-                (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
-                if (!c->deadline) {
-                        c->deadline = time_now_usec() + HELLO_TIME;
-                        loop_timer_set(c->timer, c->deadline);
-                }
-                return;
+        greeting_end(c);
+}
+
+/* The client has sent the beginning of what could be a request, and now waits. If it is one word
+ * that is no method, another protocol passes. Otherwise the client may go on until the deadline. */
+static void connection_silent(Connection *c) {
+        Hello hello = c->hello;
+        ssize_t n;
+        const uint8_t *data = greeting_peek(c, &n);
+
+        c->silent = 0;
+        if (n > 0)
+                hello_finish(data, (size_t)n, false, &hello);
+        if (n > 0 && hello.kind == HELLO_OTHER) {
+                c->hello = hello;
+                return greeting_end(c);
         }
-        if (!greeting_allowed(c, &c->hello))
-                return;
-        low = 1;
-        (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
-        c->up.ended = false;
-        c->state = CONNECTION_MOVES;
-        c->deadline = 0;
-        connection_move(c);
+        loop_timer_set(c->timer, c->deadline);
 }
 
 static void connection_note(Connection *c, uint32_t events, Pump *from, Pump *to) {
@@ -361,10 +395,10 @@ static void connection_on_time(void *data) {
                 return connection_move(c);
         if (c->state == CONNECTION_GREETS && c->deadline && time_now_usec() >= c->deadline)
                 return connection_refuse(c, EGRESS_OTHER_HOST, "");
-        if (c->state == CONNECTION_GREETS) {
-                connection_move(c);
-                return;
-        }
+        if (c->state == CONNECTION_GREETS && c->silent && time_now_usec() >= c->silent)
+                return connection_silent(c);
+        if (c->state == CONNECTION_GREETS)
+                return connection_move(c);
         if (c->state == CONNECTION_CONNECTS && c->tried < c->targets_count &&
             c->tried < ATTEMPTS_MAX)
                 return connection_try(c);
