@@ -139,7 +139,8 @@ static int make_network(void) {
         (void)sys1(SYS_close, fd);
         if (network.setup_fd >= 0) {
                 r = send_network(network.setup_fd, network.fd);
-                if (r < 0)
+                /* If holt-egress has ended, it has left the reason (wait_for_egress()). */
+                if (r < 0 && r != -EPIPE)
                         return network_fail((int)-r, "reach holt-egress");
         }
         return 0;
@@ -209,6 +210,9 @@ static int wait_for_egress(const Launch *launch, Error *error) {
         if (launch->setup_fd < 0)
                 return 0;
         if (syscall(SYS_ppoll, &reply, 1, &most, NULL, 0) == 1)
+                n = recv(launch->setup_fd, &ready, sizeof(ready), MSG_DONTWAIT);
+        /* The kernel reports first that holt-egress has ended without reading everything. */
+        if (n < 0 && errno == ECONNRESET)
                 n = recv(launch->setup_fd, &ready, sizeof(ready), MSG_DONTWAIT);
         if (n != (ssize_t)sizeof(ready))
                 return step_fail(error, LAYER_NET, n == 0 ? EPIPE : ETIMEDOUT, "cannot reach",
