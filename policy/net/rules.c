@@ -444,6 +444,20 @@ bool net_rules_name(const NetRules *rules, const char *name) {
         return false;
 }
 
+const char *net_rules_reason(const NetRules *rules, const char *name, const NetAddress *address) {
+        for (size_t i = 0; i < rules->count; i++) {
+                const NetRule *rule = &rules->items[i];
+                const bool named = name ? rule_names(rule, name)
+                                        : address && rule->kind == NET_BLOCK &&
+                                                   net_address_in(address, &rule->address,
+                                                                  rule->prefix);
+
+                if (named && rule->reason)
+                        return rule->reason;
+        }
+        return NULL;
+}
+
 const NetRule *net_rules_find(const NetRules *rules, const char *name, uint16_t port) {
         for (size_t i = 0; i < rules->count; i++)
                 if (rule_has_port(&rules->items[i], port) && rule_names(&rules->items[i], name))

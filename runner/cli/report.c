@@ -417,13 +417,15 @@ static void print_net_denials(const RunResult *result, FILE *out) {
         for (unsigned i = 0; denials && i < denials->count; i++) {
                 const NetDenial *denial = &denials->items[i];
                 char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8] = "";
+                char reason[NET_REASON_TEXT];
 
                 net_denial_peer(denial, peer);
+                net_denial_reason(denial, reason);
                 if (net_denial_rule(denial, rule))
                         (void)snprintf(grant, sizeof(grant), "--net %s", rule);
                 if (net_denial_refused(denial))
-                        report_net_denial(peer, denial->count, net_denial_answer(denial),
-                                          net_denial_reason(denial), grant, "", out);
+                        report_net_denial(peer, denial->count, net_denial_answer(denial), reason,
+                                          grant, "", out);
                 else if (result->outcome.exit_code != 0)
                         (void)fprintf(out, "holt: could not connect to %s (%s)\n", peer,
                                       net_denial_answer(denial));

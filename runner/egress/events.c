@@ -12,6 +12,7 @@ void egress_send(Egress *egress, const EgressEvent *event) {
 void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
                  uint16_t port, const char *other) {
         EgressEvent event = { .type = EGRESS_DENIED, .reason = reason, .port = port };
+        const char *rule = net_rules_reason(&egress->rules, name, address);
 
         event.started_ms = event.ended_ms = time_epoch_ms();
         if (address) {
@@ -20,5 +21,6 @@ void egress_deny(Egress *egress, EgressReason reason, const char *name, const Ne
         }
         (void)snprintf(event.name, sizeof(event.name), "%s", name ? name : "");
         (void)snprintf(event.other, sizeof(event.other), "%s", other ? other : "");
+        (void)snprintf(event.rule, sizeof(event.rule), "%s", rule ? rule : "");
         egress_send(egress, &event);
 }

@@ -9,10 +9,24 @@
 #include "base/strings.h"
 #include "policy/net/rules.h"
 
+/* A text is printed on the caller's terminal, so it must not contain control characters. */
+static bool event_text_valid(const char *text, size_t size) {
+        for (size_t i = 0; i < size; i++) {
+                const unsigned char byte = (unsigned char)text[i];
+
+                if (byte == '\0')
+                        return true;
+                if (byte < ' ' || byte == 0x7f)
+                        return false;
+        }
+        return false;
+}
+
 bool net_event_valid(const EgressEvent *event) {
         return event->type < EGRESS_TYPE_MAX && event->reason < EGRESS_REASON_MAX &&
-               memchr(event->name, '\0', sizeof(event->name)) &&
-               memchr(event->other, '\0', sizeof(event->other));
+               event_text_valid(event->name, sizeof(event->name)) &&
+               event_text_valid(event->other, sizeof(event->other)) &&
+               event_text_valid(event->rule, sizeof(event->rule));
 }
 
 static bool denial_is(const NetDenial *denial, const EgressEvent *event) {
@@ -86,8 +100,11 @@ bool net_denial_refused(const NetDenial *denial) {
         return denial->event.type == EGRESS_DENIED;
 }
 
-const char *net_denial_reason(const NetDenial *denial) {
-        return reasons[denial->event.reason].text;
+void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]) {
+        const char *rule = denial->event.rule;
+
+        (void)snprintf(ret, NET_REASON_TEXT, "%s%s%s%s", reasons[denial->event.reason].text,
+                       rule[0] ? " (the rule for it says: " : "", rule, rule[0] ? ")" : "");
 }
 
 const char *net_denial_answer(const NetDenial *denial) {
@@ -161,18 +178,20 @@ static void net_denial_write_policy(JsonWriter *w, const char *rule) {
 void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count) {
         char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8];
         const bool granted = net_denial_rule(denial, rule);
+        char reason[NET_REASON_TEXT];
 
         net_denial_peer(denial, peer);
+        net_denial_reason(denial, reason);
         (void)snprintf(grant, sizeof(grant), "--net %s", granted ? rule : "");
         json_write_string(w, "layer", "network");
         json_write_string(w, "what", peer);
         json_write_uint(w, "count", count);
         json_write_string(w, "answer", net_denial_answer(denial));
         json_write_null(w, "path");
-        json_write_string(w, "reason", net_denial_reason(denial));
+        json_write_string(w, "reason", reason);
         json_write_string(w, "grant", granted ? grant : NULL);
         net_denial_write_policy(w, granted ? rule : NULL);
-        json_write_string(w, "why_not", granted ? NULL : net_denial_reason(denial));
+        json_write_string(w, "why_not", granted ? NULL : reason);
 }
 
 void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before) {

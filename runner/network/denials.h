@@ -10,6 +10,7 @@
 enum {
         NET_DENIALS_MAX = 64,
         NET_PEER_TEXT = 320,
+        NET_REASON_TEXT = 400,
 };
 
 typedef struct NetDenial {
@@ -31,7 +32,8 @@ typedef struct NetCounts {
 /* denials may be NULL. */
 void net_denials_count(const NetDenials *denials, NetCounts *ret);
 
-/* Whether the event is well-formed: numbers in range, strings that end. */
+/* Whether the event is well-formed: numbers in range, and strings that end and
+ * have no control characters. */
 bool net_event_valid(const EgressEvent *event);
 /* Counts a refused or failed connection; other events are ignored. *denials is made when needed.
  * Returns the denial if it is the first of its kind, otherwise NULL. */
@@ -39,8 +41,8 @@ const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event
 
 /* Whether the policy refused it; otherwise it was allowed and failed. */
 bool net_denial_refused(const NetDenial *denial);
-/* Returns why it was refused. Static. */
-const char *net_denial_reason(const NetDenial *denial);
+/* Writes why it was refused, with the reason that a rule for the host has. */
+void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]);
 /* Returns the errno that the program saw, or "NXDOMAIN". Static. */
 const char *net_denial_answer(const NetDenial *denial);
 /* Writes the host and the port, such as "example.org:443". */

@@ -54,5 +54,6 @@ typedef struct EgressEvent {
         uint64_t sent, received;       /* Bytes, seen from the sandbox. */
         uint64_t started_ms, ended_ms; /* Milliseconds since the epoch. */
         char name[256];                /* The name that was asked for, or "". */
-        char other[256]; /* The name in the SNI or the Host, or the rule's reason, or "". */
+        char other[256];               /* The name in the SNI or the Host, or "". */
+        char rule[256];                /* The reason of the rule that names this host, or "". */
 } EgressEvent;
