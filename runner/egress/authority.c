@@ -36,6 +36,19 @@ int authority_host(const void *text, size_t length, Authority *ret) {
         return 0;
 }
 
+static int authority_ipv6(const char *text, size_t length, Authority *ret) {
+        NetAddress address;
+
+        if (net_address_parse(text, length, &address) < 0 || address.family != AF_INET6)
+                return -EINVAL;
+        authority_set_address(&address, ret);
+        return 0;
+}
+
+int authority_name(const void *text, size_t length, Authority *ret) {
+        return authority_ipv6(text, length, ret) == 0 ? 0 : authority_host(text, length, ret);
+}
+
 static int authority_port(const char *text, size_t length, uint16_t *ret) {
         unsigned port = 0;
 
@@ -52,15 +65,6 @@ static int authority_port(const char *text, size_t length, uint16_t *ret) {
         return 0;
 }
 
-static int authority_bracketed(const char *text, size_t length, Authority *ret) {
-        NetAddress address;
-
-        if (net_address_parse(text, length, &address) < 0 || address.family != AF_INET6)
-                return -EINVAL;
-        authority_set_address(&address, ret);
-        return 0;
-}
-
 int authority_parse(const void *text, size_t length, Authority *ret) {
         const char *host = text, *end = host + length, *rest;
         Authority authority;
@@ -74,7 +78,7 @@ int authority_parse(const void *text, size_t length, Authority *ret) {
                 if (!bracket)
                         return -EINVAL;
                 rest = bracket + 1;
-                r = authority_bracketed(host + 1, (size_t)(bracket - host) - 1, &authority);
+                r = authority_ipv6(host + 1, (size_t)(bracket - host) - 1, &authority);
         } else {
                 const char *colon = memchr(host, ':', length);
 

@@ -20,6 +20,9 @@ typedef struct Authority {
  * IPv4 address in another form than four decimal numbers. */
 int authority_host(const void *text, size_t length, Authority *ret);
 
+/* Reads a name, or an address without brackets. Returns 0 or -EINVAL. */
+int authority_name(const void *text, size_t length, Authority *ret);
+
 /* Reads HOST, HOST:PORT, [IPv6] or [IPv6]:PORT. The port may be empty, as in "host:". Userinfo is
  * refused. Returns 0 or -EINVAL. */
 int authority_parse(const void *text, size_t length, Authority *ret);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/http-proxy.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/util.h"
+
+enum { HTTP_PORT = 80 };
+
+static void http_proxy_refuse(HttpProxyRequest *request, const char *why) {
+        request->kind = HTTP_PROXY_BAD;
+        request->why = why;
+}
+
+static void http_proxy_judge(const HttpHead *head, HttpProxyRequest *request) {
+        if (head->form == HTTP_ORIGIN || head->form == HTTP_ASTERISK) {
+                http_proxy_refuse(request, "a request to a server, not to a proxy");
+        } else if (head->form == HTTP_ABSOLUTE && head->secure) {
+                http_proxy_refuse(request, "an https URI without CONNECT");
+        } else {
+                request->kind = head->form == HTTP_AUTHORITY ? HTTP_PROXY_CONNECT
+                                                             : HTTP_PROXY_FORWARD;
+                request->target = head->target;
+                if (request->target.port == 0)
+                        request->target.port = HTTP_PORT;
+        }
+}
+
+void http_proxy_read(const uint8_t *data, size_t length, HttpProxyRequest *request) {
+        const bool full = length >= HTTP_PROXY_MAX;
+        const char *why;
+        HttpHead head;
+        int r;
+
+        if (request->kind != HTTP_PROXY_MORE)
+                return;
+        r = http_head_end(data, full ? HTTP_PROXY_MAX : length, 0, &request->seen);
+        if (r < 0) {
+                http_proxy_refuse(request, "a line feed without a carriage return");
+        } else if (r == 0) {
+                if (full)
+                        http_proxy_refuse(request, "a request that is too long");
+        } else if (http_head_parse(data, request->seen, &head, &why) < 0) {
+                http_proxy_refuse(request, why);
+        } else {
+                request->length = request->seen;
+                http_proxy_judge(&head, request);
+        }
+}
+
+/* Fields for the proxy alone, and those that http_proxy_write() adds itself. */
+static bool http_proxy_drops(const HttpText *name) {
+        static const char *const dropped[] = {
+                "Host",       "Connection",          "Proxy-Connection",
+                "Keep-Alive", "Proxy-Authorization", "Proxy-Authenticate",
+                "Upgrade",    "HTTP2-Settings",      "TE",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(dropped); i++)
+                if (http_text_is(name, dropped[i]))
+                        return true;
+        return false;
+}
+
+static size_t http_proxy_copy(uint8_t *ret, const void *bytes, size_t size) {
+        if (size > 0)
+                memcpy(ret, bytes, size);
+        return size;
+}
+
+/* Writes the host of the URI as a Host field. Returns its length. */
+static size_t http_proxy_write_host(const Authority *target, uint8_t *ret) {
+        bool brackets = target->address.family == AF_INET6;
+        char text[NET_NAME_MAX + 32], port[8] = "";
+
+        if (target->port != HTTP_PORT)
+                (void)snprintf(port, sizeof(port), ":%u", target->port);
+        (void)snprintf(text, sizeof(text), "Host: %s%s%s%s\r\n", brackets ? "[" : "", target->host,
+                       brackets ? "]" : "", port);
+        return http_proxy_copy(ret, text, strlen(text));
+}
+
+size_t http_proxy_write(const uint8_t *data, const HttpProxyRequest *request, uint8_t *ret) {
+        HttpText rest;
+        HttpField field;
+        const char *why;
+        HttpHead head;
+        size_t at = 0;
+        char end[] = " HTTP/1.x\r\n";
+
+        if (request->kind != HTTP_PROXY_FORWARD ||
+            http_head_parse(data, request->length, &head, &why) < 0)
+                return 0;
+        end[8] = (char)('0' + head.minor);
+        at += http_proxy_copy(ret + at, head.method.at, head.method.length);
+        at += http_proxy_copy(ret + at, " /", head.path.length > 0 && *head.path.at == '/' ? 1 : 2);
+        at += http_proxy_copy(ret + at, head.path.at, head.path.length);
+        at += http_proxy_copy(ret + at, end, sizeof(end) - 1);
+        at += http_proxy_write_host(&request->target, ret + at);
+        rest = head.fields;
+        while (http_field_next(&rest, &field))
+                if (!http_proxy_drops(&field.name))
+                        at += http_proxy_copy(ret + at, field.line.at, field.line.length);
+        at += http_proxy_copy(ret + at, "Connection: close\r\n\r\n", 21);
+        return at;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to an HTTP proxy (RFC 9112, RFC 9110 section 9.3.6): CONNECT, and requests with a URI.
+ * Pure.
+ *
+ * A request with a URI is written anew for the server: it gets a path instead of the URI, and the
+ * Host of the URI. "Connection: close" ends the connection after the reply, because the next
+ * request could be for another host. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "egress/authority.h"
+#include "egress/http-head.h"
+
+enum {
+        HTTP_PROXY_MAX = 65536,   /* Bytes of a head. */
+        HTTP_PROXY_GROWTH = 1024, /* The head for a server has at most so many bytes more. */
+};
+
+typedef enum HttpProxyKind {
+        HTTP_PROXY_MORE,    /* More bytes are needed. */
+        HTTP_PROXY_CONNECT, /* The bytes after the head are for the target. */
+        HTTP_PROXY_FORWARD, /* http_proxy_write() makes the head for the target. */
+        HTTP_PROXY_BAD,     /* Malformed, ambiguous, too long, or no request to a proxy. */
+} HttpProxyKind;
+
+typedef struct HttpProxyRequest {
+        HttpProxyKind kind;
+        const char *why;  /* The reason for HTTP_PROXY_BAD; static. */
+        Authority target; /* The port is never 0. */
+        size_t length;    /* Bytes of the head. */
+        size_t seen;      /* Only for http-proxy.c: how far the bytes have been read. */
+} HttpProxyRequest;
+
+/* Reads what has arrived so far. *request is zero before the first call for a request; each later
+ * call gets the same bytes and the next ones. The Host field of CONNECT is not compared: nobody
+ * gets it. */
+void http_proxy_read(const uint8_t *data, size_t length, HttpProxyRequest *request);
+
+/* Writes the head for the target of HTTP_PROXY_FORWARD. data: as given to http_proxy_read().
+ * Returns its length, at most request->length + HTTP_PROXY_GROWTH bytes, which ret must have. */
+size_t http_proxy_write(const uint8_t *data, const HttpProxyRequest *request, uint8_t *ret);
