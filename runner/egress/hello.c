@@ -187,16 +187,20 @@ static bool hello_is_method(const uint8_t *word, size_t length) {
 
 void hello_finish(const uint8_t *data, size_t length, bool closed, Hello *hello) {
         const uint8_t *line = data + hello->start;
+        const HelloPhase phase = hello->phase;
 
         if (hello->kind != HELLO_MORE)
                 return;
-        if (closed && hello->phase == HELLO_PHASE_LINE)
+        if (!closed) {
+                if (phase == HELLO_PHASE_WORD && !hello_is_method(line, length - hello->start))
+                        hello->kind = HELLO_OTHER;
+                return;
+        }
+        if (phase == HELLO_PHASE_LINE)
                 hello_judge_line(line, length - hello->start, hello);
-        else if (closed && (hello->phase == HELLO_PHASE_START ||
-                            hello->phase == HELLO_PHASE_BLANK || hello->phase == HELLO_PHASE_WORD))
+        else if (phase == HELLO_PHASE_START || phase == HELLO_PHASE_BLANK ||
+                 phase == HELLO_PHASE_WORD)
                 hello->kind = HELLO_OTHER;
-        else if (hello->phase == HELLO_PHASE_WORD && !hello_is_method(line, length - hello->start))
-                hello->kind = HELLO_OTHER;
-        if (hello->kind == HELLO_MORE && hello->phase != HELLO_PHASE_START)
+        if (hello->kind == HELLO_MORE)
                 hello_refuse(hello, "a request that is incomplete");
 }

@@ -62,8 +62,7 @@ typedef struct Hello {
  * returned. */
 void hello_read(const uint8_t *data, size_t length, Hello *hello);
 
-/* Decides when hello_read() needs more bytes that do not come. closed: the client has closed its
- * side. Otherwise it has been silent for a while. Then one word without an end, such as "ruok" for
- * ZooKeeper, is HELLO_OTHER. If nothing has arrived and the client is only silent, the
- * kind stays HELLO_MORE: the server may speak first. */
+/* Decides if hello_read() needs more bytes that do not come. closed: the client has closed its
+ * side; the result is not HELLO_MORE. Otherwise it has been silent for a while. Then one word
+ * without an end is HELLO_OTHER, such as "ruok" for ZooKeeper, and all else stays HELLO_MORE. */
 void hello_finish(const uint8_t *data, size_t length, bool closed, Hello *hello);
