@@ -41,6 +41,12 @@ static void hello_skip_blank(const uint8_t *data, size_t length, Hello *hello) {
         hello->phase = HELLO_PHASE_WORD;
 }
 
+/* Some servers take the address of their client from a header of the PROXY protocol, and read the
+ * name after it. Version 1 is a line; version 2 begins with two empty lines and a NUL. */
+static void hello_refuse_proxy(Hello *hello) {
+        hello_refuse(hello, "a header of the PROXY protocol");
+}
+
 static void hello_read_word(const uint8_t *data, size_t length, Hello *hello) {
         while (hello->seen < length && http_is_token(data[hello->seen]))
                 hello->seen++;
@@ -48,6 +54,8 @@ static void hello_read_word(const uint8_t *data, size_t length, Hello *hello) {
                 return;
         if (hello->seen > hello->start && hello_is_blank(data[hello->seen]))
                 hello->phase = HELLO_PHASE_LINE;
+        else if (hello->seen == 4 && memcmp(data, "\r\n\r\n\0", 5) == 0)
+                hello_refuse_proxy(hello);
         else
                 hello->kind = HELLO_OTHER;
 }
@@ -93,6 +101,8 @@ static void hello_judge_line(const uint8_t *line, size_t length, Hello *hello) {
 
         if (length == sizeof(http2) - 1 && memcmp(line, http2, length) == 0)
                 hello->kind = HELLO_OTHER;
+        else if (length >= 6 && memcmp(line, "PROXY ", 6) == 0)
+                hello_refuse_proxy(hello);
         else if (hello_has_version(line, length))
                 hello->phase = HELLO_PHASE_HEAD;
         else if (hello_is_old_uri(line, length))

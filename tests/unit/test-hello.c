@@ -555,6 +555,10 @@ static void test_nul(void **state) {
                 { "GET\0/ HTTP/1.1\r\n", 16, HELLO_OTHER },
                 { "\0GET / HTTP/1.1\r\n", 16, HELLO_OTHER },
                 { "0032git-upload-pack /p\0host=a\0", 30, HELLO_OTHER },
+                { "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c", 16, HELLO_BAD },
+                { "\r\n\r\n\0", 5, HELLO_BAD },
+                { "\r\n\0", 3, HELLO_OTHER },
+                { "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", 36, HELLO_BAD },
         };
 
         (void)state;
