@@ -291,6 +291,17 @@ static void test_lengths_that_lie(void **state) {
                 }
 }
 
+/* Bytes after the extensions, which the length of the message includes. */
+static void test_bytes_in_the_message(void **state) {
+        (void)state;
+        list.length = 0;
+        add_extension(&list, 0, "\0\4\0\0\1a", 6);
+        make_message(&list, &parts);
+        parts.at[3]++;
+        add(&parts, "x", 1);
+        check_message(&parts, HELLO_BAD, "");
+}
+
 static void test_hidden(void **state) {
         static const unsigned types[] = { 0xfe0d, 0xffce };
         const char *name = "cover.example";
@@ -462,6 +473,7 @@ static void test_bad_hosts(void **state) {
                 { "GET / HTTP/1.1\r\nHost: a:65536\r\n\r\n", HELLO_BAD, NULL },
                 { "GET / HTTP/1.1\r\nHost: a:0\r\n\r\n", HELLO_BAD, NULL },
                 { "GET / HTTP/1.1\r\nHost: a:+80\r\n\r\n", HELLO_BAD, NULL },
+                { "GET / HTTP/1.1\r\nHost: a:000080\r\n\r\n", HELLO_BAD, NULL },
                 { "GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", HELLO_BAD, NULL },
                 { "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", HELLO_BAD, NULL },
                 { "GET / HTTP/1.1\r\nHost: [::1]80\r\n\r\n", HELLO_BAD, NULL },
@@ -482,6 +494,14 @@ static void test_bad_hosts(void **state) {
 
         (void)state;
         check_requests(requests, ELEMENTSOF(requests));
+}
+
+static void test_folding(void **state) {
+        static const char text[] = "GET / HTTP/1.1\r\nX: y\r\n Host: a\r\n\r\n";
+
+        (void)state;
+        assert_string_equal(read_bytes(text, sizeof(text) - 1).why,
+                            "a field that continues on the next line");
 }
 
 static void test_line_feeds(void **state) {
@@ -694,6 +714,7 @@ int main(void) {
                 cmocka_unit_test(test_address),
                 cmocka_unit_test(test_extensions_that_lie),
                 cmocka_unit_test(test_lengths_that_lie),
+                cmocka_unit_test(test_bytes_in_the_message),
                 cmocka_unit_test(test_hidden),
                 cmocka_unit_test(test_large),
                 cmocka_unit_test(test_records),
@@ -701,6 +722,7 @@ int main(void) {
                 cmocka_unit_test(test_host),
                 cmocka_unit_test(test_http_pieces),
                 cmocka_unit_test(test_bad_hosts),
+                cmocka_unit_test(test_folding),
                 cmocka_unit_test(test_line_feeds),
                 cmocka_unit_test(test_request_lines),
                 cmocka_unit_test(test_uris),
