@@ -74,6 +74,10 @@ WIDER = {
     "tmp size": {"filesystem": {"tmp_size": "1TiB"}},
     "network": {"network": {"mode": "host"}},
     "network allow": {"network": {"mode": "allow", "allow": ["*:*"]}},
+    "network rules": {"network": {"allow": ["0.0.0.0/0:*", "*.example.org:*", "@github"]}},
+    "network sni": {"network": {"sni": "optional"}},
+    "publish": {"network": {"publish": ["0.0.0.0:0:80"]}},
+    "import": {"network": {"import": ["22"]}},
     "environment": {"env": {"pass": ["TOKEN"]}},
     "preload": {"env": {"set": {"LD_PRELOAD": "/tmp/x.so"}}},
     "processes": {"limits": {"pids": 1000000}},
@@ -111,6 +115,29 @@ def test_the_workspace_s_own_file_can_not_widen(
         assert result.layers["landlock"].startswith("on") or "none" in result.layers["landlock"]
         assert result.report["limits"]["pids"] <= 4096
         assert result.report["limits"]["tmp_size_bytes"] <= 1 << 30
+
+
+NARROWED = (
+    ("0.0.0.0/0:80", "169.254.169.254:80"),
+    ("0.0.0.0/0:80", "127.0.0.1:80"),
+    ("169.254.0.0/16:80", "169.254.169.254:80"),
+    ("[::]/0:80", "[::1]:80"),
+    ("[::]/0:80", "[64:ff9b::7f00:1]:80"),
+    ("*.example.org:443", "example.org:443"),
+    ("example.org:443", "*.example.org:443"),
+    ("example.org:443", "example.org:22"),
+    ("*.example.org:443", "*.example.org.evil.example:443"),
+    ("*.example.org:443", "x-example.org:443"),
+)
+
+
+@pytest.mark.parametrize("caller, project", NARROWED, ids=lambda rule: rule)
+def test_the_workspace_s_own_file_adds_no_host(caller: str, project: str, holt: Holt, put: Make) -> None:
+    """A rule of the project is dropped unless a rule of the caller allows it."""
+    put(".holt.json", json.dumps({"holt": 1, "network": {"allow": [project]}}))
+    network = json.loads(holt(["policy", "show", "--json", "--net", caller]).ok().out)["network"]
+
+    assert network["mode"] == "allow" and "allow" not in network
 
 
 def test_the_probe_above_notices_a_wider_policy(holt: Holt, place: Path, secret: Path) -> None:
