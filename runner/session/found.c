@@ -149,6 +149,7 @@ static size_t count_items(const Policy *policy, const PolicyField *field) {
 
 static int compare_list(const Comparison *c, const PolicyField *field) {
         const size_t count = count_items(&c->asked->policy, field);
+        const bool permits = field->merge == MERGE_CALLER || field->merge == MERGE_COMMON;
         size_t given = 0;
 
         for (size_t i = 0; i < count; i++) {
@@ -164,8 +165,7 @@ static int compare_list(const Comparison *c, const PolicyField *field) {
                         return compare_refuse(c, field->path, detail);
                 }
         }
-        return given > 0 && field->merge == MERGE_CALLER &&
-                               count_items(&c->there->policy, field) > count
+        return given > 0 && permits && count_items(&c->there->policy, field) > count
                        ? compare_refuse(c, field->path, "the session's list has further entries")
                        : 0;
 }

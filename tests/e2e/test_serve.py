@@ -73,6 +73,10 @@ def test_create_with_find_compares_the_settings(sessions: Sessions, workspace: P
         rpc.call("session.create", name="b", policy=policy(filesystem={"read_only": ["/usr/bin", "/usr/lib"]}))
         more = rpc.refused("session.create", name="b", find=True, policy=policy(filesystem={"read_only": ["/usr/bin"]}))
         assert "filesystem.read_only (the session's list has further entries)" in more.message
+        hosts = {"mode": "none", "allow": ["a.example", "b.example"]}
+        rpc.call("session.create", name="c", policy=policy(network=hosts))
+        more = rpc.refused("session.create", name="c", find=True, policy=policy(network={**hosts, "allow": ["a.example"]}))
+        assert "network.allow (the session's list has further entries)" in more.message
 
 
 def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) -> None:
