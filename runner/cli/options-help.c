@@ -93,8 +93,7 @@ static const struct {
         { "SIZE", "number of bytes, or with a unit: 64KiB, 512MiB or 2GiB", NULL },
         { "@GROUP",
           "group of system calls; man 5 holt-policy says which are allowed:", syscalls_group_name },
-        { "RULE",
-          "NAME[:PORT], *.NAME[:PORT], ADDRESS:PORT, BLOCK:PORT, or one of these sets:", help_set },
+        { "RULE", "NAME[:PORT], *.NAME[:PORT], ADDRESS:PORT, or one of these sets:", help_set },
         { "LAYER", "layer that may be left out; holt doctor tries each:", degradable_layer },
 };
 
