@@ -159,6 +159,9 @@ int network_narrow(Policy *policy, const char *text, StrList *ret) {
         int r = 0;
 
         network_begin_narrow(policy);
+        /* Dropped rules are counted, too: each is compared with all rules of the caller. */
+        if (policy->net_asked++ >= POLICY_LIST_MAX)
+                return -E2BIG;
         if (streq(text, "none")) {
                 strlist_clear(&policy->net_allow);
                 return 0;

@@ -23,5 +23,6 @@ int network_imply_mode(Policy *policy, const char *where, Error *reterr);
 /* Called before a project's file changes the mode. If the caller's mode is "host", the project's
  * rules need no rule of the caller. */
 void network_note_host(Policy *policy);
-/* Adds to ret the part of a project's rule that the caller's rules cover. Returns 0 or -ENOMEM. */
+/* Adds to ret the part of a project's rule that the caller's rules cover. Returns 0, -E2BIG (too
+ * many rules) or -ENOMEM. */
 int network_narrow(Policy *policy, const char *text, StrList *ret);

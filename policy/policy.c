@@ -400,7 +400,7 @@ static int set_common(Policy *policy, const Word *word) {
         int r = word->field->narrow(policy, word->text, &parts);
 
         if (r < 0)
-                return error_oom(word->reterr);
+                return r == -E2BIG ? list_full(word) : error_oom(word->reterr);
         for (size_t i = 0; r >= 0 && i < parts.count; i++) {
                 Word part = *word;
 

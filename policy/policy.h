@@ -94,6 +94,7 @@ typedef struct Policy {
         StrList net_import;  /* HOSTPORT[:PORT] each */
         /* Once the project's file has a rule, net_allow contains what is left of its rules. */
         StrList net_callers; /* the caller's own rules */
+        size_t net_asked;    /* the number of the project's rules, with those that were dropped */
         bool net_narrowed;
         bool net_unlimited; /* the caller's mode was "host", which allows every rule */
 
@@ -225,7 +226,7 @@ typedef struct PolicyField {
         int (*set_option)(Policy *policy, const char *value, Error *reterr);
 
         /* For MERGE_COMMON: adds to ret the part of an item that the caller's items allow. Returns
-         * 0 or -ENOMEM. Otherwise NULL. */
+         * 0, -E2BIG (too many items) or -ENOMEM. Otherwise NULL. */
         int (*narrow)(Policy *policy, const char *text, StrList *ret);
         /* Called before the project's file changes the value, or NULL. */
         void (*before_project)(Policy *policy);

@@ -186,6 +186,25 @@ static void test_the_project_cannot_widen(void **state) {
         }
 }
 
+/* A file in the workspace must not keep holt busy with rules that have no effect. */
+static void test_the_project_has_a_limit_of_rules(void **state) {
+        static const char *const words[] = { "--net", "a.example", NULL };
+        _cleanup_(policy_clear) Policy policy = { 0 };
+        Error error = { 0 };
+        int r = 0;
+
+        (void)state;
+        preset(&policy, "standard");
+        assert_int_equal(options(&policy, words, NULL), 0);
+        for (size_t i = 0; i < POLICY_LIST_MAX; i++)
+                assert_int_equal(policy_set(&policy, "network.allow", "b.example", ORIGIN_PROJECT,
+                                            "t", &error),
+                                 0);
+        r = policy_set(&policy, "network.allow", "b.example", ORIGIN_PROJECT, "t", &error);
+        assert_int_equal(r, -E2BIG);
+        assert_non_null(strstr(error.text, "more than 1024 items"));
+}
+
 static void test_rules_have_an_origin(void **state) {
         static const char *const words[] = { "--net", "a.example", NULL };
         _cleanup_(policy_clear) Policy policy = { 0 };
@@ -258,6 +277,7 @@ int main(void) {
                 cmocka_unit_test(test_files_set_rules_and_mode),
                 cmocka_unit_test(test_the_project_narrows_rules),
                 cmocka_unit_test(test_the_project_cannot_widen),
+                cmocka_unit_test(test_the_project_has_a_limit_of_rules),
                 cmocka_unit_test(test_rules_have_an_origin),
                 cmocka_unit_test(test_the_plan_has_the_network),
                 cmocka_unit_test(test_the_plan_without_a_network),
