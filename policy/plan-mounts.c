@@ -382,7 +382,7 @@ static int order_mounts(LaunchPlan *plan, const Policy *policy, const PlanContex
         return 0;
 }
 
-static int plan_add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
+int plan_add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
         char *copy = strdup(path);
 
         if (!copy)
@@ -551,13 +551,10 @@ static int (*const tree_steps[])(LaunchPlan *plan, const Policy *policy, const P
 int plan_tree(LaunchPlan *plan, const Policy *policy, const PlanContext *context, Error *reterr) {
         size_t most = policy->read_only.count + policy->read_write.count + policy->tmpfs.count +
                       policy->hide.count + 3;
-        int r = 0;
 
         plan->mounts = calloc(most < PLAN_MOUNTS_MAX ? most : PLAN_MOUNTS_MAX,
                               sizeof(*plan->mounts));
         if (!plan->mounts)
                 return error_oom(reterr);
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(tree_steps); i++)
-                r = tree_steps[i](plan, policy, context, reterr);
-        return r;
+        return RUN_STEPS(tree_steps, plan, policy, context, reterr);
 }

@@ -430,10 +430,8 @@ int plan_make(const Policy *policy, const PlanContext *context, LaunchPlan *ret,
                             .report_fd = FD_NONE,
                             .allow_wide = policy->allow_wide,
                             .degraded = context->degraded };
-        int r = 0;
+        int r = RUN_STEPS(plan_steps, &plan, policy, context, reterr);
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(plan_steps); i++)
-                r = plan_steps[i](&plan, policy, context, reterr);
         if (r < 0) {
                 plan_clear(&plan);
                 return r;

@@ -336,6 +336,9 @@ int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr);
 /* The workspace's mount, or NULL. */
 const PlanMount *plan_workspace(const LaunchPlan *plan);
 
+/* Appends a guard for path, which is copied. plan->guards must have room. Returns 0 or -ENOMEM. */
+int plan_add_guard(LaunchPlan *plan, const char *path, Error *reterr);
+
 /* Returns the guard that holds the content of the file with these device and inode numbers, or
  * NULL. The guard's open fd keeps the inode number from being used again. */
 const PlanGuard *plan_guard_read(const LaunchPlan *plan, dev_t device, ino_t inode);

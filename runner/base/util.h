@@ -39,6 +39,16 @@
                 taken_;                                                                            \
         })
 
+/* Calls each function of an array with these arguments, until one returns nonzero. The value is
+ * that result, or 0. */
+#define RUN_STEPS(steps, ...)                                                                      \
+        ({                                                                                         \
+                int step_result_ = 0;                                                              \
+                for (size_t step_ = 0; step_result_ == 0 && step_ < ELEMENTSOF(steps); step_++)    \
+                        step_result_ = (steps)[step_](__VA_ARGS__);                                \
+                step_result_;                                                                      \
+        })
+
 static inline void freep(void *p) {
         free(*(void **)p);
 }

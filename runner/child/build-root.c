@@ -176,9 +176,5 @@ static int (*const skeleton_steps[])(const Launch *launch, int root_fd, Error *e
 };
 
 int build_skeleton(Launch *launch, Error *error) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(skeleton_steps); i++)
-                r = skeleton_steps[i](launch, child_state.root_fd, error);
-        return r;
+        return RUN_STEPS(skeleton_steps, launch, child_state.root_fd, error);
 }

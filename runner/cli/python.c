@@ -372,10 +372,8 @@ static int python_run(const char *name, const PythonOptions *options, const char
                     .file = has_name ? path : NULL,
                     .signal_fd = FD_NONE,
                     .answer = ANSWER_NONE };
-        int r = 0;
+        int r = RUN_STEPS(run_steps, &run, reterr);
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(run_steps); i++)
-                r = run_steps[i](&run, reterr);
         if (r == 0 && !run.ends_by)
                 r = print_end(&run, reterr);
         if (run.ends_by) {

@@ -337,8 +337,8 @@ int cmd_run(int argc, char **argv) {
                 r = resolve_policy(&run, &error);
         if (r == 0 && HOLT_IS_LIGHT && needs_full(&run))
                 return full_execute(argv - 1);
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(run_steps); i++)
-                r = run_steps[i](&run, &error);
+        if (r == 0)
+                r = RUN_STEPS(run_steps, &run, &error);
         if (r < 0)
                 return run_fail(&run, argc, argv, &error);
         (void)run_once(&run, &error);

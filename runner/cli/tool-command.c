@@ -106,10 +106,8 @@ static int (*const command_steps[])(ToolPaths *paths, const ToolWords *words,
 };
 
 static int command_make(ToolPaths *paths, const ToolWords *words, ToolCommand *command) {
-        int r = 0;
+        int r = RUN_STEPS(command_steps, paths, words, command);
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(command_steps); i++)
-                r = command_steps[i](paths, words, command);
         command->by_fd = r == 0 && is_binary(command->fd);
         return r;
 }

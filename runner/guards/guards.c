@@ -204,20 +204,11 @@ static int reserve_guards(LaunchPlan *plan, size_t more, Error *reterr) {
         return 0;
 }
 
-static int guards_add_guard(LaunchPlan *plan, const char *path, Error *reterr) {
-        char *copy = strdup(path);
-
-        if (!copy)
-                return error_oom(reterr);
-        plan->guards[plan->guards_count++] = (PlanGuard){ .path = copy, .fd = FD_NONE };
-        return 0;
-}
-
 int guards_add(LaunchPlan *plan, const PlanMount *workspace, const char *path, Error *reterr) {
         int r = guard_holds(plan, path) ? 1 : reserve_guards(plan, 1, reterr);
 
         if (r == 0)
-                r = guards_add_guard(plan, path, reterr);
+                r = plan_add_guard(plan, path, reterr);
         if (r == 0)
                 r = look_at_guard(plan, &plan->guards[plan->guards_count - 1], workspace, reterr);
         return r < 0 ? r : 0;
@@ -325,8 +316,8 @@ static int add_bare(LaunchPlan *plan, Error *reterr) {
         r = reserve_guards(plan, asked + 1, reterr);
         for (size_t i = 0; r == 0 && i < asked; i++)
                 if (str_starts(plan->guards[i].path, ".git/"))
-                        r = guards_add_guard(plan, plan->guards[i].path + strlen(".git/"), reterr);
-        return r == 0 ? guards_add_guard(plan, "index", reterr) : r;
+                        r = plan_add_guard(plan, plan->guards[i].path + strlen(".git/"), reterr);
+        return r == 0 ? plan_add_guard(plan, "index", reterr) : r;
 }
 
 /* --- strays --- */

@@ -383,20 +383,20 @@ static int keeper_make_timers(Keeper *keeper, Error *reterr) {
         return r;
 }
 
+static int (*const watch_steps[])(Keeper *keeper, Error *reterr) = {
+        keeper_watch_fds, keeper_make_timers,  keeper_waiters_new,
+        keeper_notes_new, keeper_watching_new, keeper_sweeper_new,
+};
+
 int keeper_watch_all(Keeper *keeper, Error *reterr) {
-        static int (*const makers[])(Keeper * keeper, Error * reterr) = {
-                keeper_watch_fds, keeper_make_timers,  keeper_waiters_new,
-                keeper_notes_new, keeper_watching_new, keeper_sweeper_new,
-        };
-        int r = 0;
+        int r;
 
         (void)sigfillset(&keeper->signals);
         (void)sigdelset(&keeper->signals, SIGALRM);
         (void)sigdelset(&keeper->signals, SIGTERM);
         keeper->signal_fd = signalfd(-1, &keeper->signals, SFD_CLOEXEC | SFD_NONBLOCK);
         keeper_take_terminate(keeper->plan.kill_after + KEEPER_END_TIME);
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(makers); i++)
-                r = makers[i](keeper, reterr);
+        r = RUN_STEPS(watch_steps, keeper, reterr);
         if (r < 0)
                 return r;
         keeper_used(keeper);

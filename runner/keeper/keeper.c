@@ -111,11 +111,7 @@ static int (*const start_steps[])(Keeper *keeper, Error *reterr) = {
 };
 
 static int keeper_start(Keeper *keeper, Error *reterr) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(start_steps); i++)
-                r = start_steps[i](keeper, reterr);
-        return r;
+        return RUN_STEPS(start_steps, keeper, reterr);
 }
 
 static void keeper_finish(Keeper *keeper) {

@@ -122,8 +122,7 @@ int reader_main(int argc, char **argv, const RpcMethod *methods, size_t methods_
         }
         reader.methods = methods;
         reader.methods_count = methods_count;
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(reader_steps); i++)
-                r = reader_steps[i](&reader, &error);
+        r = RUN_STEPS(reader_steps, &reader, &error);
         keeper_end_never();
         if (r == 0)
                 (void)loop_run(reader.loop);

@@ -100,17 +100,24 @@ static int files_run_move(FilesWork *work, Error *error) {
         return files_move(work->files, work->path, work->to, work->replace, error);
 }
 
+/* Makes the work of a method with the parameters from, to and replace. */
+static int files_work_pair(const RpcCall *call, const Keeper *keeper, FilesWork **ret,
+                           Error *error) {
+        int r = work_new(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"), NULL, ret,
+                         error);
+
+        if (r == 0)
+                (*ret)->replace = rpc_bool(call, "replace", false);
+        return r;
+}
+
 static int method_files_move(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { files_run_move, files_answer_nothing };
         const Keeper *keeper = data;
         FilesWork *work;
-        int r = work_new(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"), NULL,
-                         &work, error);
+        int r = files_work_pair(call, keeper, &work, error);
 
-        if (r < 0)
-                return r;
-        work->replace = rpc_bool(call, "replace", false);
-        return work_start(keeper->works, call, &kind, work, error);
+        return r == 0 ? work_start(keeper->works, call, &kind, work, error) : r;
 }
 
 static int files_run_copy(FilesWork *work, Error *error) {
@@ -127,13 +134,11 @@ static int method_files_copy(RpcCall *call, void *data, Error *error) {
         static const FilesWorkKind kind = { files_run_copy, files_answer_copy };
         const Keeper *keeper = data;
         FilesWork *work;
-        int r = work_new(keeper->files, rpc_string(call, "from"), rpc_string(call, "to"), NULL,
-                         &work, error);
+        int r = files_work_pair(call, keeper, &work, error);
 
         if (r < 0)
                 return r;
         work->recursive = rpc_bool(call, "recursive", false);
-        work->replace = rpc_bool(call, "replace", false);
         return work_start(keeper->works, call, &kind, work, error);
 }
 

@@ -373,11 +373,10 @@ static int (*const try_steps[])(Launch *launch, Error *reterr) = {
 int prepare_try_mounts(LaunchPlan *plan, Error *reterr) {
         Launch launch = LAUNCH_NONE;
         Error error;
-        int r = 0;
+        int r;
 
         launch.plan = plan;
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(try_steps); i++)
-                r = try_steps[i](&launch, &error);
+        r = RUN_STEPS(try_steps, &launch, &error);
         system_tree_clear(&launch.system);
         if (r == 0)
                 return 0;

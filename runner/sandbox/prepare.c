@@ -105,9 +105,5 @@ static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
 };
 
 int prepare_all(Launch *launch, Error *reterr) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(prepare_steps); i++)
-                r = prepare_steps[i](launch, reterr);
-        return r;
+        return RUN_STEPS(prepare_steps, launch, reterr);
 }

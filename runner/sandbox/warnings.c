@@ -468,9 +468,7 @@ static int (*const finders[])(const Warnings *w) = {
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,
                   Error *reterr) {
         const Warnings w = { policy, plan, landlock, ret, reterr };
-        int r = 0;
+        int r = RUN_STEPS(finders, &w);
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(finders); i++)
-                r = finders[i](&w);
         return r == -ENOMEM ? error_oom(reterr) : r;
 }

@@ -81,10 +81,8 @@ static int create_take_policy(const void *data, SessionSpec *spec, Error *error)
                 create_take_workspace,
                 create_take_env,
         };
-        int r = 0;
+        int r = RUN_STEPS(takers, data, spec, error);
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(takers); i++)
-                r = takers[i](data, spec, error);
         spec->memory = policy_note(&spec->settings.policy, "limits.memory", NULL);
         return r;
 }

@@ -256,11 +256,7 @@ static int (*const compare_steps[])(const Comparison *c) = {
 };
 
 static int compare_session(const Comparison *c) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(compare_steps); i++)
-                r = compare_steps[i](c);
-        return r;
+        return RUN_STEPS(compare_steps, c);
 }
 
 static int add_sources(const LaunchPlan *plan, StrList *list) {

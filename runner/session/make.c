@@ -122,11 +122,7 @@ static int (*const spec_steps[])(SessionSpec *spec, const SessionRequest *reques
 };
 
 int session_spec_fill(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(spec_steps); i++)
-                r = spec_steps[i](spec, request, reterr);
-        return r;
+        return RUN_STEPS(spec_steps, spec, request, reterr);
 }
 
 /* Copies the variables that the policy passes from the caller's environment, because the keeper has

@@ -64,6 +64,13 @@ def test_code_asks_for_properties_of_mounts_and_never_for_kinds() -> None:
             assert not re.search(r"kind [!=]= PLAN_[A-Z]+|case PLAN_(BIND|PRIVATE|HIDE)", path.read_text()), path
 
 
+def test_tables_of_steps_are_run_by_the_macro() -> None:
+    loop = re.compile(r"for \(size_t i = 0; r == 0 && i < ELEMENTSOF\((\w+)\); i\+\+\)\n\s+r = \1\[i\]\(")
+    for paths in rooms.sources().values():
+        for path in paths:
+            assert not loop.search(path.read_text()), f"{path}: use RUN_STEPS() of base/util.h"
+
+
 FUNCTION = re.compile(
     r"^((?:_Noreturn )?static )?(?!typedef |struct |enum )\w[\w ]*?[ *]+(\w+)\([^;]*?\)\s*\{", re.MULTILINE
 )
