@@ -218,7 +218,7 @@ static void ignore_signals(void) {
 int main(void) {
         static Egress egress = { .control_fd = EGRESS_CONTROL_FD, .maker_fd = FD_NONE };
         Error error;
-        int r = 0;
+        int r;
 
         if (fcntl(EGRESS_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 ||
             fcntl(EGRESS_SETUP_FD, F_SETFD, FD_CLOEXEC) < 0) {
@@ -227,8 +227,7 @@ int main(void) {
                 return 125;
         }
         ignore_signals();
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(stages); i++)
-                r = stages[i](&egress, &error);
+        r = RUN_STEPS(stages, &egress, &error);
         egress_tell(r < 0 ? &error : NULL);
         if (r == 0)
                 (void)loop_run(egress.loop);
