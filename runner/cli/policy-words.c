@@ -16,8 +16,8 @@ int policy_words_apply(Policy *policy, const OptionResult *result, Error *reterr
         int r;
 
         policy_files_start_from(config && (must || access(config, F_OK) == 0) ? config : NULL);
-        r = policy_files_apply(policy, result->policies, result->policies_count,
-                               "--policy", reterr);
+        r = policy_files_apply(policy, result->policies, result->policies_count, "--policy",
+                               reterr);
         return r < 0 ? r : options_apply(result, policy, reterr);
 }
 

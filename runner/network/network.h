@@ -11,9 +11,9 @@
 #include "policy/plan.h"
 
 typedef struct Network {
-        int control_fd; /* FD_NONE if there is no holt-egress. */
-        int setup_fd;   /* The child's end of the setup socket, until the child has it. */
-        pid_t pid; /* The process holt-egress, a child; 0 if there is none. */
+        int control_fd;      /* FD_NONE if there is no holt-egress. */
+        int setup_fd;        /* The child's end of the setup socket, until the child has it. */
+        pid_t pid;           /* The process holt-egress, a child; 0 if there is none. */
         bool lost;           /* holt-egress has ended before it was told to. */
         NetDenials *denials; /* NULL until something was refused or failed. */
 } Network;
