@@ -154,6 +154,9 @@ class CommandFailed(Exception):
         self.hint: Optional[str] = result.hint
         super().__init__(str(result) + "".join(f"\n  {line}" for line in (self.hint or "").splitlines()))
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.result,)
+
 
 class ToolError(Exception):
     """An error that a tool raises for its caller. The code inside gets a RuntimeError "[type] message".
