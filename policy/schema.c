@@ -210,7 +210,7 @@ static void schema_top(JsonWriter *w) {
         schema_text(w, "$schema", "URL of this schema, for editors");
 }
 
-void policy_schema_print(JsonWriter *w) {
+void policy_schema_members(JsonWriter *w) {
         const Writer writer = {
                 .w = w,
                 .wanted = schema_wanted,
@@ -219,19 +219,27 @@ void policy_schema_print(JsonWriter *w) {
                 .field = schema_field,
         };
 
-        json_write_object(w, NULL);
-        json_write_string(w, "$schema", "https://json-schema.org/draft/2020-12/schema");
-        json_write_string(w, "title", "holt policy");
         json_write_string(w, "type", "object");
-        json_write_array(w, "required");
-        json_write_string(w, NULL, "holt");
-        json_write_end(w);
         json_write_bool(w, "additionalProperties", false);
         json_write_object(w, "properties");
         schema_top(w);
         if (write_fields(&writer, 0, policy_fields_count, 0) < 0)
                 w->error = -ENOMEM;
         json_write_end(w);
+}
+
+void policy_schema_required(JsonWriter *w) {
+        json_write_array(w, "required");
+        json_write_string(w, NULL, "holt");
+        json_write_end(w);
+}
+
+void policy_schema_print(JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_string(w, "$schema", "https://json-schema.org/draft/2020-12/schema");
+        json_write_string(w, "title", "holt policy");
+        policy_schema_required(w);
+        policy_schema_members(w);
         json_write_end(w);
 }
 

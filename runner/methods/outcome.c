@@ -30,7 +30,8 @@ static const RpcField denial_fields[] = {
         { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
         { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },
         { "grant", RPC_STRING, RPC_OR_NULL, "the option of holt create that would allow it" },
-        { "policy", RPC_OBJECT, RPC_OR_NULL, "the part of a policy that would allow it" },
+        { "policy", RPC_OBJECT, RPC_OR_NULL, "the part of a policy that would allow it",
+          .component = RPC_POLICY_PART },
         { "why_not", RPC_STRING, RPC_OR_NULL, "why no option allows it" },
 };
 static const RpcShape denial_shape = { .name = "Denial",

@@ -4,6 +4,7 @@
 
 #include "base/json-write.h"
 #include "base/json.h"
+#include "policy/schema.h"
 #include "rpc/methods.h"
 #include "rpc/schema.h"
 #include "version.h"
@@ -206,6 +207,25 @@ static void write_shape(JsonWriter *w, const RpcShape *shape) {
         json_write_end(w);
 }
 
+/* Writes the schema of policies once. A whole document must also have some fields. */
+static void write_policies(JsonWriter *w) {
+        json_write_object(w, RPC_POLICY_PART);
+        json_write_string(w, "title", RPC_POLICY_PART);
+        json_write_string(w, "description", "fields of a policy document");
+        policy_schema_members(w);
+        json_write_end(w);
+        json_write_object(w, RPC_POLICY);
+        json_write_string(w, "title", RPC_POLICY);
+        json_write_string(w, "description", "a policy document (holt-policy(5))");
+        json_write_array(w, "allOf");
+        json_write_object(w, NULL);
+        json_write_string(w, "$ref", "#/components/schemas/" RPC_POLICY_PART);
+        json_write_end(w);
+        json_write_end(w);
+        policy_schema_required(w);
+        json_write_end(w);
+}
+
 static void write_shapes(JsonWriter *w, const RpcMethod *methods, size_t count) {
         _cleanup_(rpc_found_clear) RpcFound shapes;
 
@@ -214,6 +234,7 @@ static void write_shapes(JsonWriter *w, const RpcMethod *methods, size_t count) 
         for (size_t i = 0; i < shapes.count; i++)
                 write_shape(w, shapes.items[i]);
         write_shape(w, &error_shape);
+        write_policies(w);
         json_write_end(w);
 }
 

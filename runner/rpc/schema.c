@@ -77,9 +77,18 @@ static void param_map(JsonWriter *w, const RpcParam *param) {
                 json_write_uint(w, "maxProperties", param->max);
 }
 
+static void write_component(JsonWriter *w, const char *name) {
+        char path[120];
+
+        (void)snprintf(path, sizeof(path), "#/components/schemas/%s", name);
+        json_write_string(w, "$ref", path);
+}
+
 static void param_object(JsonWriter *w, const RpcParam *param) {
-        (void)param;
-        write_type(w, "object", false);
+        if (param->component)
+                write_component(w, param->component);
+        else
+                write_type(w, "object", false);
 }
 
 static void (*const param_types[])(JsonWriter *w, const RpcParam *param) = {
@@ -115,10 +124,7 @@ void rpc_schema_params(JsonWriter *w, const RpcMethod *method) {
 /* --- results --- */
 
 void rpc_schema_reference(JsonWriter *w, const RpcShape *shape) {
-        char path[120];
-
-        (void)snprintf(path, sizeof(path), "#/components/schemas/%s", shape->name);
-        json_write_string(w, "$ref", path);
+        write_component(w, shape->name);
 }
 
 static void field_plain(JsonWriter *w, const RpcField *field) {
@@ -162,17 +168,28 @@ static void field_any(JsonWriter *w, const RpcField *field) {
         (void)field;
 }
 
-static void field_shape(JsonWriter *w, const RpcField *field) {
-        if (field->presence != RPC_OR_NULL)
-                return rpc_schema_reference(w, field->shape);
+static void field_component(JsonWriter *w, const char *name, bool or_null) {
+        if (!or_null)
+                return write_component(w, name);
         json_write_array(w, "oneOf");
         json_write_object(w, NULL);
-        rpc_schema_reference(w, field->shape);
+        write_component(w, name);
         json_write_end(w);
         json_write_object(w, NULL);
         write_type(w, "null", false);
         json_write_end(w);
         json_write_end(w);
+}
+
+static void field_shape(JsonWriter *w, const RpcField *field) {
+        field_component(w, field->shape->name, field->presence == RPC_OR_NULL);
+}
+
+static void field_object(JsonWriter *w, const RpcField *field) {
+        if (field->component)
+                field_component(w, field->component, field->presence == RPC_OR_NULL);
+        else
+                field_plain(w, field);
 }
 
 static void field_shapes(JsonWriter *w, const RpcField *field) {
@@ -183,10 +200,10 @@ static void field_shapes(JsonWriter *w, const RpcField *field) {
 }
 
 static void (*const field_types[])(JsonWriter *w, const RpcField *field) = {
-        [RPC_STRING] = field_plain, [RPC_PATH] = field_plain,      [RPC_BOOL] = field_plain,
-        [RPC_UINT] = field_uint,    [RPC_STRINGS] = field_strings, [RPC_MAP] = field_map,
-        [RPC_OBJECT] = field_plain, [RPC_MAPS] = field_maps,       [RPC_ANY] = field_any,
-        [RPC_SHAPE] = field_shape,  [RPC_SHAPES] = field_shapes,
+        [RPC_STRING] = field_plain,  [RPC_PATH] = field_plain,      [RPC_BOOL] = field_plain,
+        [RPC_UINT] = field_uint,     [RPC_STRINGS] = field_strings, [RPC_MAP] = field_map,
+        [RPC_OBJECT] = field_object, [RPC_MAPS] = field_maps,       [RPC_ANY] = field_any,
+        [RPC_SHAPE] = field_shape,   [RPC_SHAPES] = field_shapes,
 };
 static_assert(ELEMENTSOF(field_types) == RPC_TYPE_MAX, "every type has a schema");
 

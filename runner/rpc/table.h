@@ -29,6 +29,11 @@ typedef enum RpcType {
         RPC_TYPE_MAX,
 } RpcType;
 
+/* Components of the OpenRPC document that have the schema of "holt policy schema": a whole
+ * document, and some of its fields. */
+#define RPC_POLICY "Policy"
+#define RPC_POLICY_PART "PolicyPart"
+
 typedef struct RpcParam {
         const char *name;
         RpcType type;
@@ -37,6 +42,7 @@ typedef struct RpcParam {
         const char *help; /* one line, with the unit */
         uint64_t min;     /* smallest number */
         const char *const *values; /* the allowed strings, ended by NULL; NULL: any string */
+        const char *component;     /* the schema of an RPC_OBJECT: RPC_POLICY; NULL: any object */
 } RpcParam;
 
 typedef enum RpcPresence {
@@ -55,6 +61,7 @@ typedef struct RpcField {
         const char *help;          /* one line, with the unit */
         const RpcShape *shape;     /* for RPC_SHAPE and RPC_SHAPES */
         const char *const *values; /* the possible strings, ended by NULL; NULL: any string */
+        const char *component;     /* the schema of an RPC_OBJECT: RPC_POLICY_PART; NULL: any */
 } RpcField;
 
 /* An object that the server sends. */

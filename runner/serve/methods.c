@@ -246,7 +246,8 @@ static int method_rebind(RpcCall *call, void *data, Error *error) {
 
 static const RpcParam create_params[] = {
         { "name", RPC_STRING, true, SESSION_NAME_MAX, "name of the new session" },
-        { "policy", RPC_OBJECT, false, 0, "policy document (holt-policy(5))" },
+        { "policy", RPC_OBJECT, false, 0, "policy document (holt-policy(5))",
+          .component = RPC_POLICY },
         { "policy_name", RPC_PATH, false, 4095,
           "name of a preset, or path of a policy file; policy adds to it" },
         { "workspace", RPC_PATH, false, 4095,

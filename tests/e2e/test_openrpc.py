@@ -139,8 +139,26 @@ def test_the_reference_for_people_has_the_same_methods(document: Document, sessi
     text = sessions(["serve", "--methods"]).ok().out
     assert list(reference) == list(document.methods)
     for name in document.root["components"]["schemas"]:
-        if name != "ErrorData":
-            assert name in {r["result"] for r in reference.values()} or f"({name})" in text or name == "ToolValue", name
+        if name not in ("ErrorData", "Policy", "PolicyPart", "ToolValue"):
+            assert name in {r["result"] for r in reference.values()} or f"({name})" in text, name
+
+
+def test_a_policy_has_the_schema_of_policies(document: Document, sessions: Sessions) -> None:
+    """Both as a parameter, and in a denial, which has only the fields that would allow it."""
+    schema = json.loads(sessions(["policy", "schema"]).ok().out)
+    schemas = document.root["components"]["schemas"]
+    policy, part = ({"$ref": f"#/components/schemas/{name}"} for name in ("Policy", "PolicyPart"))
+    (param,) = [p["schema"] for p in document.methods["session.create"]["params"] if p["name"] == "policy"]
+
+    assert param == policy and schemas["Denial"]["properties"]["policy"]["oneOf"][0] == part
+    assert schemas["PolicyPart"]["properties"] == schema["properties"] and schemas["Policy"]["required"] == schema["required"]
+    limits = {"limits": {"pids": 5, "timeout": "10m", "memory": "none"}, "env": {"set": {"A": "b"}}}
+    assert not list(document.wrong(part, limits)) and not list(document.wrong(policy, {"holt": 1, **limits}))
+    for wrong in (
+        limits, {"holt": 2}, {"holt": 1, "limits": {"pids": "many"}}, {"holt": 1, "limits": {"timeout": "x"}},
+        {"holt": 1, "env": {"set": {"1": "b"}}}, {"holt": 1, "filesystem": {"hide": [""]}}, {"holt": 1, "none": 1}, [],
+    ):
+        assert list(document.wrong(policy, wrong)), wrong
 
 
 @pytest.mark.parametrize("message", (

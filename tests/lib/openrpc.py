@@ -21,8 +21,9 @@ Json = dict[str, Any]
 
 # All supported keywords of schemas. Any other keyword in the document is an error of this checker.
 KEYWORDS = {
-    "$ref", "additionalProperties", "description", "enum", "items", "maxItems", "maxLength", "maxProperties",
-    "maximum", "minimum", "oneOf", "properties", "required", "title", "type",
+    "$ref", "additionalProperties", "allOf", "anyOf", "const", "description", "enum", "items", "maxItems", "maxLength",
+    "maxProperties", "maximum", "minLength", "minimum", "oneOf", "pattern", "properties", "propertyNames", "required", "title",
+    "type",
 }
 
 TYPES = {
@@ -99,6 +100,12 @@ class Document:
             if len(fitting) != 1:
                 yield f"{at}: fits {len(fitting)} schemas of oneOf: {value!r:.200}"
             return
+        for each in schema.get("allOf", ()):
+            yield from self.wrong(each, value, at)
+        if "anyOf" in schema and all(list(self.wrong(s, value, at)) for s in schema["anyOf"]):
+            yield f"{at}: fits no schema of anyOf: {value!r:.200}"
+        if "const" in schema and value != schema["const"]:
+            yield f"{at}: is not {schema['const']!r}: {value!r:.200}"
         names = schema.get("type", list(TYPES))
         if not any(_is(value, name) for name in ([names] if isinstance(names, str) else names)):
             yield f"{at}: is not of type {names}: {value!r:.200}"
@@ -115,6 +122,10 @@ class Document:
             # holt counts bytes, and each character has at least one.
             if len(value.encode(errors="replace")) > schema.get("maxLength", len(value) * 4):
                 yield f"{at}: is too long"
+            if len(value) < schema.get("minLength", 0):
+                yield f"{at}: is too short"
+            if not re.search(schema.get("pattern", ""), value):
+                yield f"{at}: does not match {schema['pattern']}: {value!r:.200}"
         elif isinstance(value, int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
             yield f"{at}: is out of range: {value}"
 
@@ -127,6 +138,7 @@ class Document:
             if name not in value:
                 yield f"{at}: has no {name!r}"
         for name, member in value.items():
+            yield from self.wrong(schema.get("propertyNames", {}), name, f"{at}.{name} (the name)")
             if name in known:
                 yield from self.wrong(known[name], member, f"{at}.{name}")
             elif more is False:
