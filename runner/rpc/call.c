@@ -188,11 +188,15 @@ static void call_finish(RpcCall *call) {
         rpc_connection_settle(c);
 }
 
-void rpc_fail(RpcCall *call, const Error *error) {
+void rpc_fail_at(RpcCall *call, const char *path, const Error *error) {
         tell_answer(call, error);
         if (call->id)
-                rpc_send_error(call->connection, call->id, 0, error, NULL);
+                rpc_send_error(call->connection, call->id, 0, error, path);
         call_finish(call);
+}
+
+void rpc_fail(RpcCall *call, const Error *error) {
+        rpc_fail_at(call, NULL, error);
 }
 
 static int call_check_room(const RpcCall *call, size_t length, Error *reterr) {

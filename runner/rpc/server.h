@@ -177,6 +177,8 @@ void rpc_reply_fds(RpcCall *call, const int *fds, size_t count);
  * and the message is its text. data also has kind, errno (a name or null), hint (the cure or null),
  * and the layer of an ERROR_LAYER. */
 void rpc_fail(RpcCall *call, const Error *error);
+/* The same, with data.path: the JSON path of the wrong value, such as "$.params.policy.limits". */
+void rpc_fail_at(RpcCall *call, const char *path, const Error *error);
 
 /* --- notifications --- */
 

@@ -134,6 +134,27 @@ static void create_reply(RpcCall *call, bool made, const StrList *warnings) {
         rpc_reply(call);
 }
 
+/* Fails with the JSON path of the wrong value, if the error is about a parameter. Its text then
+ * begins with the place: "idle: ...", or "policy: $.limits.pids: ...". */
+static int create_fail(RpcCall *call, const Error *error) {
+        static const char *const params[] = { "allow_degraded", "env", "idle", "policy_name",
+                                              "workspace" };
+        static const char document[] = POLICY_OF_CALL ": $";
+        _cleanup_free_ char *path = NULL;
+
+        if (str_starts(error->text, document)) {
+                const char *rest = error->text + strlen(document), *end = strstr(rest, ": ");
+
+                path = str_format("$.params.policy%.*s",
+                                  end ? (int)(end - rest) : (int)strlen(rest), rest);
+        }
+        for (size_t i = 0; !path && i < ELEMENTSOF(params); i++)
+                if (str_starts(error->text, params[i]) && error->text[strlen(params[i])] == ':')
+                        path = str_format("$.params.%s", params[i]);
+        rpc_fail_at(call, path, error);
+        return 0;
+}
+
 static int method_create(RpcCall *call, void *data, Error *error) {
         const bool owned = rpc_bool(call, "owned", false), find = rpc_bool(call, "find", false);
         _cleanup_(strlist_clear) StrList warnings = { 0 };
@@ -150,7 +171,7 @@ static int method_create(RpcCall *call, void *data, Error *error) {
                                                     .warnings = &warnings },
                               error);
         if (r < 0)
-                return r;
+                return create_fail(call, error);
         create_reply(call, made, &warnings);
         return 0;
 }

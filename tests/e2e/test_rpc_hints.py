@@ -72,6 +72,22 @@ def test_errors_of_policies_name_their_place(sessions: Sessions, workspace: Path
         assert commas == 'Name each path separately: filesystem.hide: [".env"] filesystem.hide: ["*.pem"]'
 
 
+@pytest.mark.parametrize("params, path", (
+    ({"policy": {"holt": 1, "limits": {"timeout": "x"}}}, "$.params.policy.limits.timeout"),
+    ({"policy": {"holt": 1, "filesystem": {"hide": [3]}}}, "$.params.policy.filesystem.hide[0]"),
+    ({"policy": {"holt": 1, "filesystem": {"read_write": ["/none"]}}}, "$.params.policy.filesystem.read_write[0]"),
+    ({"policy": {"limits": {}}}, "$.params.policy.holt"),
+    ({"policy_name": "strct"}, "$.params.policy_name"),
+    ({"workspace": "/none"}, "$.params.workspace"),
+    ({"idle": "x"}, "$.params.idle"),
+    ({"allow_degraded": ["x"]}, "$.params.allow_degraded"),
+    ({"tier": "x"}, "$.params.tier"),
+))
+def test_errors_have_the_path_of_the_wrong_parameter(params: Json, path: str, sessions: Sessions) -> None:
+    with sessions.serve() as rpc:
+        assert refused(rpc, "session.create", name="w", **params).data.get("path") == path
+
+
 def test_a_missing_module_names_the_policy(sessions: Sessions) -> None:
     with sessions.serve() as rpc:
         rpc.call("session.create", name="w")
