@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of refused paths. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/paths.h"
 #include "base/strings.h"
 #include "outcome/refused.h"
 
@@ -38,4 +40,24 @@ void refusals_reverse(Refusals *found) {
                 found->items[i] = found->items[found->count - 1 - i];
                 found->items[found->count - 1 - i] = first;
         }
+}
+
+char *refused_typed(const char *typed, const char *path, const char *subject) {
+        const size_t whole = strlen(path), part = strlen(subject);
+        char *words;
+        char *slash;
+
+        if (typed[0] == '/' || typed[0] == '-' || !path_below(path, subject))
+                return NULL;
+        words = strdup(typed);
+        slash = words ? strrchr(words, '/') : NULL;
+        if (!words || part == whole)
+                return words;
+        /* Only the last name was cut. */
+        if (slash && strchr(path + part + 1, '/') == NULL && slash > words && slash[1]) {
+                *slash = '\0';
+                return words;
+        }
+        free(words);
+        return NULL;
 }

@@ -46,6 +46,9 @@ static const struct {
         [REFUSAL_OWNER] = { "another user owns it", NULL,
                             "if root runs holt, the command acts as the workspace's owner: change "
                             "the file on the host, or chown it to that owner" },
+        [REFUSAL_OWNER_ABOVE] = { "another user owns its directory", NULL,
+                                  "if root runs holt, the command acts as the workspace's owner: "
+                                  "chown the directory to that owner" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 

@@ -54,29 +54,6 @@ static bool search_note(const Search *search, const Suspect *s, RefusalKind kind
         return true;
 }
 
-/* Returns the host path in the command's own words, if these are relative to the caller's own
- * directory. NULL if there are none. */
-static char *words_for(const Search *search, const Suspect *s, const char *subject) {
-        const char *typed = s->complaint->path;
-        const size_t whole = strlen(s->path), part = strlen(subject);
-        char *words;
-        char *slash;
-
-        if (!search->here || typed[0] == '/' || typed[0] == '-' || !path_below(s->path, subject))
-                return NULL;
-        words = strdup(typed);
-        slash = words ? strrchr(words, '/') : NULL;
-        if (!words || part == whole)
-                return words;
-        /* Only the last name was cut. */
-        if (slash && strchr(s->path + part + 1, '/') == NULL && slash > words && slash[1]) {
-                *slash = '\0';
-                return words;
-        }
-        free(words);
-        return NULL;
-}
-
 /* Notes a refusal whose cure is to mount the host path source. */
 static bool search_note_mount(const Search *search, const Suspect *s, RefusalKind kind,
                               const char *source) {
@@ -88,7 +65,7 @@ static bool search_note_mount(const Search *search, const Suspect *s, RefusalKin
         if (search->found->count == before)
                 return true;
         refusal = &search->found->items[before];
-        refusal->typed = words_for(search, s, source);
+        refusal->typed = search->here ? refused_typed(s->complaint->path, s->path, source) : NULL;
         if (mount && path_below(source, mount->source) && !streq(mount->source, mount->target))
                 refusal->target = str_format("%s%s", mount->target, source + strlen(mount->source));
         return true;
@@ -216,23 +193,35 @@ static bool judge_hidden(const Search *search, const Suspect *s) {
         return false;
 }
 
-/* The kernel gives this errno if a file's owner has no id in the mount. */
-static bool judge_owner(const Search *search, const Suspect *s) {
-        const Identity *identity = &search->launch->identity;
-        _cleanup_close_ int fd = FD_NONE;
+/* Whether another user owns the path, which is in an id-mapped mount. Returns -ENOENT if it does
+ * not exist. */
+static int search_is_foreign(const Search *search, const Suspect *s, const char *path) {
+        _cleanup_close_ int fd = refused_open_shown(s->mount, path, O_PATH | O_NOFOLLOW);
         struct stat st;
 
-        if (s->complaint->errnum != EOVERFLOW || !identity->id_mapped || !s->mount ||
-            !plan_mount_shows_host(s->mount) || streq(s->path, s->mount->target))
-                return false;
-        fd = refused_open_shown(s->mount, s->path, O_PATH | O_NOFOLLOW);
-        /* It was the command's own temporary file. */
-        if (fd < 0 && errno == ENOENT)
-                return false;
+        if (fd < 0)
+                return errno == ENOENT ? -ENOENT : true;
         /* In the id-mapped mount, the owner's files belong to this uid. */
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == identity->uid)
+        return fstat(fd, &st) < 0 || st.st_uid != search->launch->identity.uid;
+}
+
+/* If a file's owner has no id in the mount, the kernel answers EOVERFLOW to chmod(2) and unlink(2),
+ * and EACCES to a write. A file that is gone was the command's own temporary one. */
+static bool judge_owner(const Search *search, const Suspect *s) {
+        const int errnum = s->complaint->errnum;
+        _cleanup_free_ char *directory = NULL;
+        int foreign;
+
+        if ((errnum != EOVERFLOW && errnum != EACCES) || !search->launch->identity.id_mapped ||
+            !s->mount || !plan_mount_shows_host(s->mount) || streq(s->path, s->mount->target))
                 return false;
-        return search_note(search, s, REFUSAL_OWNER, NULL);
+        foreign = search_is_foreign(search, s, s->path);
+        if (foreign > 0)
+                return search_note(search, s, REFUSAL_OWNER, NULL);
+        directory = directory_of(s->path);
+        return foreign == -ENOENT && errnum == EACCES && directory &&
+               !streq(directory, s->mount->target) && search_is_foreign(search, s, directory) > 0 &&
+               search_note(search, s, REFUSAL_OWNER_ABOVE, NULL);
 }
 
 static bool judge_input(const Search *search, const Suspect *s) {

@@ -32,17 +32,18 @@ typedef enum RefusalKind {
         REFUSAL_MOVED,   /* In a workspace that is mounted at another path. */
         REFUSAL_LINK,    /* A symlink of /usr leads to it; see refused-links.h. */
         REFUSAL_BOUND,   /* In a mount that the policy asked for read-only. */
-        REFUSAL_WORKSPACE, /* In a workspace that is mounted read-only. */
-        REFUSAL_PROTECTED, /* Protected by holt. */
-        REFUSAL_INPUT,     /* A policy file that holt obeys. */
-        REFUSAL_HIDDEN,    /* Hidden by the policy or by holt. */
-        REFUSAL_MOUNT,     /* A mount point. */
-        REFUSAL_SYSTEM,    /* A part of the system, which is read-only in every sandbox. */
-        REFUSAL_ROOT,      /* A read-only directory for which no grant is suggested. */
-        REFUSAL_PROC,      /* A masked or read-only part of /proc. */
-        REFUSAL_TOOLS,     /* A read-only directory of caches or tools that the host uses, too. */
-        REFUSAL_GIT,       /* A read-only repository of the host. */
-        REFUSAL_OWNER,     /* Another user's file, which root's command may not change. */
+        REFUSAL_WORKSPACE,   /* In a workspace that is mounted read-only. */
+        REFUSAL_PROTECTED,   /* Protected by holt. */
+        REFUSAL_INPUT,       /* A policy file that holt obeys. */
+        REFUSAL_HIDDEN,      /* Hidden by the policy or by holt. */
+        REFUSAL_MOUNT,       /* A mount point. */
+        REFUSAL_SYSTEM,      /* A part of the system, which is read-only in every sandbox. */
+        REFUSAL_ROOT,        /* A read-only directory for which no grant is suggested. */
+        REFUSAL_PROC,        /* A masked or read-only part of /proc. */
+        REFUSAL_TOOLS,       /* A read-only directory of caches or tools that the host uses, too. */
+        REFUSAL_GIT,         /* A read-only repository of the host. */
+        REFUSAL_OWNER,       /* Another user's file, which root's command may not change. */
+        REFUSAL_OWNER_ABOVE, /* The same for the directory in which the command would make it. */
         REFUSAL_KIND_MAX,
 } RefusalKind;
 
@@ -98,3 +99,7 @@ void refused_write(JsonWriter *w, const Refusal *refusal);
 Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject);
 /* The paths come from the last line to the first; people expect the order of the messages. */
 void refusals_reverse(Refusals *found);
+/* Returns the host path subject in the command's own words, or NULL if there are none. Owned by the
+ * caller. typed: a path as the command named it, relative to the caller's own directory; path: the
+ * same, absolute. */
+char *refused_typed(const char *typed, const char *path, const char *subject);

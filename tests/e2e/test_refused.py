@@ -255,6 +255,14 @@ def test_a_file_of_another_owner(holt: Holt, everyone: "dict[str, Identity]", pu
         denial = only(holt.sh(script))
         assert (denial["path"], denial["answer"], denial["grant"]) == ("theirs", "EOVERFLOW", None)
         assert denial["reason"] == "another user owns it" and "chown" in denial["why_not"]
+    for script in ("touch theirs", "sh -c 'echo > theirs'", "python3 -c 'open(\"theirs\", \"w\")'"):
+        denial = only(holt.sh(script))
+        assert (denial["path"], denial["answer"], denial["reason"]) == ("theirs", "EACCES", "another user owns it")
+    (holt.cwd / "above").mkdir(mode=0o755)
+    assert only(holt.sh("touch above/new"))["reason"] == "another user owns its directory"
+    put("own", "x\n").chmod(0o400)
+    everyone["user"].own(holt.cwd / "own")
+    assert not lines(holt.sh("touch own; echo x > own"))
     said = "Error: EOVERFLOW: value too large for defined data type, unlink"
     assert only(holt.sh(f"echo \"{said} 'theirs'\" >&2; exit 1"))["path"] == "theirs"
     assert not lines(holt.sh(f"echo \"{said} 'own'\" >&2; exit 1"))

@@ -165,7 +165,8 @@ def test_a_rename_or_link_of_a_protected_file(holt: Holt, put: Make, command: li
     subprocess.run(holt.identity.as_user(["git", "init", "-q", str(holt.cwd)]), check=True)
     put("t", "x\n")
     (denial,) = told(run(holt, command))
-    assert (denial["answer"], denial["reason"], denial["grant"]) == (answer, "holt protects it", None)
+    assert (denial["answer"], denial["grant"]) == (answer, None)
+    assert denial["reason"].startswith("holt protects it")
     assert denial["path"] == ("config" if "cd" in command[-1] else ".git/config")
 
 
