@@ -97,6 +97,13 @@ static bool grant_is_home(const char *path) {
                (name && !strchr(name, '/'));
 }
 
+static bool grant_is_in_closed(const char *path) {
+        for (size_t i = 0; i < ELEMENTSOF(closed); i++)
+                if (path_below(path, closed[i]))
+                        return true;
+        return false;
+}
+
 /* Judges the text of a path: the spelling of the command, and the kernel's own. */
 static bool may_suggest(const char *path, bool for_writing) {
         _cleanup_free_ char *slashed = str_format("%s/", path);
@@ -104,9 +111,8 @@ static bool may_suggest(const char *path, bool for_writing) {
         if (!slashed || grant_is_listed(wide, ELEMENTSOF(wide), path, strlen(path)) ||
             grant_is_home(path) || has_hidden_part(path))
                 return false;
-        for (size_t i = 0; i < ELEMENTSOF(closed); i++)
-                if (path_below(path, closed[i]))
-                        return false;
+        if (grant_is_in_closed(path))
+                return false;
         if (path_below(path, "/root") && !(home_path() && path_below(home_path(), "/root")))
                 return false;
         return !has_part_of(slashed, secret_parts, ELEMENTSOF(secret_parts)) &&
@@ -135,6 +141,17 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
         if (r < 0)
                 return r;
         return may_suggest(real, for_writing) && grant_is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
+}
+
+bool refused_is_closed(const char *path) {
+        static const char *const places[] = { "/boot", "/root", "/sys", "/home" };
+        const char *home = home_of_uid(getuid());
+
+        for (size_t i = 0; i < ELEMENTSOF(places); i++)
+                if (path_below(path, places[i]))
+                        return true;
+        return str_starts(path, "/var/") ? grant_is_in_closed(path)
+                                         : home && !streq(home, "/") && path_below(path, home);
 }
 
 /* Wide directories in which a narrower one can be made writable. */

@@ -15,6 +15,10 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
  * or trust what lies there, so no grant for writing is suggested. */
 bool refused_is_of_tools(const char *path);
 
+/* Whether the path lies in a home directory, in /sys, or in a directory of the system's logs, mail
+ * or boot files. Judged by its text alone. */
+bool refused_is_closed(const char *path);
+
 /* Returns why the directory is not suggested for writing, and another way; NULL if it is not too
  * wide. Owned by the caller. */
 char *refused_directory_why(const char *directory);

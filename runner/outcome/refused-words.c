@@ -49,6 +49,8 @@ static const struct {
         [REFUSAL_OWNER_ABOVE] = { "another user owns its directory", NULL,
                                   "if root runs holt, the command acts as the workspace's owner: "
                                   "chown the directory to that owner" },
+        [REFUSAL_CLOSED] = { "the sandbox does not show it", NULL,
+                             "holt suggests no option, because such a place may hold secrets" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 

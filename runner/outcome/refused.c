@@ -22,6 +22,7 @@ typedef struct Search {
         const LaunchPlan *plan;
         StrList writable; /* Host directories that the sandbox can write. */
         bool here;
+        bool guess; /* Only words of the command are known. */
         Refusals *found;
 } Search;
 
@@ -433,10 +434,18 @@ static bool judge_script(const Search *search, const Suspect *s) {
                (judge_moved(search, &missing) || judge_missing(search, &missing));
 }
 
+/* ENOENT in a place of the host that no sandbox shows. The host is not looked at, so that the
+ * answer is the same for a file that it has and one that it does not have. */
+static bool judge_closed(const Search *search, const Suspect *s) {
+        return s->complaint->errnum == ENOENT && !search->guess && !s->mount &&
+               !refused_is_private(search->plan, s->path) && !search_shows(search, s->path) &&
+               refused_is_closed(s->path) && search_note(search, s, REFUSAL_CLOSED, NULL);
+}
+
 static bool (*const rules[])(const Search *, const Suspect *) = {
         judge_hidden, judge_owner,  judge_input,     judge_protected, judge_mount_point,
         judge_proc,   judge_system, judge_read_only, judge_moved,     judge_missing,
-        judge_script, judge_new,    judge_beside,
+        judge_script, judge_new,    judge_beside,    judge_closed,
 };
 
 static bool search_judge(const Search *search, const Complaint *complaint, const char *base) {
@@ -529,6 +538,7 @@ static void search_words(Search *search, const char *cwd, const char *const *arg
                                       .errnum = ENOENT,
                                       .creates = argv[0] && argv_is_writer(argv[0]) };
 
+        search->guess = true;
         for (size_t left = COMPLAINTS_MAX; left > 0 && argv_next_word(&words, path);)
                 if (strchr(path, '/')) {
                         left--;

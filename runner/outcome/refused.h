@@ -44,6 +44,7 @@ typedef enum RefusalKind {
         REFUSAL_GIT,         /* A read-only repository of the host. */
         REFUSAL_OWNER,       /* Another user's file, which root's command may not change. */
         REFUSAL_OWNER_ABOVE, /* The same for the directory in which the command would make it. */
+        REFUSAL_CLOSED,      /* In a place of the host for which no grant is suggested. */
         REFUSAL_KIND_MAX,
 } RefusalKind;
 

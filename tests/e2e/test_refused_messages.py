@@ -174,3 +174,13 @@ def test_an_ordinary_cross_device_link_is_no_refusal(holt: Holt, put: Make) -> N
     put("t", "x\n")
     result = holt(["run", "--", "python3", "-c", 'import os; os.rename("t", "/tmp/t")'])
     assert "cross-device" in result.err and told(result) == []
+
+
+def test_places_that_no_sandbox_shows(holt: Holt) -> None:
+    for script in ("ls /var/log", "ls /boot /sys/kernel", "cat /root/x", "cat /home/none/x"):
+        (denial,) = told(holt.sh(script))
+        assert denial["reason"] == "the sandbox does not show it" and denial["grant"] is None
+        assert denial["why_not"] == "holt suggests no option, because such a place may hold secrets"
+    for script in ("cat /home/agent/none", "cat /tmp/none"):
+        assert told(holt.sh(script)) == []
+    assert told(holt(["run", "--", "cat", "/var/log/x"], stderr=subprocess.DEVNULL)) == []  # a guess would be noise
