@@ -191,6 +191,23 @@ def test_udp_is_refused_at_once(holt: Holt, lab: Lab) -> None:
     assert by_address == "ENETUNREACH" and resolver == "ECONNREFUSED" and not lab.log("udp")
 
 
+def test_an_ipv6_socket_may_use_mapped_addresses(holt: Holt, lab: Lab) -> None:
+    """Java uses such sockets only."""
+    program = """
+import errno, socket
+for host in (socket.gethostbyname("web.example.org"), "203.0.113.10", "127.0.0.1"):
+    end = socket.socket(socket.AF_INET6)
+    try:
+        end.connect(("::ffff:" + host, 25))
+        print(end.recv(3).decode())
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+    result = holt(["run", "--net", "web.example.org:25", "--", "python3", "-c", program])
+
+    assert result.ok().out == "220\nENETUNREACH\nECONNREFUSED\n" and len(lab.log("tcp")) == 1
+
+
 # --- denials ---
 
 

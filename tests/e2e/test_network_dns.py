@@ -184,17 +184,21 @@ print(bool(socket.getaddrinfo("web.example.org", 80)))
     assert result.ok().out == "True\n"
 
 
-def test_many_queries_at_once(holt: Holt) -> None:
-    program = """
-import concurrent.futures, socket
-names = [f"n{i}.wild.example.com" for i in range(300)]
+MANY = """
+import concurrent.futures, socket, sys
+def find(name):
+    try: return socket.getaddrinfo(name, 80, socket.AF_INET)[0][4][0]
+    except socket.gaierror: return None
+names = [f"n{i}.wild.example.com" for i in range(int(sys.argv[1]))] * 3
 with concurrent.futures.ThreadPoolExecutor(64) as pool:
-    found = list(pool.map(lambda name: socket.getaddrinfo(name, 80, socket.AF_INET)[0][4][0], names))
-print(len(set(found)))
+    print(len(set(pool.map(find, names)) - {None}))
 """
-    result = holt(["run", "--net", "*.wild.example.com:80", "--", "python3", "-c", program])
 
-    assert result.ok().out == "300\n"
+
+def test_many_queries_at_once(holt: Holt) -> None:
+    result = holt(["run", "--net", "*.wild.example.com:80", "--", "python3", "-c", MANY, "80"])
+
+    assert result.ok().out == "80\n"
 
 
 # --- the outside's resolver ---
