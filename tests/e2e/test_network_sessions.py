@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session with a network by name: its audit, the results of its commands, and the processes that serve it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from lib.leaks import Process, descendants
+from lib.netlab import Lab, holt, lab  # noqa: F401
+from lib.sessions import Session, Sessions, until
+from lib.tools import needs
+
+pytestmark = needs("curl")
+
+
+@pytest.fixture
+def session(sessions: Sessions) -> Session:
+    return sessions.create("w", "--net", "web.example.org:80 # only the web")
+
+
+def doors() -> list[Process]:
+    return [process for process in descendants() if process.name == "holt-egress" and not process.ended]
+
+
+def audit(session: Session, kind: str) -> list[dict[str, Any]]:
+    return [json.loads(row["detail"]) for row in session.audit() if row["kind"] == kind]
+
+
+def test_a_connection_is_an_audit_row(session: Session) -> None:
+    assert session.out("curl -sS http://web.example.org/bytes/5000 | wc -c") == "5000\n"
+
+    (row,) = until(lambda: audit(session, "network"), "the connection is noted")
+    assert row["peer"] == "web.example.org:80" and row["received"] > 5000 and row["sent"] > 50
+    assert 0 < row["started_ms"] <= row["ended_ms"] and row["error"] is None
+
+
+def test_a_refusal_is_an_audit_row(session: Session) -> None:
+    assert session.sh("curl -sS http://other.example.org/").code == 6
+
+    (row,) = until(lambda: audit(session, "denial"), "the refusal is noted")
+    assert (row["what"], row["grant"]) == ("other.example.org", "--net other.example.org")
+
+
+def test_a_command_is_told_of_its_own_refusals(session: Session) -> None:
+    first = session.sh("curl -sS http://other.example.org/")
+    second = session.sh("curl -sS -H 'Host: four.example.org' http://web.example.org/")
+
+    assert "refused other.example.org" in first.err and "only the web" not in first.err
+    assert "refused web.example.org:80" in second.err and "only the web" in second.err
+    assert "refused other.example.org" not in second.err
+
+
+def test_a_stopped_session_has_no_process_of_the_network(session: Session) -> None:
+    session.out("true")
+    assert len(doors()) == 2
+
+    session("stop").ok()
+    until(lambda: not doors(), "both have ended")
+
+
+def test_a_killed_keeper_leaves_no_process_of_the_network(session: Session) -> None:
+    os.kill(session.keeper(), signal.SIGKILL)
+
+    until(lambda: not doors(), "both have ended")
+    assert session.out("curl -sS http://web.example.org/bytes/10 | wc -c") == "10\n"
+
+
+def test_a_session_outlives_its_network(session: Session, lab: Lab) -> None:
+    session.out("true")
+    for process in doors():
+        os.kill(process.pid, signal.SIGKILL)
+    until(lambda: not doors(), "both have ended")
+
+    assert session.sh("curl -sS -m 20 http://web.example.org/").code in (6, 7)
+    assert session.out("echo alive") == "alive\n" and not lab.log("tcp")
+
+
+def test_sessions_have_different_rules(sessions: Sessions) -> None:
+    one, two = (sessions.create(name, "--net", f"{name}.example.org:80") for name in ("web", "other"))
+
+    for session, own, foreign in ((one, "web", "other"), (two, "other", "web")):
+        assert f'"host": "{own}.example.org"' in session.out(f"curl -sS http://{own}.example.org/")
+        assert session.sh(f"curl -sS http://{foreign}.example.org/").code == 6
