@@ -53,17 +53,26 @@ ADDRESSES = {
 }
 
 
+# A network by name adds no way to any of these. test_network_door.py attacks that network itself.
+or_with_a_network = pytest.mark.parametrize(
+    "flags", ((), ("--net", "web.example.org:443,*.example.com:8080")), ids=("no network", "a network by name")
+)
+
+
+@or_with_a_network
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_no_address_has_a_route(address: str, holds: Run) -> None:
-    holds(Attack("network", "route", (address, ADDRESSES[address])))
+def test_no_address_has_a_route(address: str, flags: tuple[str, ...], holds: Run) -> None:
+    holds(Attack("network", "route", (address, ADDRESSES[address])), *flags)
 
 
-def test_the_loopback_is_the_only_interface(holds: Run) -> None:
-    holds(Attack("network", "interfaces"))
+@or_with_a_network
+def test_the_loopback_is_the_only_interface(flags: tuple[str, ...], holds: Run) -> None:
+    holds(Attack("network", "interfaces"), *flags)
 
 
-def test_there_is_no_route(holds: Run) -> None:
-    holds(Attack("network", "routes"))
+@or_with_a_network
+def test_there_is_no_route(flags: tuple[str, ...], holds: Run) -> None:
+    holds(Attack("network", "routes"), *flags)
 
 
 MULTICAST = """
@@ -168,20 +177,22 @@ def loopbacks() -> list[str]:
     return ["127.0.0.1", "127.0.0.2", "::1"]
 
 
+@or_with_a_network
 @pytest.mark.parametrize("host", loopbacks())
-def test_the_host_s_loopback_can_not_be_reached(host: str, holds: Run, listen: Listen) -> None:
+def test_the_host_s_loopback_can_not_be_reached(host: str, flags: tuple[str, ...], holds: Run, listen: Listen) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     server = listen(family, socket.SOCK_STREAM, (host, 0))
 
-    holds(Attack("network", "tcp", (host, str(server.sock.getsockname()[1]))))
+    holds(Attack("network", "tcp", (host, str(server.sock.getsockname()[1]))), *flags)
     assert server.met_by_the_control_alone()
 
 
+@or_with_a_network
 @pytest.mark.parametrize("host", ("127.0.0.1", "127.0.0.53"))
-def test_a_resolver_on_the_host_s_loopback_does_not_answer(host: str, holds: Run, listen: Listen) -> None:
+def test_a_resolver_on_the_host_s_loopback_does_not_answer(host: str, flags: tuple[str, ...], holds: Run, listen: Listen) -> None:
     server = listen(socket.AF_INET, socket.SOCK_DGRAM, (host, 0))
 
-    holds(Attack("network", "ask", (host, str(server.sock.getsockname()[1]))))
+    holds(Attack("network", "ask", (host, str(server.sock.getsockname()[1]))), *flags)
     assert server.met_by_the_control_alone()
 
 
@@ -196,11 +207,12 @@ def test_a_name_is_not_resolved(holt: Holt) -> None:
     assert holt.sh(script).code != 0
 
 
-def test_abstract_sockets_of_the_host_can_not_be_reached(holds: Run, listen: Listen) -> None:
+@or_with_a_network
+def test_abstract_sockets_of_the_host_can_not_be_reached(flags: tuple[str, ...], holds: Run, listen: Listen) -> None:
     name = f"holt-test-{secrets.token_hex(8)}"
     server = listen(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{name}")
 
-    holds(Attack("network", "unix-abstract", (name,)))
+    holds(Attack("network", "unix-abstract", (name,)), *flags)
     assert server.met_by_the_control_alone()
 
 
