@@ -19,7 +19,7 @@
 enum {
         TTL_MAX = 60,       /* Seconds. */
         TTL_FAILED = 2,     /* Seconds for which a failure is kept. */
-        LOOKUP_TIME = 2000, /* Milliseconds of one try. */
+        LOOKUP_TIME = 1300, /* Milliseconds of the first try; the next takes twice as long. */
         LOOKUP_TRIES = 3,
         BELOW_MAX = 100,      /* Names below wildcards that may be new at once... */
         BELOW_USEC = 1000000, /* ...and the time in which one more may come. */

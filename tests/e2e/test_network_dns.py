@@ -223,18 +223,18 @@ print(not threads[0].is_alive())
     assert result.ok().out == "True\nTrue\n"
 
 
-@pytest.mark.parametrize("name", ("failing", "refusing-dns", "garbage", "loop"))
+@pytest.mark.parametrize("name", ("failing", "refusing-dns", "loop", pytest.param("garbage", marks=pytest.mark.slow)))
 def test_a_failing_resolver_is_a_failing_lookup(name: str, holt: Holt) -> None:
     (answer,) = probe(holt, ["lookup", f"{name}.example.org"], net=f"{name}.example.org")
 
-    assert str(answer.value).startswith("EAI_") and answer.seconds < 25
+    assert str(answer.value).startswith("EAI_") and answer.seconds < 12
 
 
 @pytest.mark.slow
 def test_a_resolver_that_does_not_answer_is_given_up(holt: Holt) -> None:
     (answer,) = probe(holt, ["lookup", "dead.example.org"], net="dead.example.org")
 
-    assert answer == "EAI_AGAIN" and answer.seconds < 15
+    assert answer == "EAI_AGAIN" and answer.seconds < 12
 
 
 def test_a_long_answer_comes_by_tcp(holt: Holt, lab: Lab) -> None:

@@ -81,7 +81,7 @@ def test_a_block_has_no_name_to_compare(holt: Holt) -> None:
     assert with_name["sni"] == "other.example.org" and without["sni"] is None
 
 
-@pytest.mark.parametrize("size, pause", ((1, 0.002), (5, 0.002), (100, 0.05)))
+@pytest.mark.parametrize("size, pause", (pytest.param(1, 0.002, marks=pytest.mark.slow), (5, 0.002), (100, 0.05)))
 def test_a_hello_may_arrive_in_pieces(size: int, pause: float, holt: Holt, lab: Lab) -> None:
     same, other = probe(
         holt, ["tls_in_pieces", "web.example.org", size, pause],
@@ -216,9 +216,14 @@ def test_a_request_for_another_host_in_disguise(case: str, holt: Holt, lab: Lab)
 
 def test_a_request_in_pieces(holt: Holt, lab: Lab) -> None:
     text = "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n"
+
+    def pieces(host: str) -> list[str]:
+        whole = text.format(host)
+        return [whole[i : i + 3] for i in range(0, len(whole), 3)]
+
     same, other = probe(
-        holt, ["say", "web.example.org", 80, *text.format("web.example.org")],
-        ["say", "web.example.org", 80, *text.format("other.example.org")], net="web.example.org")
+        holt, ["say", "web.example.org", 80, *pieces("web.example.org")],
+        ["say", "web.example.org", 80, *pieces("other.example.org")], net="web.example.org")
 
     assert "200 OK" in same.value and other in (*ENDED, "") and reached(lab, "http") == ["web.example.org"]
 
