@@ -23,6 +23,7 @@
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/pass-fds.h"
@@ -187,17 +188,28 @@ void build_network_wait(void) {
                 (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
 }
 
-/* Lets the agent's group send pings. By default, no group of a new namespace may. The caller is in
- * the namespace. The thread could be too early: the kernel accepts only ids that are mapped. A
- * host may refuse it. */
-static void allow_ping(void) {
-        static const char groups[] = "1000 1000";
-        int fd = openat(network.sys_fd, "net/ipv4/ping_group_range", O_WRONLY | O_CLOEXEC);
+/* Settings of the namespace, in /proc/sys/net. By default, no group of a new namespace may send
+ * pings, and no process without capabilities may use a port below 1024. All of its ports are the
+ * sandbox's own. */
+static const struct {
+        const char *path, *value;
+} network_settings[] = {
+        { "net/ipv4/ping_group_range", "1000 1000" },
+        { "net/ipv4/ip_unprivileged_port_start", "0" },
+};
 
-        static_assert(PLAN_AGENT_ID == 1000, "the range is the agent's group");
-        if (fd >= 0)
-                (void)sys3(SYS_write, fd, (long)groups, sizeof(groups) - 1);
-        fd_close(fd);
+/* Sets them. The caller is in the namespace. The thread could be too early: the kernel accepts only
+ * ids that are mapped. A host may refuse it. */
+static void set_network(void) {
+        static_assert(PLAN_AGENT_ID == 1000, "the range of pings is the agent's group");
+        for (size_t i = 0; i < ELEMENTSOF(network_settings); i++) {
+                const char *value = network_settings[i].value;
+                int fd = openat(network.sys_fd, network_settings[i].path, O_WRONLY | O_CLOEXEC);
+
+                if (fd >= 0)
+                        (void)sys3(SYS_write, fd, (long)value, (long)strlen(value));
+                fd_close(fd);
+        }
 }
 
 /* Waits until holt-egress has set the network up. */
@@ -233,7 +245,7 @@ int build_network(Launch *launch, Error *error) {
         if (syscall(SYS_setns, network.fd, CLONE_NEWNET) < 0)
                 r = step_fail(error, LAYER_NET, errno, "cannot enter", "the net namespace");
         else
-                allow_ping();
+                set_network();
         network.fd = fd_close(network.fd);
         network.sys_fd = fd_close(network.sys_fd);
         return r < 0 ? r : wait_for_egress(launch, error);

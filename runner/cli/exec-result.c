@@ -60,10 +60,10 @@ static bool exec_result_tell_denials(const JsonValue *result) {
                         continue;
                 }
                 if (streq(json_member_text(d, "layer"), "network")) {
-                        report_net_denial(json_member_text(d, "what"), json_member_uint(d, "count"),
-                                          json_member_text(d, "answer"),
-                                          json_member_text(d, "reason"),
-                                          json_member_text(d, "grant"), "holt create ", stderr);
+                        report_net_denial(
+                                json_member_text(d, "what"), json_member_uint(d, "count"),
+                                json_member_text(d, "answer"), json_member_text(d, "reason"),
+                                json_member_text(d, "grant"), why_not, "holt create ", stderr);
                         continue;
                 }
                 report_denial(json_member_text(d, "what"), json_member_uint(d, "count"),

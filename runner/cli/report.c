@@ -18,6 +18,7 @@
 #include "cli/message.h"
 #include "guards/guard.h"
 #include "outcome/result.h"
+#include "policy/network-fields.h"
 #include "policy/syscalls.h"
 
 /* --- the file --- */
@@ -114,6 +115,14 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         json_write_end(w);
 }
 
+static void write_network(JsonWriter *w, const RunResult *result) {
+        json_write_object(w, "network");
+        json_write_string(w, "mode",
+                          network_modes[result->plan ? result->plan->network : NETWORK_NONE]);
+        json_write_bool(w, "lost", result->outcome.network_lost);
+        json_write_end(w);
+}
+
 static void write_list(JsonWriter *w, const char *key, const StrList *list) {
         json_write_array(w, key);
         for (size_t i = 0; list && i < list->count; i++)
@@ -138,6 +147,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         result_write_limits(w, result->plan);
         result_write_output(w, result->started && result->plan->output, out->output,
                             out->output_dropped);
+        write_network(w, result);
         write_denials(w, result);
         limits_hit_write(w, &out->limits_hit, result->plan, result->policy);
         write_list(w, "set_aside", result->moved);
@@ -403,11 +413,13 @@ static void print_refusals(const Refusals *refusals, FILE *out) {
 }
 
 void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
-                       const char *grant, const char *who_allows, FILE *out) {
-        (void)fprintf(out, "holt: refused %s (%" PRIu64 "x, %s): %s", peer, count, answer, reason);
+                       const char *grant, const char *why_not, const char *who_allows, FILE *out) {
+        (void)fprintf(out, "holt: refused %s (%" PRIu64 "x, %s): %s; ", peer, count, answer,
+                      reason);
         if (grant[0])
-                (void)fprintf(out, "; %s%s allows it", who_allows, grant);
-        (void)fputc('\n', out);
+                (void)fprintf(out, "%s%s allows it\n", who_allows, grant);
+        else
+                (void)fprintf(out, "%s\n", why_not);
 }
 
 /* An allowed connection that failed is told only if the command failed, too. */
@@ -425,13 +437,11 @@ static void print_net_denials(const RunResult *result, FILE *out) {
                         (void)snprintf(grant, sizeof(grant), "--net %s", rule);
                 if (net_denial_refused(denial))
                         report_net_denial(peer, denial->count, net_denial_answer(denial), reason,
-                                          grant, "", out);
+                                          grant, net_denial_why_not(denial), "", out);
                 else if (result->outcome.exit_code != 0)
                         (void)fprintf(out, "holt: could not connect to %s (%s)\n", peer,
                                       net_denial_answer(denial));
         }
-        if (result->outcome.network_lost)
-                (void)fputs("holt: the sandbox lost its network: holt-egress ended\n", out);
 }
 
 static void print_denials(const RunResult *result, FILE *out) {
@@ -521,6 +531,8 @@ void report_print_text(const RunResult *result, FILE *out) {
                 print_git_hint(result, out);
                 network_hint_print(result->outcome.said, result->outcome.said_length, out);
         }
+        if (result->outcome.network_lost)
+                (void)fputs("holt: the sandbox lost its network, because holt-egress ended\n", out);
         print_replaced(result, out);
         print_moved(result, out);
 }

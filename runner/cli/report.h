@@ -77,6 +77,7 @@ void report_refusal(const char *path, const char *answer, const char *reason, co
  * "--allow-syscall", or "". */
 void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
                    const char *who_allows, FILE *out);
-/* Prints one refused name or connection. grant: the option that allows it, or "". */
+/* Prints one refused name or connection. grant: the option that allows it, or ""; then why_not is
+ * printed. */
 void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
-                       const char *grant, const char *who_allows, FILE *out);
+                       const char *grant, const char *why_not, const char *who_allows, FILE *out);

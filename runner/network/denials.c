@@ -62,37 +62,29 @@ void net_denials_count(const NetDenials *denials, NetCounts *ret) {
                 ret->items[i] = denials->items[i].count;
 }
 
-typedef enum GrantHost {
-        GRANT_NOTHING,
-        GRANT_ASKED, /* The host that was asked for. */
-        GRANT_OTHER, /* The host that the client named in its greeting. */
-} GrantHost;
-
+/* Why a request was refused, the answer that the program got, and why no rule would help: NULL if a
+ * rule for the host that was asked for does. */
 static const struct {
-        const char *text;
-        const char *answer;
-        GrantHost grant;
+        const char *text, *answer, *why_not;
 } reasons[] = {
-        [EGRESS_NO_RULE] = { "no rule of the network allows this name", "NXDOMAIN", GRANT_ASKED },
-        [EGRESS_NO_PORT] = { "no rule of the network allows this port", "ECONNRESET", GRANT_ASKED },
-        [EGRESS_NO_ADDRESS] = { "no rule of the network allows this address", "ECONNRESET",
-                                GRANT_ASKED },
-        [EGRESS_PRIVATE] = { "the name leads to a private or special address, which only a rule "
-                             "for "
-                             "the address allows",
-                             "NXDOMAIN", GRANT_NOTHING },
+        [EGRESS_NO_RULE] = { "no rule of the network allows this name", "NXDOMAIN" },
+        [EGRESS_NO_PORT] = { "no rule of the network allows this port", "ECONNRESET" },
+        [EGRESS_NO_ADDRESS] = { "no rule of the network allows this address", "ECONNRESET" },
+        [EGRESS_PRIVATE] = { "the name leads to a private or special address", "NXDOMAIN",
+                             "a rule for a name never opens such an address; if you trust it, add "
+                             "a rule for the address itself, such as 10.1.0.5:443" },
         [EGRESS_OTHER_SNI] = { "the TLS client asked for another name than it had resolved",
-                               "ECONNRESET", GRANT_OTHER },
-        [EGRESS_NO_SNI] = { "the TLS client did not name its server, and network.sni is "
-                            "\"required\"",
-                            "ECONNRESET", GRANT_NOTHING },
+                               "ECONNRESET", "a connection to a name may only ask for that name" },
+        [EGRESS_NO_SNI] = { "the TLS client did not name its server", "ECONNRESET",
+                            "the policy requires the name (network.sni)" },
         [EGRESS_OTHER_HOST] = { "the HTTP client asked for another host than it had resolved",
-                                "ECONNRESET", GRANT_OTHER },
+                                "ECONNRESET", "a connection to a name may only ask for that name" },
         [EGRESS_BAD_NAME] = { "the name is too long, or too many new names were asked for",
-                              "NXDOMAIN", GRANT_NOTHING },
-        [EGRESS_BUSY] = { "too many connections were open", "ECONNRESET", GRANT_NOTHING },
+                              "NXDOMAIN", "a rule with the exact name has no such limit" },
+        [EGRESS_BUSY] = { "too many connections were open", "ECONNRESET",
+                          "the number of connections is limited" },
         [EGRESS_UNREACHED] = { "the network allows it, but it could not be reached", "ECONNRESET",
-                               GRANT_NOTHING },
+                               "the policy already allows it" },
 };
 static_assert(ELEMENTSOF(reasons) == EGRESS_REASON_MAX, "every reason has a row");
 
@@ -103,8 +95,11 @@ bool net_denial_refused(const NetDenial *denial) {
 void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]) {
         const char *rule = denial->event.rule;
 
-        (void)snprintf(ret, NET_REASON_TEXT, "%s%s%s%s", reasons[denial->event.reason].text,
-                       rule[0] ? " (the rule for it says: " : "", rule, rule[0] ? ")" : "");
+        const char *other = denial->event.other;
+
+        (void)snprintf(ret, NET_REASON_TEXT, "%s%s%s%s%s%s", reasons[denial->event.reason].text,
+                       other[0] ? ": " : "", other, rule[0] ? " (the rule for it says: " : "", rule,
+                       rule[0] ? ")" : "");
 }
 
 const char *net_denial_answer(const NetDenial *denial) {
@@ -144,22 +139,19 @@ void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]) {
         net_denial_write_peer(host, denial->event.port, ret);
 }
 
+const char *net_denial_why_not(const NetDenial *denial) {
+        char peer[NET_PEER_TEXT];
+        const char *why = reasons[denial->event.reason].why_not, *ignored;
+
+        net_denial_peer(denial, peer);
+        return !why && net_rule_check(peer, &ignored) < 0 ? "no rule can name this host" : why;
+}
+
 /* A name that was only resolved has no port: the rule then allows the ports 80 and 443. The text of
  * a name comes from inside, so it must be a rule that holt accepts. */
 bool net_denial_rule(const NetDenial *denial, char ret[NET_PEER_TEXT]) {
-        const EgressEvent *event = &denial->event;
-        const GrantHost grant = event->type == EGRESS_DENIED ? reasons[event->reason].grant
-                                                             : GRANT_NOTHING;
-        char host[HOST_TEXT];
-        const char *why;
-
-        if (grant == GRANT_NOTHING)
-                return false;
-        denial_host(event, host);
-        if (grant == GRANT_OTHER)
-                (void)snprintf(host, sizeof(host), "%.*s", NET_NAME_MAX, event->other);
-        net_denial_write_peer(host, event->port, ret);
-        return net_rule_check(ret, &why) == 0;
+        net_denial_peer(denial, ret);
+        return net_denial_why_not(denial) == NULL;
 }
 
 /* --- denials in a document --- */
@@ -191,7 +183,7 @@ void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count) {
         json_write_string(w, "reason", reason);
         json_write_string(w, "grant", granted ? grant : NULL);
         net_denial_write_policy(w, granted ? rule : NULL);
-        json_write_string(w, "why_not", granted ? NULL : reason);
+        json_write_string(w, "why_not", granted ? NULL : net_denial_why_not(denial));
 }
 
 void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before) {

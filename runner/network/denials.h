@@ -10,7 +10,7 @@
 enum {
         NET_DENIALS_MAX = 64,
         NET_PEER_TEXT = 320,
-        NET_REASON_TEXT = 400,
+        NET_REASON_TEXT = 768,
 };
 
 typedef struct NetDenial {
@@ -45,6 +45,8 @@ bool net_denial_refused(const NetDenial *denial);
 void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]);
 /* Returns the errno that the program saw, or "NXDOMAIN". Static. */
 const char *net_denial_answer(const NetDenial *denial);
+/* Returns why no rule would allow it, or NULL if one does. Static. */
+const char *net_denial_why_not(const NetDenial *denial);
 /* Writes the host and the port, such as "example.org:443". */
 void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]);
 /* Writes the rule that allows it. Returns false if no rule does. */
