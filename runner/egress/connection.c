@@ -210,7 +210,8 @@ static void greeting_end(Connection *c) {
 
         if (!greeting_allowed(c, &c->hello))
                 return;
-        (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+        if (c->deadline)
+                (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
         c->up.ended = false;
         c->state = CONNECTION_MOVES;
         c->deadline = c->silent = 0;
