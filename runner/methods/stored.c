@@ -96,7 +96,8 @@ bool stored_has(const char *method) {
 }
 
 bool stored_reads_files(const RpcMethod *method) {
-        return method->at_rest && !stored_has(method->name) && !streq(method->name, "session.stop");
+        return method->at_rest && !stored_has(method->name) &&
+               !streq(method->name, "session.stop") && !streq(method->name, "tools.list");
 }
 
 int stored_reply_at_rest(RpcCall *call, const char *name, int dir_fd, Error *error) {

@@ -147,6 +147,7 @@ static const RpcMethod methods[] = {
                 .name = "tools.list",
                 .help = "lists the tools of all clients",
                 .result = &list_shape,
+                .at_rest = true,
                 .example = { "{}", "{\"tools\": [{\"name\": \"price\","
                                    " \"description\": \"the price of a thing\","
                                    " \"input_schema\": {\"type\": \"object\"},"

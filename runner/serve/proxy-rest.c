@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/strings.h"
 #include "keeper/connect.h"
 #include "methods/stored.h"
 #include "serve/proxy-internal.h"
@@ -15,6 +16,15 @@ static int proxy_reply_stopped(RpcCall *call) {
         json_write_array(w, "set_aside");
         json_write_end(w);
         json_write_uint(w, "set_aside_omitted", 0);
+        rpc_reply(call);
+        return 0;
+}
+
+static int proxy_reply_no_tools(RpcCall *call) {
+        JsonWriter *w = rpc_result(call);
+
+        json_write_array(w, "tools");
+        json_write_end(w);
         rpc_reply(call);
         return 0;
 }
@@ -65,6 +75,9 @@ int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_versio
 
         if (!method->at_rest || proxy_find_upstream(proxy, client, name, false))
                 return ASK_KEEPER;
+        /* The next keeper gets these tools. */
+        if (streq(method->name, "tools.list") && proxy_tools_has(proxy->tools, client, name))
+                return ASK_KEEPER;
         r = session_open(name, &dir_fd, NULL, error);
         if (r < 0)
                 return r;
@@ -76,7 +89,10 @@ int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_versio
                 retire_reader(proxy, client, name, ret_version);
                 return ASK_READER;
         }
-        r = stored_has(method->name) ? stored_reply_at_rest(call, name, dir_fd, error)
-                                     : proxy_reply_stopped(call);
+        if (stored_has(method->name))
+                r = stored_reply_at_rest(call, name, dir_fd, error);
+        else
+                r = streq(method->name, "tools.list") ? proxy_reply_no_tools(call)
+                                                      : proxy_reply_stopped(call);
         return r < 0 ? r : ASK_NOBODY;
 }

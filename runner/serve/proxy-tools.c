@@ -40,6 +40,13 @@ static void proxy_tools_drop(ProxyTool **all, const RpcConnection *client, const
         }
 }
 
+bool proxy_tools_has(const ProxyTool *all, const RpcConnection *client, const char *session) {
+        for (const ProxyTool *tool = all; tool; tool = tool->next)
+                if (tool->client == client && streq(tool->session, session))
+                        return true;
+        return false;
+}
+
 static void proxy_tools_add(ProxyTool **all, const RpcCall *call) {
         ProxyTool *tool = calloc(1, sizeof(*tool));
 

@@ -60,7 +60,7 @@ OF_SERVE = frozenset(
 
 AT_REST = frozenset(
     (
-        "session.show", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list", "mount.download",
+        "session.show", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list", "mount.download", "tools.list",
         *(f"files.{verb}" for verb in ("read", "open", "list", "glob", "grep", "stat", "exists")),
     )
 )
