@@ -56,6 +56,16 @@ static int plan_add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, 
         return 0;
 }
 
+/* Whether the mount is the workspace again, as in docker's -v $PWD:$PWD. */
+static bool is_workspace(const LaunchPlan *plan, unsigned flags, const char *source,
+                         const char *target) {
+        const PlanMount *workspace = plan_workspace(plan);
+
+        return workspace && source && target && streq(workspace->source, source) &&
+               streq(workspace->target, target) &&
+               (workspace->flags & PLAN_READ_ONLY) == (flags & PLAN_READ_ONLY);
+}
+
 /* Adds a mount for PATH[:TARGET]. Without a target, the path inside is the one outside. */
 static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags, const char *where,
                     const char *text, Error *reterr) {
@@ -68,6 +78,11 @@ static int add_bind(LaunchPlan *plan, const PlanContext *context, unsigned flags
                 return error_oom(reterr);
         source = path_join(context->cwd, path);
         target = path_join("/", inside ? inside : source ? source : "");
+        if (is_workspace(plan, flags, source, target)) {
+                free(source);
+                free(target);
+                return 0;
+        }
         return plan_add_mount(plan, PLAN_BIND, flags, source, target, where, text, reterr);
 }
 

@@ -23,6 +23,13 @@ static const char port_hint[] = "The ports of a session are fixed when it is mad
 static const char user_hint[] = "Leave it out: the command always has the user \"agent\", and its "
                                 "files in the workspace belong to you.";
 
+static const char both_hint[] =
+        "Leave it out: a command gets a terminal if holt has one.\nTo leave a command running, use "
+        "a "
+        "session: holt create NAME [OPTIONS], then holt exec NAME --detach -- COMMAND";
+static const char all_ports_hint[] =
+        "Name each port: --publish HOSTPORT:PORT. holt has no images that name ports.";
+
 static const char privilege_hint[] =
         "Leave it out: no option gives a command capabilities or devices.\nIf a system call is "
         "refused, the result names the option that allows it.";
@@ -60,6 +67,10 @@ static const struct {
 } option_hints[] = {
         { "-it", "run create exec", terminal_hint },
         { "-ti", "run create exec", terminal_hint },
+        { "-itd", "run create exec", both_hint },
+        { "-dit", "run create exec", both_hint },
+        { "-tid", "run create exec", both_hint },
+        { "-dti", "run create exec", both_hint },
         { "-i", "run create exec", terminal_hint },
         { "-t", "run create exec", terminal_hint },
         { "--interactive", "run create exec", terminal_hint },
@@ -68,6 +79,8 @@ static const struct {
         { "--rm", "create exec", "To remove a session and its files: holt rm NAME" },
         { "-p", "exec", port_hint },
         { "--publish", "exec", port_hint },
+        { "-P", "run create", all_ports_hint },
+        { "--publish-all", "run create", all_ports_hint },
         { "--name", "create exec", "Write the name without an option: holt create NAME [OPTIONS]" },
         { "--name", "run",
           "For a sandbox with a name, use a session: holt create NAME [OPTIONS], then holt exec "
@@ -149,6 +162,12 @@ static const struct {
         { "remove", "To remove a session and its files: holt rm NAME" },
         { "list", "To list the sessions: holt ls" },
         { "top", "To list the processes of a session: holt ps NAME" },
+        { "stats", "To list the processes of a session: holt ps NAME\nTo show what a run used: "
+                   "holt run --json -- COMMAND" },
+        { "copy", "To copy files into a session or out of it: holt cp SOURCE TARGET" },
+        { "rename", "A session keeps its name. To take its files along: holt cp -r NAME:PATH DIR, "
+                    "then holt create NEW --workspace DIR" },
+        { "port", port_hint },
         { "-v", "To show the version: holt --version" },
         { "shell", "For a shell in a session: holt sh NAME\nFor one in a sandbox of its own: holt "
                    "run" },

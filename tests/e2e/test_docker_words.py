@@ -43,6 +43,16 @@ def test_v_mounts_a_directory(mode: str, writes: bool, holt: Holt, put: Put) -> 
     assert (result.code == 0, (directory / "new").exists()) == (writes, writes)
 
 
+def test_v_may_be_the_workspace(holt: Holt, sessions: Sessions, workspace: Path) -> None:
+    """Users of docker type -v $PWD:$PWD -w $PWD."""
+    here = ["-v", f"{holt.cwd}:{holt.cwd}", "-w", str(holt.cwd)]
+    assert holt(["run", *here, "--", "sh", "-c", "touch new; pwd"]).ok().out == f"{holt.cwd}\n"
+    assert (holt.cwd / "new").exists()
+    sessions.create("w", "--workspace", f"{workspace}:/project", "-v", f"{workspace}:/project/")
+    failed(holt(["run", "-v", f"{holt.cwd}:{holt.cwd}:ro", "--", "true"]), "both have the target")
+    failed(holt(["run", "-v", f"{holt.cwd.parent}:{holt.cwd}", "--", "true"]), "both have the target")
+
+
 @pytest.mark.parametrize("value", ("/opt", "name:", ":/x", "/opt:/x:shared", "/opt:relative"))
 def test_v_needs_a_source_and_a_target(value: str, holt: Holt) -> None:
     failed(holt(["run", "-v", value, "--", "true"]), f'-v: "{value}" is not SRC:DST[:ro]', "no named volumes")
@@ -183,6 +193,12 @@ def test_holt_has_no_images(image: str, holt: Holt) -> None:
 @pytest.mark.parametrize("line, hint", (
     ("run -it -- bash", "a command gets a terminal"),
     ("exec -it w -- bash", "a command gets a terminal"),
+    ("run -itd -- bash", "--detach"),
+    ("run -P -- true", "--publish HOSTPORT:PORT"),
+    ("stats", "holt run --json"),
+    ("copy a b", "holt cp"),
+    ("rename a b", "holt cp -r NAME:PATH DIR"),
+    ("port w", "--publish HOSTPORT:PORT"),
     ("run --rm -- true", "holt run keeps nothing"),
     ("exec -p 8080:80 w -- true", "holt create"),
     ("exec --publish=8080:80 w -- true", "holt create"),
