@@ -187,6 +187,7 @@ def test_bash(local: LocalSandbox) -> None:
     ("touch f; chmod 0 f; cat f", PermissionError, "f"),
     ("touch /usr/f", PermissionError, "/usr/f"),
     ("no-such-command", CommandError, None),
+    ("echo 'sh: 1: no-such-command: not found' >&2; exit 127", FileNotFoundError, "no-such-command"),
     ("exit 7", CommandError, None),
     ("false", CommandError, None),
 ])
