@@ -304,6 +304,14 @@ static bool cure_by_search(const LaunchPlan *plan, const char *program, Error *r
         return true;
 }
 
+/* Whether the word may be a second name behind --etc: the host has it in /etc. */
+static bool failure_is_etc(const LaunchPlan *plan, const char *program) {
+        _cleanup_free_ char *path = plan->etc.count > 0 ? str_format("/etc/%s", program) : NULL;
+        const char *why;
+
+        return path && tree_etc_check(program, &why) == 0 && access(path, F_OK) == 0;
+}
+
 /* Sets the cure for a name without a slash. */
 static int cure_name(const LaunchPlan *plan, const char *program, int r, Error *reterr) {
         _cleanup_free_ char *word = str_word(program);
@@ -315,6 +323,11 @@ static int cure_name(const LaunchPlan *plan, const char *program, int r, Error *
                 return error_cure(reterr, r,
                                   "It is a file here, and a \"--\" follows: the shell has replaced "
                                   "a pattern by names. Quote the pattern: --hide '*.pem'");
+        if (failure_is_etc(plan, program))
+                return error_cure(reterr, r,
+                                  "If it is a name in /etc: each --etc takes one name, so write "
+                                  "--etc %s, and a \"--\" in front of the command",
+                                  word ? word : "NAME");
         if (!has_search_path(plan))
                 return error_cure(reterr, r,
                                   "PATH names no absolute directory, so programs cannot be found: "

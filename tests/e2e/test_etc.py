@@ -391,3 +391,13 @@ def test_no_link_of_usr_dangles_only_inside(holt: Holt) -> None:
     result = holt(["run", "--", "bash", "-c", script], stdin="".join(f"{target}\n" for target in links.values()))
     missing = set(result.ok().out.splitlines())
     assert not [f"{path} -> {target}" for path, target in links.items() if target in missing]
+
+
+def test_each_etc_takes_one_name(holt: Holt) -> None:
+    """Otherwise the second name is the command, which the sandbox rarely has."""
+    if not Path("/etc/profile").exists():
+        pytest.skip("this host has no /etc/profile")
+    result = holt(["run", "--etc", "fstab", "profile"])
+    assert result.code == 127 and 'each --etc takes one name, so write --etc profile, and a "--"' in result.err
+    for options in ([], ["--etc", "fstab"]):
+        assert "each --etc" not in holt(["run", *options, "--", "no-such-program"]).err
