@@ -62,3 +62,41 @@ char *refused_moved(const LaunchPlan *plan, const char *path) {
                           plan->root.source ? "holt create " : "", word ? word : "DIR",
                           word ? word : "DIR");
 }
+
+/* Reads the symlink at path into ret. Returns its length, or a negative value. */
+static ssize_t moved_read_link(const PlanMount *mount, const char *path, char ret[PATH_MAX]) {
+        _cleanup_close_ int fd = refused_open_shown(mount, path, O_PATH | O_NOFOLLOW);
+        const ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", ret, PATH_MAX - 1);
+
+        if (n > 0)
+                ret[n] = '\0';
+        return n;
+}
+
+char *refused_link_out(const PlanMount *mount, const char *path, char **ret_target) {
+        _cleanup_free_ char *part = plan_mount_shows_host(mount) ? strdup(path) : NULL;
+        char text[PATH_MAX], quoted[256];
+
+        for (char *end = part ? part + strlen(mount->target) : NULL; end && *end;) {
+                char *slash = part;
+                ssize_t n;
+                char kept;
+
+                end += 1 + strcspn(end + 1, "/");
+                kept = *end;
+                *end = '\0';
+                n = moved_read_link(mount, part, text);
+                slash = strrchr(part, '/');
+                if (n > 0 && slash > part) {
+                        *slash = '\0';
+                        *ret_target = path_join(part, text);
+                        return *ret_target
+                                       ? str_format("the link is %s, and holt looks at no target "
+                                                    "of a link. If you trust it, mount the target",
+                                                    str_quote(text, quoted, sizeof(quoted)))
+                                       : NULL;
+                }
+                *end = kept;
+        }
+        return NULL;
+}

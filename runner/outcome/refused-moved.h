@@ -18,3 +18,8 @@ bool refused_interpreter(const PlanMount *mount, const char *path, char ret[PATH
 /* If the workspace shows the host file path, absolute and in normal form, at another path inside,
  * returns a text that says so and how to change it. The caller owns it. Otherwise returns NULL. */
 char *refused_moved(const LaunchPlan *plan, const char *path);
+
+/* If a part of the path below the mount is a symlink, returns why holt suggests no option for it,
+ * and the link's absolute target inside in *ret_target. Both are owned by the caller. NULL if there
+ * is no symlink. The link is read in the mount and never followed. */
+char *refused_link_out(const PlanMount *mount, const char *path, char **ret_target);

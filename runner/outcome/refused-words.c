@@ -51,6 +51,8 @@ static const struct {
                                   "chown the directory to that owner" },
         [REFUSAL_CLOSED] = { "the sandbox does not show it", NULL,
                              "holt suggests no option, because such a place may hold secrets" },
+        [REFUSAL_OUT] = { "a symlink in the path leads out of the sandbox", NULL,
+                          "holt looks at no target of such a link" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 

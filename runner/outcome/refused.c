@@ -55,6 +55,18 @@ static bool search_note(const Search *search, const Suspect *s, RefusalKind kind
         return true;
 }
 
+/* Takes ownership of why, which may be NULL. */
+static bool search_note_why(const Search *search, const Suspect *s, RefusalKind kind, char *why) {
+        const unsigned before = search->found->count;
+
+        (void)search_note(search, s, kind, NULL);
+        if (search->found->count > before)
+                search->found->items[before].why = why;
+        else
+                free(why);
+        return true;
+}
+
 /* Notes a refusal whose cure is to mount the host path source. */
 static bool search_note_mount(const Search *search, const Suspect *s, RefusalKind kind,
                               const char *source) {
@@ -295,13 +307,10 @@ static bool search_note_absent(const Search *search, const Suspect *s) {
 }
 
 static bool search_note_root(const Search *search, const Suspect *s) {
-        const unsigned before = search->found->count;
-        _cleanup_free_ char *directory = directory_of(s->host);
+        _cleanup_free_ char *directory = s->mount ? NULL : directory_of(s->host);
 
-        (void)search_note(search, s, REFUSAL_ROOT, NULL);
-        if (search->found->count > before && directory && !s->mount)
-                search->found->items[before].why = refused_directory_why(directory);
-        return true;
+        return search_note_why(search, s, REFUSAL_ROOT,
+                               directory ? refused_directory_why(directory) : NULL);
 }
 
 /* EROFS outside of the system. */
@@ -330,17 +339,11 @@ static bool judge_read_only(const Search *search, const Suspect *s) {
 /* ENOENT of a file of the workspace, which is mounted at another path. The caller shows the file
  * already, so the reply tells nothing new. */
 static bool judge_moved(const Search *search, const Suspect *s) {
-        const unsigned before = search->found->count;
-        _cleanup_free_ char *why = s->complaint->errnum == ENOENT && !s->mount
-                                           ? refused_moved(search->plan, s->path)
-                                           : NULL;
+        char *why = s->complaint->errnum == ENOENT && !s->mount
+                            ? refused_moved(search->plan, s->path)
+                            : NULL;
 
-        if (!why)
-                return false;
-        (void)search_note(search, s, REFUSAL_MOVED, NULL);
-        if (search->found->count > before)
-                search->found->items[before].why = TAKE_PTR(why);
-        return true;
+        return why && search_note_why(search, s, REFUSAL_MOVED, why);
 }
 
 /* ENOENT of a file that the host has. A symlink of the host may lead out of the mount that shows
@@ -434,6 +437,17 @@ static bool judge_script(const Search *search, const Suspect *s) {
                (judge_moved(search, &missing) || judge_missing(search, &missing));
 }
 
+/* ENOENT behind a symlink of the command's own files. Its target on the host is not looked at. */
+static bool judge_link(const Search *search, const Suspect *s) {
+        _cleanup_free_ char *target = NULL, *why = NULL;
+
+        if (s->complaint->errnum == ENOENT && !search->guess && s->mount)
+                why = refused_link_out(s->mount, s->path, &target);
+        return why && !plan_mount_above(search->plan, target) && !search_shows(search, target) &&
+               !refused_is_private(search->plan, target) &&
+               search_note_why(search, s, REFUSAL_OUT, TAKE_PTR(why));
+}
+
 /* ENOENT in a place of the host that no sandbox shows. The host is not looked at, so that the
  * answer is the same for a file that it has and one that it does not have. */
 static bool judge_closed(const Search *search, const Suspect *s) {
@@ -445,7 +459,7 @@ static bool judge_closed(const Search *search, const Suspect *s) {
 static bool (*const rules[])(const Search *, const Suspect *) = {
         judge_hidden, judge_owner,  judge_input,     judge_protected, judge_mount_point,
         judge_proc,   judge_system, judge_read_only, judge_moved,     judge_missing,
-        judge_script, judge_new,    judge_beside,    judge_closed,
+        judge_script, judge_new,    judge_beside,    judge_closed,    judge_link,
 };
 
 static bool search_judge(const Search *search, const Complaint *complaint, const char *base) {
@@ -488,8 +502,7 @@ static bool search_judge_moved(Search *search, const Complaint *complaint, const
         return found;
 }
 
-/* The message may name only a temporary file, such as that of sed -i. Then a word of the command is
- * the file that was refused. */
+/* sed -i names only its temporary file. Then a word of the command is the refused one. */
 static void search_victims(Search *search, const char *cwd, const char *const *argv, int errnum) {
         CommandWords words = argv_words(argv);
         char path[COMMAND_WORD_MAX + 1];
@@ -529,8 +542,7 @@ static void search_text(Search *search, const char *cwd, const char *const *argv
         free(complaints);
 }
 
-/* Nobody knows what failed. A word that names a file of the host which the sandbox does not show is
- * likely to be the reason. */
+/* Nobody knows what failed. A word that names a file of the host may be the reason. */
 static void search_words(Search *search, const char *cwd, const char *const *argv) {
         CommandWords words = argv_words(argv);
         char path[COMMAND_WORD_MAX + 1];

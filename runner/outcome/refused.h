@@ -45,6 +45,7 @@ typedef enum RefusalKind {
         REFUSAL_OWNER,       /* Another user's file, which root's command may not change. */
         REFUSAL_OWNER_ABOVE, /* The same for the directory in which the command would make it. */
         REFUSAL_CLOSED,      /* In a place of the host for which no grant is suggested. */
+        REFUSAL_OUT,         /* A symlink in a mount leads to what the sandbox does not show. */
         REFUSAL_KIND_MAX,
 } RefusalKind;
 

@@ -184,3 +184,18 @@ def test_places_that_no_sandbox_shows(holt: Holt) -> None:
     for script in ("cat /home/agent/none", "cat /tmp/none"):
         assert told(holt.sh(script)) == []
     assert told(holt(["run", "--", "cat", "/var/log/x"], stderr=subprocess.DEVNULL)) == []  # a guess would be noise
+
+
+def test_a_symlink_that_leads_out_of_the_sandbox(holt: Holt) -> None:
+    """The result repeats the link's text, and holt never looks at the target: a command could have made the link."""
+    targets = ("/srv/none", "/root", "../../../../../../../../opt/none")
+    for target in targets:
+        holt.sh(f"ln -sfn {target} out").ok()
+        for path in ("out/d", str(holt.cwd / "out" / "d")):
+            (denial,) = told(holt.sh(f"cat {path}"))
+            assert denial["path"] == path and denial["grant"] is denial["policy"] is None
+            assert denial["reason"] == "a symlink in the path leads out of the sandbox"
+            assert denial["why_not"].startswith(f"the link is {target}, and holt looks at no target of a link")
+    for target in ("inner", "/tmp/x", "/usr/none", "loop"):
+        holt.sh(f"ln -sfn {target} loop").ok()
+        assert told(holt.sh("cat loop")) == [], target
