@@ -151,6 +151,15 @@ static const AddressBlock *address_special(const NetAddress *address) {
         return NULL;
 }
 
+const NetAddress net_loopback[] = {
+        { AF_INET, { 127, 0, 0, 1 } },
+        { AF_INET6, { [15] = 1 } },
+};
+
+bool net_address_equal(const NetAddress *a, const NetAddress *b) {
+        return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
 const char *net_address_forbidden(const NetAddress *address) {
         const AddressBlock *row = address_special(address);
 

@@ -31,6 +31,10 @@ int net_address_number(const NetAddress *address);
 /* Whether the address lies in the sandbox's own blocks. */
 bool net_address_in_pool(const NetAddress *address);
 
+/* 127.0.0.1 and ::1. */
+extern const NetAddress net_loopback[2];
+
+bool net_address_equal(const NetAddress *a, const NetAddress *b);
 /* Whether the first `prefix` bits are the same. False if the families differ. */
 bool net_address_in(const NetAddress *address, const NetAddress *block, unsigned prefix);
 /* Returns why a name must not lead to this address, such as "a loopback address", or NULL. Every

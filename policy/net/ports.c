@@ -2,6 +2,7 @@
 #include "policy/net/ports.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -93,4 +94,17 @@ int net_import_check(const char *text, const char **ret_why) {
         NetPort port;
 
         return net_import_parse(text, &port, ret_why);
+}
+
+bool net_port_equal(const NetPort *a, const NetPort *b) {
+        return net_address_equal(&a->address, &b->address) && a->host == b->host &&
+               a->inside == b->inside;
+}
+
+char *net_port_host_text(const NetPort *port, char ret[NET_PORT_TEXT]) {
+        char text[NET_ADDRESS_TEXT];
+
+        (void)snprintf(ret, NET_PORT_TEXT, port->address.family == AF_INET6 ? "[%s]:%u" : "%s:%u",
+                       net_address_text(&port->address, text), port->host);
+        return ret;
 }

@@ -19,3 +19,8 @@ int net_import_parse(const char *text, NetPort *ret, const char **ret_why);
 /* The same as the functions above, for the table of fields. */
 int net_publish_check(const char *text, const char **ret_why);
 int net_import_check(const char *text, const char **ret_why);
+
+bool net_port_equal(const NetPort *a, const NetPort *b);
+enum { NET_PORT_TEXT = 60 };
+/* Writes the host's side, such as "127.0.0.1:8080". Returns ret. */
+char *net_port_host_text(const NetPort *port, char ret[NET_PORT_TEXT]);

@@ -149,6 +149,9 @@ static int write_document(JsonWriter *w, const RunResult *result) {
                             out->output_dropped);
         write_network(w, result);
         write_denials(w, result);
+        json_write_array(w, "published");
+        net_published_write(w, result->published);
+        json_write_end(w);
         limits_hit_write(w, &out->limits_hit, result->plan, result->policy);
         write_list(w, "set_aside", result->moved);
         json_write_string(w, "replaced", out->replaced);
@@ -203,6 +206,18 @@ void report_print_json(const RunResult *result, FILE *out) {
 }
 
 /* --- for people --- */
+
+void report_print_published(const StrList *wanted, const NetPublished *published, FILE *out) {
+        for (size_t i = 0; i < wanted->count && i < published->count; i++) {
+                NetPort port;
+                const char *why;
+                char text[NET_PORT_TEXT];
+
+                if (net_publish_parse(wanted->items[i], &port, &why) == 0 && port.host == 0)
+                        (void)fprintf(out, "holt: published %s -> %u\n",
+                                      net_port_host_text(&published->items[i], text), port.inside);
+        }
+}
 
 void report_print_warnings(const StrList *warnings, FILE *out) {
         for (size_t i = 0; i < warnings->count; i++)

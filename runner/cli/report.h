@@ -18,9 +18,10 @@ typedef struct RunResult {
         LayerState layers;
         bool started; /* the layers were in force */
         Outcome outcome;
-        const Error *error;      /* NULL if holt itself did not fail */
-        const StrList *moved;    /* paths that guard_sweep() has set aside */
-        const StrList *warnings; /* made by warnings_find() */
+        const Error *error;            /* NULL if holt itself did not fail */
+        const StrList *moved;          /* paths that guard_sweep() has set aside */
+        const StrList *warnings;       /* made by warnings_find() */
+        const NetPublished *published; /* ports of the host that were open */
 } RunResult;
 
 /* Checks the FILE of --report, which cannot be "-". Returns 0 or -EINVAL. */
@@ -42,6 +43,10 @@ void report_print_json(const RunResult *result, FILE *out);
 
 /* Prints the options without effect, for people. Programs find them in the result. */
 void report_print_warnings(const StrList *warnings, FILE *out);
+
+/* Prints the published ports whose number on the host was chosen by the kernel. wanted: the
+ * policy's list. */
+void report_print_published(const StrList *wanted, const NetPublished *published, FILE *out);
 
 /* Prints the facts that the exit code does not tell: why the run ended early, what was refused, and
  * what was set aside. Prints nothing after a plain success. */

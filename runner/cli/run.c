@@ -206,6 +206,18 @@ static int run_warn(Run *run, Error *reterr) {
         return 0;
 }
 
+/* Prints the ports that the kernel has chosen, so that people and scripts can connect. */
+static void run_tell_ports(const Run *run) {
+        Message message;
+        FILE *out;
+
+        if (run->options.json)
+                return;
+        out = message_open(&message);
+        report_print_published(&run->plan.net_publish, &run->sandbox.network.published, out);
+        message_send(&message);
+}
+
 static int run_start(Run *run, Error *reterr) {
         int r;
 
@@ -219,6 +231,9 @@ static int run_start(Run *run, Error *reterr) {
         if (r < 0)
                 return r;
         run->result.started = true;
+        run->result.published = &run->sandbox.network.published;
+        if (run->sandbox.network.published.count > 0)
+                run_tell_ports(run);
         run->result.identity = &run->launch.identity;
         run->result.layers = run->launch.layers;
         return 0;

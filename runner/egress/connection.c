@@ -21,7 +21,10 @@
 #include "base/strings.h"
 #include "egress/dns-wire.h"
 #include "egress/hello.h"
+#include "egress/ports.h"
 #include "egress/pump.h"
+#include "egress/requests.h"
+#include "egress/socket-address.h"
 
 enum {
         ATTEMPTS_MAX = 8,         /* Addresses that are tried. */
@@ -53,7 +56,9 @@ typedef struct Connection {
         LoopTimer *timer;
         NetAddress asked; /* The address inside. */
         uint16_t port;
-        int number; /* Of the name; negative for a block. */
+        uint16_t target_port; /* Another one than port for an imported port. */
+        bool published;       /* From the host to a published port. */
+        int number;           /* Of the name; negative for a block. */
         const NetRule *rule;
         NetAddress targets[NAME_ADDRESSES_MAX];
         size_t targets_count, tried;
@@ -74,6 +79,8 @@ static const char *connection_name(const Connection *c) {
 
 static void attempts_close(Connection *c) {
         for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
+                if (c->published)
+                        request_forget(c->egress, &c->attempts[i]);
                 c->attempts[i].watch = loop_unwatch(c->attempts[i].watch);
                 c->attempts[i].fd = fd_close(c->attempts[i].fd);
         }
@@ -328,45 +335,47 @@ static void attempt_on_event(void *data, uint32_t events) {
         connection_open(attempt->connection, attempt);
 }
 
-static socklen_t target_address(const NetAddress *address, uint16_t port,
-                                struct sockaddr_storage *ret) {
-        struct sockaddr_in *in = (struct sockaddr_in *)ret;
-        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+/* Connects the attempt's socket. Returns 0 or a negative errno. */
+static int attempt_connect(Attempt *attempt, const NetAddress *target, uint16_t port) {
+        struct sockaddr_storage storage;
+        const socklen_t length = socket_address_set(target, port, &storage);
+        const int on = 1;
 
-        *ret = (struct sockaddr_storage){ .ss_family = address->family };
-        if (address->family == AF_INET) {
-                in->sin_port = htons(port);
-                memcpy(&in->sin_addr, address->bytes, 4);
-                return sizeof(*in);
-        }
-        in6->sin6_port = htons(port);
-        memcpy(&in6->sin6_addr, address->bytes, 16);
-        return sizeof(*in6);
+        (void)setsockopt(attempt->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        if (connect(attempt->fd, (const struct sockaddr *)&storage, length) < 0 &&
+            errno != EINPROGRESS)
+                return -errno;
+        return loop_watch(attempt->connection->egress->loop, attempt->fd, EPOLLOUT,
+                          attempt_on_event, attempt, &attempt->watch, NULL);
+}
+
+/* The maker has made a socket in the sandbox. */
+static void attempt_on_socket(void *data, int fd, int errnum) {
+        Attempt *attempt = data;
+        Connection *c = attempt->connection;
+        int r = -errnum;
+
+        attempt->fd = fd;
+        if (fd >= 0)
+                r = attempt_connect(attempt, &c->targets[attempt - c->attempts], c->target_port);
+        if (r < 0)
+                attempt_failed(c, attempt, -r);
 }
 
 /* Starts to connect to one address. Returns 0 or a negative errno. */
 static int attempt_start(Connection *c, Attempt *attempt, const NetAddress *target) {
-        struct sockaddr_storage storage;
-        const socklen_t length = target_address(target, c->port, &storage);
-        const int on = 1;
-        int r;
+        const MakerRequest inside = { .kind = MADE_SOCKET, .address = *target };
 
+        if (c->published)
+                return request_send(c->egress, &inside, attempt_on_socket, attempt);
         attempt->fd = socket(target->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (attempt->fd < 0)
-                return -errno;
-        (void)setsockopt(attempt->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        if (connect(attempt->fd, (const struct sockaddr *)&storage, length) < 0 &&
-            errno != EINPROGRESS) {
-                r = -errno;
-                attempt->fd = fd_close(attempt->fd);
-                return r;
-        }
-        return loop_watch(c->egress->loop, attempt->fd, EPOLLOUT, attempt_on_event, attempt,
-                          &attempt->watch, NULL);
+        return attempt->fd < 0 ? -errno : attempt_connect(attempt, target, c->target_port);
 }
 
 static void connection_unreached(Connection *c) {
-        connection_tell(c, EGRESS_FAILED, EGRESS_UNREACHED, c->errnum);
+        /* The host's client learns it. For the sandbox, it is no failed connection. */
+        if (!c->published)
+                connection_tell(c, EGRESS_FAILED, EGRESS_UNREACHED, c->errnum);
         connection_drop(c, true);
 }
 
@@ -435,10 +444,22 @@ static void connection_on_addresses(void *data, const NameResult *result) {
         connection_try(c);
 }
 
+/* Connects to a port of the loopback: the sandbox's for a published port, otherwise the host's. */
+static void connection_try_loopback(Connection *c, uint16_t port) {
+        c->state = CONNECTION_CONNECTS;
+        c->target_port = port;
+        for (size_t i = 0; i < ELEMENTSOF(net_loopback); i++)
+                c->targets[c->targets_count++] = net_loopback[i];
+        connection_try(c);
+}
+
 static void connection_judge(Connection *c) {
         Egress *egress = c->egress;
+        const NetPort *imported = ports_imported(egress, &c->asked, c->port);
         const char *name;
 
+        if (imported)
+                return connection_try_loopback(c, imported->host);
         c->number = net_address_number(&c->asked);
         name = connection_name(c);
         if (name) {
@@ -464,48 +485,63 @@ static int connection_read_asked(Connection *c) {
 
         if (getsockname(c->client_fd, (struct sockaddr *)&storage, &length) < 0)
                 return -errno;
-        c->asked.family = (uint8_t)storage.ss_family;
-        if (storage.ss_family == AF_INET) {
-                memcpy(c->asked.bytes, &((struct sockaddr_in *)&storage)->sin_addr, 4);
-                c->port = ntohs(((struct sockaddr_in *)&storage)->sin_port);
-        } else {
-                memcpy(c->asked.bytes, &((struct sockaddr_in6 *)&storage)->sin6_addr, 16);
-                c->port = ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
-        }
+        socket_address_get(&storage, &c->asked, &c->port);
+        c->target_port = c->port;
         return 0;
 }
 
 static int connection_prepare(Connection *c) {
         const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
         const int on = 1;
-        int r = connection_read_asked(c);
+        int r;
 
         for (size_t i = 0; i < ATTEMPTS_MAX; i++)
                 c->attempts[i] = (Attempt){ .connection = c, .fd = FD_NONE };
         c->up.pipe[0] = c->up.pipe[1] = c->down.pipe[0] = c->down.pipe[1] = FD_NONE;
         (void)setsockopt(c->client_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        if (r == 0)
-                r = loop_timer_new(c->egress->loop, connection_on_time, c, &c->timer, NULL);
+        r = loop_timer_new(c->egress->loop, connection_on_time, c, &c->timer, NULL);
         if (r == 0)
                 r = loop_watch(c->egress->loop, c->client_fd, events, connection_on_client, c,
                                &c->client_watch, NULL);
         return r;
 }
 
-void connection_accept(Egress *egress, int fd) {
+/* Makes a connection for an accepted socket. Returns NULL if that is not possible. */
+static Connection *connection_take(Egress *egress, int fd) {
         Connection *c = egress->connections_count < CONNECTIONS_MAX ? calloc(1, sizeof(*c)) : NULL;
 
         if (!c) {
                 egress_deny(egress, EGRESS_BUSY, NULL, NULL, 0, NULL);
                 socket_reset(fd);
                 fd_close(fd);
-                return;
+                return NULL;
         }
         *c = (Connection){ .egress = egress, .client_fd = fd, .server_fd = FD_NONE, .number = -1 };
         c->started_ms = time_epoch_ms();
         list_push(&egress->connections, c);
         egress->connections_count++;
-        if (connection_prepare(c) < 0)
+        if (connection_prepare(c) == 0)
+                return c;
+        connection_drop(c, true);
+        return NULL;
+}
+
+void connection_accept(Egress *egress, int fd) {
+        Connection *c = connection_take(egress, fd);
+
+        if (!c)
+                return;
+        if (connection_read_asked(c) < 0)
                 return connection_drop(c, true);
         connection_judge(c);
+}
+
+void connection_publish(Egress *egress, int fd, uint16_t port) {
+        Connection *c = connection_take(egress, fd);
+
+        if (!c)
+                return;
+        c->published = true;
+        c->port = port;
+        connection_try_loopback(c, port);
 }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "base/loop.h"
+#include "egress/listeners.h"
 #include "egress/names.h"
 #include "network/protocol.h"
 #include "policy/net/rules.h"
@@ -31,12 +32,16 @@ typedef struct Egress {
         int maker_fd;   /* To the maker (maker.h). */
         NetRules rules;
         SniMode sni;
-        bool has6; /* The sandbox has IPv6. */
+        bool has6;       /* The sandbox has IPv6. */
+        bool ports_only; /* The mode is none: only ports are shared. */
+        NetPlan plan;
         Names *names;
         struct Resolver *resolver;
         struct Connection *connections;
         size_t connections_count;
         struct Pipes *pipes;
+        struct Ports *ports;       /* NULL without ports. */
+        struct Requests *requests; /* To the maker. */
 } Egress;
 
 /* --- events.c --- */
@@ -46,3 +51,5 @@ typedef struct Egress {
 void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
                  uint16_t port, const char *other);
 void egress_send(Egress *egress, const EgressEvent *event);
+/* Sends the reply to a command of holt, which is never lost. */
+void egress_reply(Egress *egress, const EgressEvent *event);

@@ -9,6 +9,10 @@ void egress_send(Egress *egress, const EgressEvent *event) {
         (void)send(egress->control_fd, event, sizeof(*event), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void egress_reply(Egress *egress, const EgressEvent *event) {
+        (void)send(egress->control_fd, event, sizeof(*event), MSG_NOSIGNAL);
+}
+
 void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
                  uint16_t port, const char *other) {
         EgressEvent event = { .type = EGRESS_DENIED, .reason = reason, .port = port };

@@ -92,12 +92,25 @@ static int plan_rule(NetPlan *plan, const NetRules *rules, const NetRule *rule) 
         return r;
 }
 
-int net_plan_make(const NetRules *rules, NetPlan *ret) {
+/* Plans the listeners of an imported port, except where a listener takes every address. */
+static int plan_import(NetPlan *plan, const NetRules *rules, const NetPort *port) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(net_loopback); i++)
+                if (!port_is_wide(rules, port->inside))
+                        r = plan_listener(plan, &net_loopback[i], port->inside);
+        return r;
+}
+
+int net_plan_make(const NetRules *rules, const NetPort *imports, size_t imports_count,
+                  NetPlan *ret) {
         int r = 0;
 
         *ret = (NetPlan){ 0 };
         for (size_t i = 0; r == 0 && i < rules->count; i++)
                 r = plan_rule(ret, rules, &rules->items[i]);
+        for (size_t i = 0; r == 0 && i < imports_count; i++)
+                r = plan_import(ret, rules, &imports[i]);
         if (r < 0)
                 net_plan_clear(ret);
         return r;

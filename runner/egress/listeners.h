@@ -7,6 +7,7 @@
  * possible. */
 #pragma once
 
+#include "policy/net/ports.h"
 #include "policy/net/rules.h"
 
 typedef struct ListenerPlan {
@@ -27,8 +28,10 @@ typedef struct NetPlan {
         const char **names; /* The exact names, in the order of their numbers; borrowed from the
                                rules. */
         size_t names_count;
+        bool ports_only; /* No names and addresses: only ports are published or imported. */
 } NetPlan;
 
 /* Returns 0, -ENOMEM, or -E2BIG if the rules need more than NET_LISTENERS_MAX listeners. */
-int net_plan_make(const NetRules *rules, NetPlan *ret);
+int net_plan_make(const NetRules *rules, const NetPort *imports, size_t imports_count,
+                  NetPlan *ret);
 void net_plan_clear(NetPlan *plan);

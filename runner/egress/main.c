@@ -16,7 +16,9 @@
 #include "egress/egress.h"
 #include "egress/listeners.h"
 #include "egress/maker.h"
+#include "egress/ports.h"
 #include "egress/pump.h"
+#include "egress/requests.h"
 #include "egress/resolver.h"
 
 enum { ACCEPT_TURN = 64 }; /* Connections until others have their turn. */
@@ -32,6 +34,12 @@ static int set_allow(Egress *egress, const char *value, Error *reterr) {
         return r < 0 ? error_set(reterr, ERROR_PROTOCOL, 0, "rule \"%s\" %s", value, why) : 0;
 }
 
+static int set_mode(Egress *egress, const char *value, Error *reterr) {
+        (void)reterr;
+        egress->ports_only = streq(value, "none");
+        return 0;
+}
+
 static int set_sni(Egress *egress, const char *value, Error *reterr) {
         (void)reterr;
         egress->sni = streq(value, "required") ? SNI_REQUIRED : SNI_OPTIONAL;
@@ -42,8 +50,8 @@ static const struct {
         const char *name;
         int (*set)(Egress *egress, const char *value, Error *reterr);
 } settings[] = {
-        { "allow", set_allow },
-        { "sni", set_sni },
+        { "allow", set_allow },           { "mode", set_mode },           { "sni", set_sni },
+        { "publish", ports_set_publish }, { "import", ports_set_import },
 };
 
 static int egress_apply_setting(Egress *egress, const char *name, const char *value,
@@ -82,31 +90,34 @@ static int egress_read_settings(Egress *egress, Error *reterr) {
 /* --- stages --- */
 
 static int egress_fork_maker(Egress *egress, Error *reterr) {
-        return maker_fork(&egress->rules, EGRESS_SETUP_FD, &egress->maker_fd, reterr);
+        const NetPort *imports;
+        const size_t count = ports_imports(egress, &imports);
+        int r = net_plan_make(&egress->rules, imports, count, &egress->plan);
+
+        egress->plan.ports_only = egress->ports_only;
+        if (r == -E2BIG)
+                return error_set(reterr, ERROR_POLICY, 0, "the rules need more than %d listeners",
+                                 NET_LISTENERS_MAX);
+        if (r < 0)
+                return error_oom(reterr);
+        return maker_fork(&egress->plan, EGRESS_SETUP_FD, &egress->maker_fd, reterr);
+}
+
+static int egress_make_loop(Egress *egress, Error *reterr) {
+        open_files_raise();
+        egress->pipes = pipes_new();
+        return egress->pipes ? loop_new(&egress->loop, reterr) : error_oom(reterr);
 }
 
 /* The numbers of the exact names must be those of the maker's plan. */
 static int egress_number_names(Egress *egress, Error *reterr) {
-        NetPlan plan;
-        int r = net_plan_make(&egress->rules, &plan);
+        const NetPlan *plan = &egress->plan;
+        int r = names_new(egress->loop, &egress->names, reterr);
 
-        for (size_t i = 0; r == 0 && i < plan.names_count; i++)
-                r = names_add(egress->names, plan.names[i]) == (int)i ? 0 : -ENOMEM;
-        if (r == 0)
-                net_plan_clear(&plan);
-        return r < 0 ? error_oom(reterr) : 0;
-}
-
-static int egress_prepare(Egress *egress, Error *reterr) {
-        int r = loop_new(&egress->loop, reterr);
-
-        open_files_raise();
-        egress->pipes = pipes_new();
-        if (r == 0 && !egress->pipes)
-                r = error_oom(reterr);
-        if (r == 0)
-                r = names_new(egress->loop, &egress->names, reterr);
-        return r == 0 ? egress_number_names(egress, reterr) : r;
+        for (size_t i = 0; r == 0 && i < plan->names_count; i++)
+                if (names_add(egress->names, plan->names[i]) != (int)i)
+                        r = error_oom(reterr);
+        return r;
 }
 
 typedef struct Listener {
@@ -167,13 +178,39 @@ static int egress_receive(Egress *egress, Error *reterr) {
         return r;
 }
 
+/* Commands that come while the process serves. Each one sends a reply. */
+static const struct {
+        const char *name;
+        void (*run)(Egress *egress, const char *value);
+} commands[] = {
+        { "publish", ports_publish },
+        { "unpublish", ports_unpublish },
+};
+
+/* Reads one command: its name and its value. Returns false if it is malformed. */
+static bool egress_run_command(Egress *egress, const char *data, size_t length) {
+        const size_t name = strnlen(data, length) + 1;
+
+        if (name >= length || data[length - 1] != '\0')
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                if (streq(commands[i].name, data)) {
+                        commands[i].run(egress, data + name);
+                        return true;
+                }
+        return false;
+}
+
 /* holt ends the process by closing its socket. */
 static void egress_on_control(void *data, uint32_t events) {
+        static char message[EGRESS_COMMAND_MAX];
         Egress *egress = data;
-        char byte;
+        ssize_t n = recv(egress->control_fd, message, sizeof(message), MSG_DONTWAIT);
 
         (void)events;
-        if (recv(egress->control_fd, &byte, 1, MSG_DONTWAIT) <= 0)
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n <= 0 || !egress_run_command(egress, message, (size_t)n))
                 loop_stop(egress->loop);
 }
 
@@ -190,8 +227,9 @@ static int egress_confine(Egress *egress, Error *reterr) {
 }
 
 static int (*const stages[])(Egress *egress, Error *reterr) = {
-        egress_read_settings, egress_fork_maker,    egress_prepare,
-        egress_receive,       egress_watch_control, egress_confine,
+        egress_read_settings, egress_fork_maker,    egress_make_loop,
+        ports_open,           egress_number_names,  egress_receive,
+        requests_new,         egress_watch_control, egress_confine,
 };
 
 /* --- the end of the start --- */

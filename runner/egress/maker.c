@@ -20,6 +20,7 @@
 #include "base/sys.h"
 #include "egress/confine.h"
 #include "egress/listeners.h"
+#include "egress/socket-address.h"
 
 enum {
         LOOPBACK = 1,   /* The first device of each network namespace. */
@@ -151,29 +152,13 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
 
 /* --- sockets --- */
 
-static socklen_t socket_address(const NetAddress *address, uint16_t port,
-                                struct sockaddr_storage *ret) {
-        struct sockaddr_in *in = (struct sockaddr_in *)ret;
-        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
-
-        *ret = (struct sockaddr_storage){ .ss_family = address->family };
-        if (address->family == AF_INET) {
-                in->sin_port = htons(port);
-                memcpy(&in->sin_addr, address->bytes, 4);
-                return sizeof(*in);
-        }
-        in6->sin6_port = htons(port);
-        memcpy(&in6->sin6_addr, address->bytes, 16);
-        return sizeof(*in6);
-}
-
 /* Makes a bound socket. The addresses of an IPv6 route are no addresses of a device, so binding one
  * takes IPV6_FREEBIND. */
 static int make_bound(const NetAddress *address, uint16_t port, int type, int *ret) {
         _cleanup_close_ int fd = socket(address->family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int on = 1;
         struct sockaddr_storage storage;
-        const socklen_t length = socket_address(address, port, &storage);
+        const socklen_t length = socket_address_set(address, port, &storage);
 
         if (fd < 0)
                 return -errno;
@@ -243,6 +228,19 @@ static int maker_make_resolver(const Maker *maker) {
         return r < 0 ? r : make_and_pass(maker, MADE_RESOLVER_TCP, &own, 53);
 }
 
+/* Even if the sandbox's own IPv6 address could not be set, it may have ::1. */
+static bool maker_has(const Maker *maker, const NetAddress *address) {
+        int fd;
+
+        if (maker->has6 || address->family == AF_INET)
+                return true;
+        if (!net_address_equal(address, &net_loopback[1]))
+                return false;
+        fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        fd_close(fd);
+        return fd >= 0;
+}
+
 static int maker_make_rules(Maker *maker, const NetPlan *plan) {
         int r = 0;
 
@@ -250,7 +248,7 @@ static int maker_make_rules(Maker *maker, const NetPlan *plan) {
                 if (maker->has6 || plan->routes[i].address.family == AF_INET)
                         r = add_route(maker, &plan->routes[i].address, plan->routes[i].prefix);
         for (size_t i = 0; r == 0 && i < plan->listeners_count; i++)
-                if (maker->has6 || plan->listeners[i].address.family == AF_INET)
+                if (maker_has(maker, &plan->listeners[i].address))
                         r = make_and_pass(maker, MADE_LISTENER, &plan->listeners[i].address,
                                           plan->listeners[i].port);
         return r;
@@ -266,11 +264,11 @@ static int maker_set_up(Maker *maker, const NetPlan *plan, int setup_fd, const c
                 *ret_step = "open a netlink socket";
                 r = maker_open_netlink(maker);
         }
-        if (r == 0) {
+        if (r == 0 && !plan->ports_only) {
                 *ret_step = "set addresses and routes";
                 r = maker_set_addresses(maker);
         }
-        if (r == 0) {
+        if (r == 0 && !plan->ports_only) {
                 *ret_step = "listen for DNS";
                 r = maker_make_resolver(maker);
         }
@@ -333,16 +331,10 @@ static void maker_main(const NetPlan *plan, int fd, int setup_fd) {
                 maker_serve(&maker);
 }
 
-int maker_fork(const NetRules *rules, int setup_fd, int *ret_fd, Error *reterr) {
-        NetPlan plan;
-        int pair[2], r = net_plan_make(rules, &plan);
+int maker_fork(const NetPlan *plan, int setup_fd, int *ret_fd, Error *reterr) {
+        int pair[2];
         pid_t pid;
 
-        if (r == -E2BIG)
-                return error_set(reterr, ERROR_POLICY, 0, "the rules need more than %d listeners",
-                                 NET_LISTENERS_MAX);
-        if (r < 0)
-                return error_oom(reterr);
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
         pid = fork();
@@ -351,11 +343,10 @@ int maker_fork(const NetRules *rules, int setup_fd, int *ret_fd, Error *reterr) 
         if (pid == 0) {
                 (void)close(pair[0]);
                 (void)close(EGRESS_CONTROL_FD);
-                maker_main(&plan, pair[1], setup_fd);
+                maker_main(plan, pair[1], setup_fd);
                 _exit(0);
         }
         (void)close(pair[1]);
-        net_plan_clear(&plan);
         *ret_fd = pair[0];
         return 0;
 }

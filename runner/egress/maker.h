@@ -10,8 +10,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "egress/listeners.h"
 #include "network/protocol.h"
-#include "policy/net/rules.h"
 
 /* What a socket that the maker passes is for. */
 typedef enum MadeKind {
@@ -39,9 +39,8 @@ typedef struct MakerRequest {
         uint16_t port;
 } MakerRequest;
 
-/* Forks the maker. names: the exact names of the rules, in the order of their numbers. *ret_fd gets
- * the socket to it. Returns 0 or a negative errno. */
-int maker_fork(const NetRules *rules, int setup_fd, int *ret_fd, Error *reterr);
+/* Forks the maker. *ret_fd gets the socket to it. Returns 0 or a negative errno. */
+int maker_fork(const NetPlan *plan, int setup_fd, int *ret_fd, Error *reterr);
 
 /* Ends the maker, and waits for its end, so that no process is left for another parent to wait for.
  */

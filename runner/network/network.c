@@ -38,17 +38,63 @@ static int net_settings_add(NetSettings *settings, const char *name, const char 
         return 0;
 }
 
-static int net_settings_send(const LaunchPlan *plan, int fd, Error *reterr) {
-        _cleanup_free_ NetSettings *settings = calloc(1, sizeof(*settings));
-        int r = settings ? 0 : error_oom(reterr);
+static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, Error *reterr) {
+        const struct {
+                const char *name;
+                const StrList *values;
+        } lists[] = {
+                { "allow", &plan->net_allow },
+                { "publish", &plan->net_publish },
+                { "import", &plan->net_import },
+        };
+        int r = net_settings_add(settings, "sni", plan->net_sni ? "required" : "optional", reterr);
 
         if (r == 0)
-                r = net_settings_add(settings, "sni", plan->net_sni ? "required" : "optional",
-                                     reterr);
-        for (size_t i = 0; r == 0 && i < plan->net_allow.count; i++)
-                r = net_settings_add(settings, "allow", plan->net_allow.items[i], reterr);
+                r = net_settings_add(settings, "mode",
+                                     plan->network == NETWORK_ALLOW ? "allow" : "none", reterr);
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+                for (size_t k = 0; r == 0 && k < lists[i].values->count; k++)
+                        r = net_settings_add(settings, lists[i].name, lists[i].values->items[k],
+                                             reterr);
+        return r;
+}
+
+static int net_settings_send(const LaunchPlan *plan, int fd, Error *reterr) {
+        _cleanup_free_ NetSettings *settings = calloc(1, sizeof(*settings));
+        int r = settings ? net_settings_add_all(settings, plan, reterr) : error_oom(reterr);
+
         if (r == 0 && send(fd, settings->data, settings->length, MSG_NOSIGNAL) < 0)
                 r = error_set(reterr, ERROR_SETUP, errno, "cannot send the network's settings");
+        return r;
+}
+
+/* --- published ports --- */
+
+/* Waits for one reply. */
+static int network_await_port(Network *network, Error *reterr) {
+        struct pollfd reply = { .fd = network->control_fd, .events = POLLIN };
+        EgressEvent event;
+        char automatic[32];
+        ssize_t n = -1;
+
+        if (poll(&reply, 1, EGRESS_SETUP_TIME * 1000) == 1)
+                n = recv(network->control_fd, &event, sizeof(event), MSG_DONTWAIT);
+        if (n != (ssize_t)sizeof(event) || !net_event_valid(&event) ||
+            event.type != EGRESS_PUBLISHED)
+                return error_set(reterr, ERROR_SETUP, n == 0 ? EPIPE : ETIMEDOUT,
+                                 "cannot reach holt-egress");
+        (void)snprintf(automatic, sizeof(automatic), "--publish 0:%u", event.inside);
+        if (event.errnum)
+                return net_published_refuse(&event, automatic, reterr);
+        return net_published_note(&network->published, &event) < 0 ? error_oom(reterr) : 0;
+}
+
+/* A conflict is known before anything runs. */
+static int network_await_ports(const LaunchPlan *plan, Network *network, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->net_publish.count; i++)
+                r = network_await_port(network, reterr);
         return r;
 }
 
@@ -125,6 +171,12 @@ static int make_sockets(int control[2], int setup[2]) {
         return r;
 }
 
+bool network_needed(const LaunchPlan *plan) {
+        return plan->network == NETWORK_ALLOW ||
+               (plan->network == NETWORK_NONE &&
+                (plan->net_publish.count > 0 || plan->net_import.count > 0));
+}
+
 int network_start(const LaunchPlan *plan, Network *ret, Error *reterr) {
         int control[2] = { FD_NONE, FD_NONE }, setup[2] = { FD_NONE, FD_NONE };
         int r = make_sockets(control, setup);
@@ -140,6 +192,8 @@ int network_start(const LaunchPlan *plan, Network *ret, Error *reterr) {
         fd_close(setup[1]);
         if (r == 0)
                 r = net_settings_send(plan, ret->control_fd, reterr);
+        if (r == 0)
+                r = network_await_ports(plan, ret, reterr);
         if (r < 0)
                 network_clear(ret);
         return r;
@@ -161,6 +215,7 @@ void network_read(Network *network, NetworkFn fn, void *data) {
         while ((n = recv(network->control_fd, &event, sizeof(event), MSG_DONTWAIT)) > 0) {
                 if (n != (ssize_t)sizeof(event) || !net_event_valid(&event))
                         continue;
+                (void)net_published_note(&network->published, &event);
                 first = net_denials_note(&network->denials, &event);
                 if (fn)
                         fn(data, &event, first);
@@ -198,5 +253,24 @@ void network_clear(Network *network) {
         fd_close(network->control_fd);
         fd_close(network->setup_fd);
         free(network->denials);
+        net_published_clear(&network->published);
         *network = (Network)NETWORK_CLOSED;
+}
+
+/* --- commands --- */
+
+int network_command(const Network *network, const char *name, const char *value) {
+        char message[EGRESS_COMMAND_MAX];
+        const size_t name_size = strlen(name) + 1, value_size = strlen(value) + 1;
+
+        if (network->control_fd < 0)
+                return -ENOTCONN;
+        if (name_size + value_size > sizeof(message))
+                return -EMSGSIZE;
+        memcpy(message, name, name_size);
+        memcpy(message + name_size, value, value_size);
+        return send(network->control_fd, message, name_size + value_size,
+                    MSG_NOSIGNAL | MSG_DONTWAIT) < 0
+                       ? -errno
+                       : 0;
 }

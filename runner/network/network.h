@@ -8,6 +8,7 @@
 
 #include "network/denials.h"
 #include "network/protocol.h"
+#include "network/published.h"
 #include "policy/plan.h"
 
 typedef struct Network {
@@ -16,12 +17,16 @@ typedef struct Network {
         pid_t pid;           /* The process holt-egress, a child; 0 if there is none. */
         bool lost;           /* holt-egress has ended before it was told to. */
         NetDenials *denials; /* NULL until something was refused or failed. */
+        NetPublished published;
 } Network;
 
 #define NETWORK_CLOSED                                                                             \
         { .control_fd = FD_NONE, .setup_fd = FD_NONE }
 
-/* Starts holt-egress for the rules of the plan. Returns 0 or a negative errno. */
+/* Whether the plan needs holt-egress: for names and addresses, or for ports. */
+bool network_needed(const LaunchPlan *plan);
+/* Starts holt-egress for the rules of the plan, and opens its published ports. Returns 0 or a
+ * negative errno. */
 int network_start(const LaunchPlan *plan, Network *ret, Error *reterr);
 /* Closes the child's end, after the child was made. */
 void network_started(Network *network);
@@ -35,3 +40,6 @@ void network_end(Network *network);
 /* Ends holt-egress, reads its last events, and waits for its end. */
 void network_stop(Network *network, NetworkFn fn, void *data);
 void network_clear(Network *network);
+/* Sends a command (protocol.h), whose reply is an event. Returns 0 or a negative errno; -ENOTCONN
+ * if there is no holt-egress. */
+int network_command(const Network *network, const char *name, const char *value);

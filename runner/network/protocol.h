@@ -2,8 +2,9 @@
 /* The messages between holt and holt-egress, over a seqpacket socket.
  *
  * holt sends the settings: pairs of strings that end with NUL, such as "allow" and a rule. Each is
- * one field of the policy. holt-egress replies with events. Both sides trust the sizes and strings
- * of a message only after a check, because holt-egress reads bytes of the sandbox. */
+ * one field of the policy. Later messages of this form are commands. holt-egress replies with
+ * events. Both sides trust the sizes and strings of a message only after a check, because
+ * holt-egress reads bytes of the sandbox. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +14,7 @@ enum {
         EGRESS_CONTROL_FD = 3, /* holt-egress finds its sockets at these descriptors. */
         EGRESS_SETUP_FD = 4,
         EGRESS_SETTINGS_MAX = 160 * 1024, /* Bytes of one message with settings. */
+        EGRESS_COMMAND_MAX = 4096,        /* Bytes of one command: its name and its value. */
         EGRESS_SETUP_TIME = 10,           /* Seconds until the child gives up. */
 };
 
@@ -27,6 +29,10 @@ typedef enum EgressEventType {
         EGRESS_DENIED,  /* A name, an address or a connection was refused. */
         EGRESS_FAILED,  /* A connection that was allowed could not be made. */
         EGRESS_CLOSED,  /* A connection that was allowed has ended. */
+        /* Replies to the settings and commands "publish" and "unpublish", in their order. address
+         * and port are the host's; other is the value. */
+        EGRESS_PUBLISHED,
+        EGRESS_UNPUBLISHED,
         EGRESS_TYPE_MAX,
 } EgressEventType;
 
@@ -49,6 +55,7 @@ typedef struct EgressEvent {
         uint32_t reason; /* EgressReason, for EGRESS_DENIED. */
         uint32_t errnum; /* For EGRESS_UNREACHED, and for a connection that broke. */
         uint16_t port;   /* 0 if only a name was asked for. */
+        uint16_t inside; /* For EGRESS_PUBLISHED: the sandbox's port. */
         uint8_t family;  /* The family of address, or 0. */
         uint8_t address[16];
         uint64_t sent, received;       /* Bytes, seen from the sandbox. */

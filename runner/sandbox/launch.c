@@ -285,7 +285,7 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
 static int start_network(Launch *launch, Sandbox *sandbox, Error *reterr) {
         int r;
 
-        if (launch->plan->network != NETWORK_ALLOW || !launch_has_own_network(launch))
+        if (!network_needed(launch->plan) || !launch_has_own_network(launch))
                 return 0;
         r = network_start(launch->plan, &sandbox->network, reterr);
         launch->setup_fd = sandbox->network.setup_fd;

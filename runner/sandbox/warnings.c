@@ -460,9 +460,29 @@ int warnings_refuse_lists(const Policy *policy, const LaunchPlan *plan, Error *r
 }
 
 /* In the order of the lines. Each returns 0, -ENOMEM, or another negative errno with its error. */
+/* On the host's own network, every port is shared already. */
+static int find_ports_of_host(const Warnings *w) {
+        const LaunchPlan *plan = w->plan;
+        const struct {
+                const char *field;
+                const StrList *ports;
+        } lists[] = { { "network.publish", &plan->net_publish },
+                      { "network.import", &plan->net_import } };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(lists); i++)
+                if (plan->network == NETWORK_HOST && lists[i].ports->count > 0)
+                        r = strlist_take(w->ret, str_format("%s has no effect on the host's own "
+                                                            "network, where commands have the "
+                                                            "host's ports",
+                                                            lists[i].field));
+        return r;
+}
+
 static int (*const finders[])(const Warnings *w) = {
-        find_unset,    find_shown_hides,      find_unshown, find_unguarded,
-        find_unhidden, find_repository_below, find_filters, find_vain,
+        find_unset,     find_shown_hides, find_unshown,
+        find_unguarded, find_unhidden,    find_repository_below,
+        find_filters,   find_vain,        find_ports_of_host,
 };
 
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,

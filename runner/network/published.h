@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Published ports, as holt-egress has opened them. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/json-write.h"
+#include "network/protocol.h"
+#include "policy/net/ports.h"
+
+typedef struct NetPublished {
+        NetPort *items; /* With the host's port that is in use, in the order of their opening. */
+        size_t count;
+} NetPublished;
+
+void net_published_clear(NetPublished *published);
+/* Adds or removes the port of a reply that tells success; other events are ignored. Returns 0 or
+ * -ENOMEM. */
+int net_published_note(NetPublished *published, const EgressEvent *event);
+/* Returns the port of a reply. */
+NetPort net_published_port(const EgressEvent *event);
+
+/* Sets the error of a reply that tells failure. automatic: the words that publish the port at a
+ * free port of the host, such as "--publish 0:3000". Returns negative. */
+int net_published_refuse(const EgressEvent *event, const char *automatic, Error *reterr);
+
+/* Writes the ports as objects into the open array. published may be NULL. */
+void net_published_write(JsonWriter *w, const NetPublished *published);

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports in both directions: a server inside that the host opens, and a server of the host that a command reaches."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import os
+import re
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lib.sandbox import Arg, Holt, Result, Running
+from lib.sessions import until
+from lib.tools import needs
+
+pytestmark = needs("python3")
+
+SERVE = ["python3", "-m", "http.server", "-b", "127.0.0.1", "3000"]
+
+# Replies with the address from which it was reached, on each port that it is given.
+FETCH = """
+import sys, urllib.request
+for url in sys.argv[1:]:
+    try:
+        print(urllib.request.urlopen(url, timeout=60).read().decode().strip())
+    except OSError as error:
+        print(getattr(error, "reason", error))
+"""
+
+
+def fetch(address: str, path: str = "") -> str:
+    with urllib.request.urlopen(f"http://{address}/{path}", timeout=60) as reply:
+        return reply.read().decode()
+
+
+def published(running: Running) -> str:
+    """The address that holt prints."""
+    assert running.process.stderr
+    line = running.process.stderr.readline().decode()
+    match = re.fullmatch(r"holt: published (\S+) -> \d+\n", line)
+    assert match, line
+    return match[1]
+
+
+def fetched(address: str, path: str = "") -> str:
+    """What the server replies once it listens."""
+    def attempt() -> str:
+        with contextlib.suppress(OSError):
+            return fetch(address, path)
+        return ""
+    return str(until(attempt, "a reply"))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = f"{self.path} from {self.client_address[0]}\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+class Server6(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
+@contextlib.contextmanager
+def server(kind: type[http.server.ThreadingHTTPServer] = http.server.ThreadingHTTPServer, host: str = "127.0.0.1") -> Iterator[int]:
+    with kind((host, 0), Handler) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        yield int(web.server_address[1])
+        web.shutdown()
+
+
+@pytest.fixture
+def host_port() -> Iterator[int]:
+    with server() as port:
+        yield port
+
+
+def run(holt: Holt, *args: Arg) -> Result:
+    return holt(["run", *args])
+
+
+# --- published ---
+
+
+@pytest.mark.identities("user", "root", "nested")
+@pytest.mark.parametrize("flags", ((), ("--net", "web.example.org:80")), ids=("none", "allow"))
+def test_the_host_opens_a_server_inside(flags: tuple[str, ...], holt: Holt, workspace: Path) -> None:
+    (workspace / "page").write_text("from inside\n")
+
+    with holt.start(["run", "-p", "0:3000", *flags, "--", *SERVE], report=False) as running:
+        address = published(running)
+        assert address.startswith("127.0.0.1:")
+        assert fetched(address, "page") == "from inside\n"
+
+
+def test_a_port_of_choice(holt: Holt, workspace: Path) -> None:
+    (workspace / "page").write_text("x\n")
+    port = free_port()
+
+    with holt.start(["run", "--publish", f"{port}:3000", *SERVE], report=False):
+        assert fetched(f"127.0.0.1:{port}", "page") == "x\n"
+
+
+def test_a_server_on_the_sandbox_s_ipv6_loopback(holt: Holt, workspace: Path) -> None:
+    """Node listens there for the name localhost."""
+    (workspace / "page").write_text("six\n")
+
+    with holt.start(["run", "-p", "0:3000", "python3", "-m", "http.server", "-b", "::1", "3000"], report=False) as running:
+        assert fetched(published(running), "page") == "six\n"
+
+
+def test_the_host_s_ipv6_loopback(holt: Holt, workspace: Path) -> None:
+    (workspace / "page").write_text("six\n")
+
+    with holt.start(["run", "-p", "[::1]:0:3000", *SERVE], report=False) as running:
+        address = published(running)
+        assert address.startswith("[::1]:") and fetched(address, "page") == "six\n"
+
+
+def test_a_large_reply_and_a_closed_direction(holt: Holt) -> None:
+    """The server answers after the client has closed its direction."""
+    echo = ("import socket; s = socket.create_server(('', 3000)); c, _ = s.accept(); data = b''.join(iter(lambda: c.recv(1 << 16), b''));"
+            " c.sendall(data[::-1])")
+    data = os.urandom(5 << 20)
+
+    def send(sock: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+
+    def ask() -> bytes:
+        with socket.create_connection(end, timeout=60) as sock:
+            sender = threading.Thread(target=send, args=(sock,))
+            sender.start()
+            with contextlib.suppress(ConnectionResetError):
+                reply = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+                sender.join()
+                return reply
+            sender.join()
+            return b""
+
+    with holt.start(["run", "-p", "0:3000", "sh", "-c", "echo up; exec python3 -c \"$0\"", echo], report=False) as running:
+        host, port = published(running).rsplit(":", 1)
+        end = (host, int(port))
+        assert running.process.stdout and running.process.stdout.readline() == b"up\n"
+        replies: list[bytes] = []
+
+        def attempt() -> bool:
+            with contextlib.suppress(ConnectionError):
+                replies.append(ask())
+            return bool(replies and replies[-1])
+        until(attempt, "a reply")
+        assert replies[-1] == data[::-1]
+
+
+def test_nobody_listens_inside(holt: Holt) -> None:
+    with holt.start(["run", "-p", "0:3000", "sleep", "1000"], report=False) as running:
+        with pytest.raises(OSError):
+            fetch(published(running))
+
+
+def test_a_port_in_use_is_told_before_anything_runs(holt: Holt, host_port: int, workspace: Path) -> None:
+    result = run(holt, "--publish", f"{host_port}:3000", "touch", "made")
+
+    assert result.refusal() == f"cannot publish port 3000 at 127.0.0.1:{host_port}: Address in use (EADDRINUSE)."
+    assert "--publish 0:3000" in result.cure
+    assert not (workspace / "made").exists()
+
+
+def test_an_address_that_the_host_does_not_have(holt: Holt) -> None:
+    result = run(holt, "--publish", "192.0.2.1:0:3000", "true")
+
+    assert "cannot publish port 3000 at 192.0.2.1:0" in result.refusal() and "no such address" in result.cure
+
+
+def test_the_result_lists_the_ports(holt: Holt) -> None:
+    result = run(holt, "-p", "0:3000", "-p", "0:3001", "true").ok()
+    assert result.report
+    ports = result.report["published"]
+
+    assert [port["port"] for port in ports] == [3000, 3001]
+    told = [f"holt: published {port['address']} -> {port['port']}" for port in ports]
+    assert result.err.splitlines() == told
+
+
+def test_a_chosen_port_is_not_printed(holt: Holt) -> None:
+    assert run(holt, "-p", f"{free_port()}:3000", "true").ok().err == ""
+    assert json.loads(run(holt, "--json", "-p", "0:3000", "true").ok().err)["published"][0]["port"] == 3000
+
+
+def test_the_port_closes_with_the_command(holt: Holt) -> None:
+    port = free_port()
+    run(holt, "-p", f"{port}:3000", "true").ok()
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    run(holt, "-p", f"{port}:3000", "true").ok()
+
+
+def test_the_host_s_network_has_no_ports_of_its_own(holt: Holt) -> None:
+    result = run(holt, "--network", "host", "-p", "0:3000", "--import", "5432", "true").ok()
+
+    assert "network.publish" in result.err and "network.import" in result.err
+
+
+# --- imported ---
+
+
+@pytest.mark.identities("user", "root", "nested")
+@pytest.mark.parametrize("flags", ((), ("--net", "web.example.org:80")), ids=("none", "allow"))
+def test_a_command_reaches_a_server_of_the_host(flags: tuple[str, ...], holt: Holt, host_port: int) -> None:
+    inside = [f"http://{host}:{host_port}/page" for host in ("127.0.0.1", "[::1]", "localhost")]
+    result = run(holt, "--import", str(host_port), *flags, "--", "python3", "-c", FETCH, *inside).ok()
+
+    assert result.out == 3 * "/page from 127.0.0.1\n"
+
+
+def test_an_imported_port_with_another_number(holt: Holt, host_port: int) -> None:
+    """A low port too: the sandbox's own rules do not hold for it."""
+    result = run(holt, "--import", f"{host_port}:80", "python3", "-c", FETCH, "http://127.0.0.1/a", f"http://127.0.0.1:{host_port}/")
+
+    assert result.out == "/a from 127.0.0.1\n[Errno 111] Connection refused\n"
+
+
+def test_an_imported_port_beside_a_wildcard(holt: Holt, host_port: int) -> None:
+    """The wildcard's listener takes the port at every address, also at the loopback."""
+    result = run(holt, "--import", f"{host_port}:8080", "--net", "*.example.org:8080", "python3", "-c", FETCH, "http://127.0.0.1:8080/",
+                      "http://127.0.0.2:8080/", "http://[::1]:8080/").ok()
+
+    assert result.out.splitlines()[::2] == 2 * ["/ from 127.0.0.1"] and "reset" in result.out.splitlines()[1]
+
+
+def test_a_server_on_the_host_s_ipv6_loopback(holt: Holt) -> None:
+    with server(Server6, "::1") as port:
+        assert run(holt, "--import", f"{port}:8080", "python3", "-c", FETCH, "http://127.0.0.1:8080/").ok().out == "/ from ::1\n"
+
+
+def test_no_server_of_the_host_listens(holt: Holt) -> None:
+    port = free_port()
+    result = run(holt, "--import", str(port), "python3", "-c", FETCH + "sys.exit(1)", f"http://127.0.0.1:{port}/")
+
+    assert "reset" in result.out
+    assert f"could not connect to 127.0.0.1:{port} (ECONNREFUSED)" in result.err or "could not connect to [::1]" in result.err
+
+
+def test_ports_of_a_policy_file(holt: Holt, workspace: Path, host_port: int) -> None:
+    (workspace.parent / "ports.json").write_text(json.dumps(
+        {"holt": 1, "extends": "standard", "network": {"publish": ["0:3000"], "import": [f"{host_port}:5432"]}}))
+    result = run(holt, "--policy", workspace.parent / "ports.json", "python3", "-c", FETCH, "http://127.0.0.1:5432/").ok()
+
+    assert result.out == "/ from 127.0.0.1\n" and "-> 3000" in result.err
