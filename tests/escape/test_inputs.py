@@ -243,6 +243,9 @@ def mounted(place: Path) -> Iterator[Callable[[Path], Path]]:
         subprocess.run(["umount", point], check=True)
 
 
+PROGRAMS = ("holt", "holt-full", "holt-egress")
+
+
 @pytest.mark.identities("user", "root", "nested")
 @pytest.mark.parametrize("which", ["holt by another mount", "the workspace by another mount", "a mount below it"])
 def test_holt_by_another_mount(
@@ -252,11 +255,11 @@ def test_holt_by_another_mount(
     outside = place / "outside"
     build = (outside if which == "a mount below it" else workspace) / "build"
     build.mkdir(parents=True)
-    for program in ("holt", "holt-full"):
+    for program in PROGRAMS:
         shutil.copy(holt.binary.parent / program, build / program)
     for path in (*build.iterdir(), build, build.parent):
         holt.identity.own(path)
-    before = (build / "holt").read_bytes(), (build / "holt-full").read_bytes()
+    before = [(build / program).read_bytes() for program in PROGRAMS]
     inside = "build"
     if which == "holt by another mount":
         own = Holt(mounted(build) / "holt", holt.identity, workspace)
@@ -269,9 +272,10 @@ def test_holt_by_another_mount(
         subprocess.run(["mount", "--bind", build, workspace / inside], check=True)
         own = Holt(build / "holt", holt.identity, workspace)
     try:
-        script = f"cd {inside}; for p in holt holt-full; do echo x >>$p; rm -f $p; mv $p $p.old; cp /bin/true $p; done; true"
+        programs = " ".join(PROGRAMS)
+        script = f"cd {inside}; for p in {programs}; do echo x >>$p; rm -f $p; mv $p $p.old; cp /bin/true $p; done; true"
         own(["run", "--", "sh", "-c", script])
-        assert ((build / "holt").read_bytes(), (build / "holt-full").read_bytes()) == before
+        assert [(build / program).read_bytes() for program in PROGRAMS] == before
         assert own(["run", "--", "echo", "ok"]).out == "ok\n"
     finally:
         if inside == "below":
@@ -280,10 +284,9 @@ def test_holt_by_another_mount(
 
 def installed(holt: Holt, prefix: Path, workspace: Path) -> Holt:
     """holt as meson install leaves it, but with the workspace above its prefix."""
-    full = prefix / "libexec" / "holt" / "holt-full"
     light = prefix / "bin" / "holt"
-    for path in (full, light):
-        path.parent.mkdir(parents=True)
+    for path in (light, *(prefix / "libexec" / "holt" / name for name in ("holt-full", "holt-egress"))):
+        path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(holt.binary.parent / path.name, path)
     for path in (prefix, *prefix.rglob("*")):
         holt.identity.own(path)
@@ -292,7 +295,7 @@ def installed(holt: Holt, prefix: Path, workspace: Path) -> Holt:
 
 # Places that holt searches for holt-full before the right one, the programs, and their directories.
 PLANT = """
-for p in bin/holt-full bin/holt libexec/holt/holt-full; do
+for p in bin/holt-full bin/holt-egress bin/holt libexec/holt/holt-full libexec/holt/holt-egress; do
     printf '#!/bin/sh\\necho planted\\n' > $p; chmod +x $p; ln -s /bin/true $p; rm -f $p; mv $p $p.old; cp /bin/true $p
 done
 for d in bin libexec libexec/holt; do mv $d $d.old; done
