@@ -40,6 +40,24 @@ static void exec_result_tell_timeout(const ExecResult *result) {
                                stderr);
 }
 
+static bool exec_result_has_net_denial(const JsonValue *result) {
+        const JsonValue *denials = json_member(result, "denials");
+
+        for (const JsonValue *d = json_first(denials); d; d = json_next(d))
+                if (streq(json_member_text(d, "layer"), "network"))
+                        return true;
+        return false;
+}
+
+void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,
+                              size_t length) {
+        const JsonValue *network = show ? json_member(show, "network") : NULL;
+
+        if (network)
+                network_hint_print(json_member_text(network, "mode"),
+                                   exec_result_has_net_denial(result), text, length, stderr);
+}
+
 /* Returns whether it has named an option of holt create. */
 static bool exec_result_tell_denials(const JsonValue *result) {
         const JsonValue *denials = json_member(result, "denials");
@@ -223,7 +241,8 @@ void exec_result_tell(const ExecResult *result) {
                 if (option)
                         exec_result_tell_fixed(result->session);
                 if (result->printed)
-                        network_hint_print(result->printed->data, result->printed->length, stderr);
+                        exec_result_tell_network(result->result, result->show,
+                                                 result->printed->data, result->printed->length);
         }
         exec_result_tell_set_aside(result->result, result->show);
 }

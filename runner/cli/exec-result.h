@@ -40,6 +40,10 @@ void exec_result_tell_refused(const char *session, const JsonValue *const result
 void exec_result_tell_replaced(const JsonValue *result);
 void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);
 
+/* Prints to stderr how the session's network may have failed the command. show: the result of
+ * session.show, or NULL. text: the end of the command's messages. */
+void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,
+                              size_t length);
 /* Prints to stderr why the command ended early, and what was refused, dropped and set aside. Prints
  * nothing after a plain success. */
 void exec_result_tell(const ExecResult *result);

@@ -16,6 +16,7 @@
 #include "cli/fail.h"
 #include "cli/interrupt.h"
 #include "cli/logs.h"
+#include "cli/network-hint.h"
 #include "cli/operands.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -260,9 +261,11 @@ static int exec_run(Exec *exec, Error *reterr) {
         if (r == 0 && !exec->line.options.detach)
                 find_refused(exec);
         /* The commands that undo a move need the workspace's host directory, and so do hints for
-         * git. If the sandbox was stopped, its keeper may be gone; the result is complete without
-         * that directory. */
-        if (r == 0 && !exec->show.result && exec_result_needs_show(exec->settled.result))
+         * git; those for the network need its mode. If the sandbox was stopped, its keeper may be
+         * gone; the result is complete without them. */
+        if (r == 0 && !exec->show.result &&
+            (exec_result_needs_show(exec->settled.result) ||
+             network_hint_finds(exec->printed.data, exec->printed.length)))
                 (void)ask_client(exec->client, "session.show", NULL, &exec->show, &ignored);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);

@@ -115,6 +115,19 @@ static void print_limits(const JsonValue *session) {
         print_fact("limits", text[0] ? text : "none");
 }
 
+static void print_network(const JsonValue *session) {
+        const JsonValue *network = json_member(session, "network");
+        const JsonValue *rules = json_member(network, "allow");
+        const char *label = "network";
+
+        if (!json_first(rules))
+                print_fact(label, json_member_text(network, "mode"));
+        for (const JsonValue *rule = json_first(rules); rule; rule = json_next(rule)) {
+                print_fact(label, json_string(rule));
+                label = "";
+        }
+}
+
 static void print_degraded(const JsonValue *session) {
         const JsonValue *layers = json_member(session, "allow_degraded");
 
@@ -135,6 +148,7 @@ static void print_session(const JsonValue *session) {
         print_mounts(session);
         print_fact("preset", json_member_text(session, "preset"));
         print_limits(session);
+        print_network(session);
         print_degraded(session);
 }
 

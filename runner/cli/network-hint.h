@@ -2,9 +2,13 @@
 /* A hint for a failed command that looked for a host on the network. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-/* Prints that the sandbox has no network, if the command's last messages are about that. text may
- * be NULL. */
-void network_hint_print(const char *text, size_t length, FILE *out);
+/* Whether the command's last messages are about a host that it could not find or reach. text may be
+ * NULL. */
+bool network_hint_finds(const char *text, size_t length);
+/* If they are, prints what the sandbox's network is, and how to get more of it. mode: a value of
+ * network.mode. told: the denials already name what the network has refused. */
+void network_hint_print(const char *mode, bool told, const char *text, size_t length, FILE *out);

@@ -295,18 +295,17 @@ static void print_error(Run *run, const JsonValue *error, uint64_t exit_code) {
 static void tell_refused(const Run *run) {
         const JsonValue *result = run->answer.result;
         _cleanup_(answer_clear) Answer show = ANSWER_NONE;
+        const char *text = json_member_text(json_member(result, "error"), "traceback");
         Error ignored;
 
         exec_result_tell_replaced(result);
-        if (json_member_uint(result, "exit_code") != 0) {
-                const char *text = json_member_text(json_member(result, "error"), "traceback");
-
-                exec_result_tell_refused(run->name, (const JsonValue *[]){ result, NULL });
-                network_hint_print(text, strlen(text), stderr);
-        }
         /* If the sandbox was stopped, its keeper may be gone. */
-        if (exec_result_needs_show(result))
+        if (exec_result_needs_show(result) || network_hint_finds(text, strlen(text)))
                 (void)ask_client(run->client, "session.show", NULL, &show, &ignored);
+        if (json_member_uint(result, "exit_code") != 0) {
+                exec_result_tell_refused(run->name, (const JsonValue *[]){ result, NULL });
+                exec_result_tell_network(result, show.result, text, strlen(text));
+        }
         exec_result_tell_set_aside(result, show.result);
 }
 

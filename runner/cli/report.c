@@ -115,10 +115,13 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         json_write_end(w);
 }
 
+static const char *report_network_mode(const RunResult *result) {
+        return network_modes[result->plan ? result->plan->network : NETWORK_NONE];
+}
+
 static void write_network(JsonWriter *w, const RunResult *result) {
         json_write_object(w, "network");
-        json_write_string(w, "mode",
-                          network_modes[result->plan ? result->plan->network : NETWORK_NONE]);
+        json_write_string(w, "mode", report_network_mode(result));
         json_write_bool(w, "lost", result->outcome.network_lost);
         json_write_end(w);
 }
@@ -544,7 +547,8 @@ void report_print_text(const RunResult *result, FILE *out) {
                 print_cause(result, out);
                 print_denials(result, out);
                 print_git_hint(result, out);
-                network_hint_print(result->outcome.said, result->outcome.said_length, out);
+                network_hint_print(report_network_mode(result), result->outcome.net_denials,
+                                   result->outcome.said, result->outcome.said_length, out);
         }
         if (result->outcome.network_lost)
                 (void)fputs("holt: the sandbox lost its network, because holt-egress ended\n", out);

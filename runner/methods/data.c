@@ -6,6 +6,7 @@
 #include "methods/area.h"
 #include "methods/stored.h"
 #include "outcome/result.h"
+#include "policy/network-fields.h"
 #include "session/live.h"
 #include "session/tier.h"
 #include "store/rows.h"
@@ -190,6 +191,14 @@ static RpcShape limits_shape = {
         .fields = limit_fields
 };
 
+static const RpcField network_fields[] = {
+        { "mode", RPC_STRING, RPC_ALWAYS, "what commands can reach", .values = network_modes },
+        { "allow", RPC_STRINGS, RPC_ALWAYS, "the rules of the mode \"allow\", as they were given" },
+};
+static const RpcShape network_shape = { .name = "SessionNetwork",
+                                        .help = "the network of a session",
+                                        RPC_FIELDS(network_fields) };
+
 static const RpcField show_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
         { "state", RPC_STRING, RPC_ALWAYS, "at rest: nothing runs in it",
@@ -211,6 +220,8 @@ static const RpcField show_fields[] = {
           .shape = &mount_shape },
         { "limits", RPC_SHAPE, RPC_ALWAYS, "limits of each command, or of all together",
           .shape = &limits_shape },
+        { "network", RPC_SHAPE, RPC_ALWAYS, "the hosts that commands can reach",
+          .shape = &network_shape },
         { "allow_degraded", RPC_STRINGS, RPC_ALWAYS, "layers that may be missing" },
         { "layers", RPC_MAP, RPC_SOMETIMES,
           "the state of each layer of a live session, such as \"on\"" },
@@ -293,7 +304,8 @@ static const RpcShape audit_shape = { .name = "Audit", RPC_FIELDS(audit_fields) 
         " \"/home/me/.local/share/holt/sessions/work\", \"cwd\":"                                  \
         " \"/workspace\", \"workspace\": \"/home/me/project\","                                    \
         " \"mounts\": [{\"target\": \"/workspace\", \"source\":"                                   \
-        " \"/home/me/project\", \"read_only\": false}], \"allow_degraded\": [], \"layers\": "      \
+        " \"/home/me/project\", \"read_only\": false}], \"network\": {\"mode\": "                  \
+        "\"none\", \"allow\": []}, \"allow_degraded\": [], \"layers\": "                           \
         "{\"user\":"                                                                               \
         " \"on\", \"landlock\": \"on: ABI 4\"}}"
 

@@ -13,6 +13,7 @@
 #include "outcome/result.h"
 #include "policy/layers.h"
 #include "policy/load.h"
+#include "policy/network-fields.h"
 #include "policy/schema.h"
 #include "session/tier.h"
 
@@ -165,6 +166,16 @@ static void write_mounts(const LaunchPlan *plan, JsonWriter *w) {
         json_write_end(w);
 }
 
+static void settings_write_network(const LaunchPlan *plan, JsonWriter *w) {
+        json_write_object(w, "network");
+        json_write_string(w, "mode", network_modes[plan->network]);
+        json_write_array(w, "allow");
+        for (size_t i = 0; i < plan->net_allow.count; i++)
+                json_write_string(w, NULL, plan->net_allow.items[i]);
+        json_write_end(w);
+        json_write_end(w);
+}
+
 void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w) {
         const PlanMount *workspace = plan_workspace(plan);
 
@@ -179,6 +190,7 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
         json_write_string(w, "workspace", workspace ? workspace->source : NULL);
         write_mounts(plan, w);
         result_write_limits(w, plan);
+        settings_write_network(plan, w);
         json_write_array(w, "allow_degraded");
         for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
                 if (settings->degraded & LAYER_BIT(layer))

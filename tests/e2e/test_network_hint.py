@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command that failed because it found no host is told that the sandbox has no network."""
+"""A command that failed because it found no host is told what the network of the sandbox is, and how to get more of it."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from lib.sandbox import Holt
 from lib.sessions import Sessions
 
-HINT = "holt: the sandbox has no network, and in this version no option gives it one\n"
+HINT = "holt: the sandbox has no network\n  Allow the hosts that the command needs: --net NAME:PORT"
+RULES = "holt: the network has only the hosts and ports of its rules;"
 PYTHON = "import socket\nsocket.getaddrinfo('example.invalid', 80)"
 
 
@@ -41,3 +44,43 @@ def test_a_program_that_asks_for_a_host(holt: Holt, sessions: Sessions) -> None:
         session.exec("python3", "-c", PYTHON, stderr=err)
         err.seek(0)
         assert err.read().count(HINT) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "curl: (7) Failed to connect to example.invalid port 81: Couldn't connect to server",
+        "connect ECONNREFUSED 198.18.1.0:81",
+        "ssh: connect to host 192.0.2.1 port 22: Network is unreachable",
+    ],
+)
+def test_a_failed_command_is_told_that_rules_limit_the_network(holt: Holt, message: str) -> None:
+    def told(*options: str) -> str:
+        return holt(["run", *options, "--", "sh", "-c", 'echo "$0" >&2; exit 1', message]).err
+
+    assert told("--net", "example.invalid").count(RULES) == 1
+    assert RULES not in told()
+    assert "holt:" not in told("--network", "host")
+
+
+def test_rules_are_not_named_for_the_sandbox_s_own_ports(holt: Holt) -> None:
+    script = "echo 'connect to 127.0.0.1 port 3000: Connection refused' >&2; exit 1"
+
+    assert "holt:" not in holt(["run", "--net", "example.invalid", "--", "sh", "-c", script]).err
+
+
+def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None:
+    session = sessions.create("w", "--net", "example.invalid:80")
+    with (holt.cwd.parent / "err").open("w+") as err:
+        session.exec("sh", "-c", "echo Connection refused >&2; exit 1", stderr=err)
+        err.seek(0)
+        text = err.read()
+
+    assert RULES in text and HINT not in text
+
+
+def test_show_names_the_rules_of_a_session(sessions: Sessions) -> None:
+    session = sessions.create("w", "--net", "example.invalid:80,@npm")
+
+    assert json.loads(session("show", "--json").out)["network"] == {"mode": "allow", "allow": ["example.invalid:80", "@npm"]}
+    assert "network     example.invalid:80\n            @npm\n" in session("show").out
