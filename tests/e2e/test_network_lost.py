@@ -8,8 +8,6 @@ import signal
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from lib.sandbox import Holt
 
 
@@ -17,7 +15,6 @@ def children(pid: int) -> "list[int]":
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-@pytest.mark.identities("user")
 def test_a_lost_network_is_told_and_refuses_connections(holt: Holt) -> None:
     script = "echo begin; read line; getent hosts web.example.org || echo refused"
     with holt.start(["run", "--net", "web.example.org:80", "--", "sh", "-c", script], stdin=subprocess.PIPE) as running:
