@@ -90,8 +90,8 @@ def install(package):
 
 
 def has_network():
-    """Whether any network route leads out of this machine. Sends nothing."""
-    for family, address in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+    """Whether the session has a network: its resolver for --net, or a route that leads out of this machine. Sends nothing."""
+    for family, address in ((socket.AF_INET, "198.18.0.1"), (socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
                 probe.connect((address, 9))
