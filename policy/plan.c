@@ -171,6 +171,12 @@ static const EnvPair env_offline[] = {
         { "npm_config_fetch_retries", "0" },
 };
 
+/* A refused name does not exist inside, and npm asks for it again after 10 and after 60 seconds. */
+static const EnvPair env_ruled[] = {
+        { "npm_config_fetch_retry_mintimeout", "500" },
+        { "npm_config_fetch_retry_maxtimeout", "2000" },
+};
+
 /* Appends NAME = "VALUE" to user's section of the config, quoted as in git-config(1). */
 static int gitconfig_add(LaunchPlan *plan, const char *key, const char *value, Error *reterr) {
         _cleanup_free_ char *quoted = malloc(strlen(value) * 2 + 1), *before = plan->gitconfig;
@@ -229,6 +235,8 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
         if (env_set_all(&plan->env, base, ELEMENTSOF(base)) < 0 ||
             (policy->network == NETWORK_NONE &&
              env_set_all(&plan->env, env_offline, ELEMENTSOF(env_offline)) < 0) ||
+            (policy->network == NETWORK_ALLOW &&
+             env_set_all(&plan->env, env_ruled, ELEMENTSOF(env_ruled)) < 0) ||
             (policy->wheels && env_set_all(&plan->env, env_wheels, ELEMENTSOF(env_wheels)) < 0))
                 return error_oom(reterr);
         for (size_t i = 0; i < policy->env_pass.count; i++) {

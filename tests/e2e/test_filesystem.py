@@ -477,6 +477,13 @@ def test_package_managers_do_not_wait_for_a_network(holt: Holt) -> None:
     assert holt.sh(script, "--env", "PIP_RETRIES", env={"PIP_RETRIES": "5"}).ok().out == "5 0\n"
 
 
+def test_npm_asks_again_soon_for_a_refused_name(holt: Holt) -> None:
+    script = 'echo "$PIP_RETRIES|$npm_config_fetch_retries|$npm_config_fetch_retry_mintimeout|$npm_config_fetch_retry_maxtimeout"'
+
+    assert holt.sh(script, "--net", "example.invalid").ok().out == "||500|2000\n"
+    assert holt.sh(script, "--network", "host").ok().out == "|||\n"
+
+
 def test_variables_are_set_and_passed(holt: Holt) -> None:
     flags = ["--env", "A=1", "--env", "A=two words", "--env", "PASSED", "--env", "UNSET", "--env", "EMPTY=",
              "--env", "EQUALS=a=b", "--env", "LINES=a\nb", "--env", "HOME=/tmp"]
