@@ -212,6 +212,18 @@ static void set_network(void) {
         }
 }
 
+/* Explains why holt-egress has not set the network up. It sends EINVAL if the rules are the reason;
+ * the host has then refused nothing. */
+static int egress_failed(const EgressReady *ready, Error *error) {
+        int r = step_fail(error, LAYER_NET, ready->errnum, "holt-egress:", ready->text);
+
+        if (ready->errnum != EINVAL)
+                return r;
+        error->kind = ERROR_POLICY;
+        error->errnum = 0;
+        return step_cure(error, r, "Change the rules: --net, or network.allow of the policy.");
+}
+
 /* Waits until holt-egress has set the network up. */
 static int wait_for_egress(const Launch *launch, Error *error) {
         struct pollfd reply = { .fd = launch->setup_fd, .events = POLLIN };
@@ -230,8 +242,7 @@ static int wait_for_egress(const Launch *launch, Error *error) {
                 return step_fail(error, LAYER_NET, n == 0 ? EPIPE : ETIMEDOUT, "cannot reach",
                                  "holt-egress");
         ready.text[sizeof(ready.text) - 1] = '\0';
-        return ready.errnum ? step_fail(error, LAYER_NET, ready.errnum, "holt-egress:", ready.text)
-                            : 0;
+        return ready.errnum ? egress_failed(&ready, error) : 0;
 }
 
 int build_network(Launch *launch, Error *error) {

@@ -96,7 +96,9 @@ static int egress_fork_maker(Egress *egress, Error *reterr) {
 
         egress->plan.ports_only = egress->ports_only;
         if (r == -E2BIG)
-                return error_set(reterr, ERROR_POLICY, 0, "the rules need more than %d listeners",
+                return error_set(reterr, ERROR_POLICY, 0,
+                                 "the rules have more than %d ports, each with a listener of its "
+                                 "own; give the ranges fewer ports",
                                  NET_LISTENERS_MAX);
         if (r < 0)
                 return error_oom(reterr);

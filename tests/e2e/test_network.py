@@ -104,7 +104,7 @@ def test_a_range_of_ports(holt: Holt) -> None:
 def test_a_range_with_too_many_ports_names_the_limit(holt: Holt) -> None:
     result = holt(["run", "--net", "web.example.org:1024-9999", "--", "true"])
 
-    assert "512" in result.refusal()
+    assert "512 ports" in result.refusal() and result.cure == "Change the rules: --net, or network.allow of the policy."
 
 
 def test_a_block_of_addresses(holt: Holt) -> None:
