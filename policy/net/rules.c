@@ -465,8 +465,9 @@ const NetRule *net_rules_find(const NetRules *rules, const char *name, uint16_t 
         return NULL;
 }
 
-const NetRule *net_rules_find_address(const NetRules *rules, const NetAddress *address,
-                                      uint16_t port) {
+/* port: NULL for any. */
+static const NetRule *rules_find_block(const NetRules *rules, const NetAddress *address,
+                                       const uint16_t *port) {
         const NetAddress unmapped = net_address_unmapped(address);
 
         if (net_address_in_pool(&unmapped))
@@ -474,11 +475,20 @@ const NetRule *net_rules_find_address(const NetRules *rules, const NetAddress *a
         for (size_t i = 0; i < rules->count; i++) {
                 const NetRule *rule = &rules->items[i];
 
-                if (rule->kind == NET_BLOCK && rule_has_port(rule, port) &&
+                if (rule->kind == NET_BLOCK && (!port || rule_has_port(rule, *port)) &&
                     net_block_allows(&rule->address, rule->prefix, &unmapped))
                         return rule;
         }
         return NULL;
+}
+
+const NetRule *net_rules_find_address(const NetRules *rules, const NetAddress *address,
+                                      uint16_t port) {
+        return rules_find_block(rules, address, &port);
+}
+
+bool net_rules_address(const NetRules *rules, const NetAddress *address) {
+        return rules_find_block(rules, address, NULL) != NULL;
 }
 
 static bool rule_covers_host(const NetRule *outer, const NetRule *inner) {

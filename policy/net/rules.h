@@ -56,6 +56,8 @@ int net_name_normal(const char *name, size_t length, char ret[NET_NAME_MAX + 1])
 
 /* Whether a rule names the host, for any port. name is in its usual form. */
 bool net_rules_name(const NetRules *rules, const char *name);
+/* Whether net_rules_find_address() finds a rule for any port. */
+bool net_rules_address(const NetRules *rules, const NetAddress *address);
 /* Returns the reason of the first rule that has one and names the host, for any port, or NULL. name
  * is NULL for an address. Borrowed. */
 const char *net_rules_reason(const NetRules *rules, const char *name, const NetAddress *address);

@@ -122,6 +122,7 @@ static const char *report_network_mode(const RunResult *result) {
 static void write_network(JsonWriter *w, const RunResult *result) {
         json_write_object(w, "network");
         json_write_string(w, "mode", report_network_mode(result));
+        json_write_uint_or_null(w, "level", result->outcome.network_level);
         json_write_bool(w, "lost", result->outcome.network_lost);
         json_write_end(w);
 }

@@ -23,6 +23,7 @@
 #include "egress/hello.h"
 #include "egress/ports.h"
 #include "egress/pump.h"
+#include "egress/queue.h"
 #include "egress/requests.h"
 #include "egress/socket-address.h"
 
@@ -30,6 +31,7 @@ enum {
         ATTEMPTS_MAX = 8,         /* Addresses that are tried. */
         ATTEMPT_PAUSE = 250000,   /* usec between attempts. */
         CONNECT_TIME = 130000000, /* usec: longer than the kernel tries. */
+        ENTER_TIME = 10000000,    /* usec until a connection that is let in is accepted. */
         HELLO_TIME = 30000000,    /* usec for a whole greeting, from its first byte. */
         HELLO_SILENCE = 200000,   /* usec after which hello_finish() may decide. */
 };
@@ -37,6 +39,7 @@ enum {
 typedef enum ConnectionState {
         CONNECTION_RESOLVES,
         CONNECTION_CONNECTS,
+        CONNECTION_ENTERS, /* It is connected outside, and let in inside (queue.h). */
         CONNECTION_GREETS, /* The client's first bytes are awaited. */
         CONNECTION_MOVES,
 } ConnectionState;
@@ -51,12 +54,14 @@ typedef struct Connection {
         struct Connection *next;
         Egress *egress;
         ConnectionState state;
+        Held *held; /* The packet that waits, or NULL. */
         int client_fd, server_fd;
         LoopWatch *client_watch, *server_watch;
         LoopTimer *timer;
         NetAddress asked; /* The address inside. */
         uint16_t port;
         uint16_t target_port; /* Another one than port for an imported port. */
+        bool broken;          /* The peer reset it before it was let in. */
         bool published;       /* From the host to a published port. */
         int number;           /* Of the name; negative for a block. */
         const NetRule *rule;
@@ -117,6 +122,7 @@ static void socket_reset(int fd) {
 static void connection_drop(Connection *c, bool reset) {
         Egress *egress = c->egress;
 
+        c->held = queue_release(egress, c->held, c->errnum);
         if (c->state == CONNECTION_RESOLVES && c->number >= 0)
                 names_forget(egress->names, (unsigned)c->number, c);
         attempts_close(c);
@@ -137,9 +143,13 @@ static void connection_drop(Connection *c, bool reset) {
 }
 
 static void connection_refuse(Connection *c, EgressReason reason, const char *other) {
-        const char *name = connection_name(c);
+        EgressEvent event = egress_denial(c->egress, reason, connection_name(c), &c->asked, c->port,
+                                          other);
 
-        egress_deny(c->egress, reason, name, &c->asked, c->port, other);
+        c->errnum = reason == EGRESS_NO_ADDRESS ? ENETUNREACH : ECONNREFUSED;
+        if (c->held)
+                event.errnum = (uint32_t)c->errnum;
+        egress_send(c->egress, &event);
         connection_drop(c, true);
 }
 
@@ -294,12 +304,10 @@ static void connection_on_server(void *data, uint32_t events) {
 
 /* --- connecting --- */
 
-static void connection_open(Connection *c, Attempt *attempt) {
+/* Both sockets are connected. */
+static void connection_begin(Connection *c) {
         const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
-        attempt->watch = loop_unwatch(attempt->watch);
-        c->server_fd = TAKE_FD(attempt->fd);
-        attempts_close(c);
         loop_timer_set(c->timer, 0);
         c->up = (Pump){ .from = c->client_fd, .to = c->server_fd, .pipe = { FD_NONE, FD_NONE } };
         c->down = (Pump){ .from = c->server_fd, .to = c->client_fd, .pipe = { FD_NONE, FD_NONE } };
@@ -309,6 +317,17 @@ static void connection_open(Connection *c, Attempt *attempt) {
                        &c->server_watch, NULL) < 0)
                 return connection_end(c, ENOMEM);
         connection_greet(c);
+}
+
+static void connection_open(Connection *c, Attempt *attempt) {
+        attempt->watch = loop_unwatch(attempt->watch);
+        c->server_fd = TAKE_FD(attempt->fd);
+        attempts_close(c);
+        if (!c->held)
+                return connection_begin(c);
+        c->state = CONNECTION_ENTERS;
+        loop_timer_set(c->timer, time_now_usec() + ENTER_TIME);
+        queue_let_in(c->egress, c->held);
 }
 
 static void connection_try(Connection *c);
@@ -330,7 +349,10 @@ static void attempt_on_event(void *data, uint32_t events) {
         (void)events;
         if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
                 errnum = errno;
-        if (errnum)
+        /* If the peer has already reset it, the connection was open, and opens inside too. */
+        if (errnum == ECONNRESET && attempt->connection->held)
+                attempt->connection->broken = true;
+        else if (errnum)
                 return attempt_failed(attempt->connection, attempt, errnum);
         connection_open(attempt->connection, attempt);
 }
@@ -403,6 +425,8 @@ static void connection_on_time(void *data) {
 
         if (c->state == CONNECTION_MOVES)
                 return connection_move(c);
+        if (c->state == CONNECTION_ENTERS)
+                return connection_end(c, ECONNRESET);
         if (c->state == CONNECTION_GREETS && c->deadline && time_now_usec() >= c->deadline)
                 return connection_refuse(c, EGRESS_OTHER_HOST, "");
         if (c->state == CONNECTION_GREETS && c->silent && time_now_usec() >= c->silent)
@@ -471,6 +495,8 @@ static void connection_judge(Connection *c) {
         }
         c->number = -1;
         c->rule = net_rules_find_address(&egress->rules, &c->asked, c->port);
+        if (!c->rule && net_rules_address(&egress->rules, &c->asked))
+                return connection_refuse(c, EGRESS_NO_PORT, NULL);
         if (!c->rule)
                 return connection_refuse(c, EGRESS_NO_ADDRESS, NULL);
         c->targets[c->targets_count++] = c->asked;
@@ -480,33 +506,34 @@ static void connection_judge(Connection *c) {
 
 /* Reads the local address of the accepted socket. */
 static int connection_read_asked(Connection *c) {
-        struct sockaddr_storage storage;
-        socklen_t length = sizeof(storage);
+        int r = socket_address_own(c->client_fd, &c->asked, &c->port);
 
-        if (getsockname(c->client_fd, (struct sockaddr *)&storage, &length) < 0)
-                return -errno;
-        socket_address_get(&storage, &c->asked, &c->port);
         c->target_port = c->port;
-        return 0;
+        return r;
 }
 
-static int connection_prepare(Connection *c) {
+/* Takes over the client's socket. */
+static int connection_join(Connection *c, int fd) {
         const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
         const int on = 1;
-        int r;
+
+        c->client_fd = fd;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        return loop_watch(c->egress->loop, fd, events, connection_on_client, c, &c->client_watch,
+                          NULL);
+}
+
+static int connection_prepare(Connection *c, int fd) {
+        int r = loop_timer_new(c->egress->loop, connection_on_time, c, &c->timer, NULL);
 
         for (size_t i = 0; i < ATTEMPTS_MAX; i++)
                 c->attempts[i] = (Attempt){ .connection = c, .fd = FD_NONE };
         c->up.pipe[0] = c->up.pipe[1] = c->down.pipe[0] = c->down.pipe[1] = FD_NONE;
-        (void)setsockopt(c->client_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        r = loop_timer_new(c->egress->loop, connection_on_time, c, &c->timer, NULL);
-        if (r == 0)
-                r = loop_watch(c->egress->loop, c->client_fd, events, connection_on_client, c,
-                               &c->client_watch, NULL);
-        return r;
+        return r == 0 && fd >= 0 ? connection_join(c, fd) : r;
 }
 
-/* Makes a connection for an accepted socket. Returns NULL if that is not possible. */
+/* Makes a connection for an accepted socket, or for none yet. Returns NULL if that is not possible.
+ */
 static Connection *connection_take(Egress *egress, int fd) {
         Connection *c = egress->connections_count < CONNECTIONS_MAX ? calloc(1, sizeof(*c)) : NULL;
 
@@ -516,23 +543,48 @@ static Connection *connection_take(Egress *egress, int fd) {
                 fd_close(fd);
                 return NULL;
         }
-        *c = (Connection){ .egress = egress, .client_fd = fd, .server_fd = FD_NONE, .number = -1 };
+        *c = (Connection){
+                .egress = egress, .client_fd = FD_NONE, .server_fd = FD_NONE, .number = -1
+        };
         c->started_ms = time_epoch_ms();
         list_push(&egress->connections, c);
         egress->connections_count++;
-        if (connection_prepare(c) == 0)
+        if (connection_prepare(c, fd) == 0)
                 return c;
         connection_drop(c, true);
         return NULL;
 }
 
-void connection_accept(Egress *egress, int fd) {
-        Connection *c = connection_take(egress, fd);
+/* The connection that is let in has arrived. */
+static void connection_enter(Connection *c, int fd) {
+        c->held = NULL;
+        if (connection_join(c, fd) < 0 || c->broken)
+                return connection_end(c, c->broken ? ECONNRESET : ENOMEM);
+        connection_begin(c);
+}
 
+void connection_accept(Egress *egress, int fd) {
+        Connection *c = queue_take(egress, fd);
+
+        if (c)
+                return connection_enter(c, fd);
+        c = connection_take(egress, fd);
         if (!c)
                 return;
         if (connection_read_asked(c) < 0)
                 return connection_drop(c, true);
+        connection_judge(c);
+}
+
+void connection_hold(Egress *egress, Held *held, const Syn *syn, Connection **ret) {
+        Connection *c = *ret = connection_take(egress, FD_NONE);
+
+        if (!c)
+                return (void)queue_release(egress, held, ECONNREFUSED);
+        c->held = held;
+        c->errnum = ECONNREFUSED;
+        c->asked = syn->to;
+        c->port = c->target_port = syn->to_port;
         connection_judge(c);
 }
 

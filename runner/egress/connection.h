@@ -4,10 +4,14 @@
 #pragma once
 
 #include "egress/egress.h"
+#include "egress/queue.h"
 
 enum { CONNECTIONS_MAX = 4096 };
 
 /* Takes over fd, an accepted socket of a listener. */
 void connection_accept(Egress *egress, int fd);
+/* Takes over held, a packet that waits, and sets *ret, which lies in it: so before anything else
+ * happens. */
+void connection_hold(Egress *egress, Held *held, const Syn *syn, struct Connection **ret);
 /* Takes over fd, an accepted socket of the host, whose bytes go to a port inside. */
 void connection_publish(Egress *egress, int fd, uint16_t port);

@@ -42,14 +42,19 @@ typedef struct Egress {
         struct Pipes *pipes;
         struct Ports *ports;       /* NULL without ports. */
         struct Requests *requests; /* To the maker. */
+        struct Queue *queue;       /* NULL if connections do not wait (queue.h). */
 } Egress;
 
 /* --- events.c --- */
 
-/* Sends an event to holt. If holt does not read, the event is lost. name and other may be NULL, and
+/* Returns the event of a refused name, address or connection. name and other may be NULL, and
  * address too. */
+EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char *name,
+                          const NetAddress *address, uint16_t port, const char *other);
+/* The same, and sends it. */
 void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
                  uint16_t port, const char *other);
+/* Sends an event to holt. If holt does not read, the event is lost. */
 void egress_send(Egress *egress, const EgressEvent *event);
 /* Sends the reply to a command of holt, which is never lost. */
 void egress_reply(Egress *egress, const EgressEvent *event);

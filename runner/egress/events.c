@@ -13,8 +13,8 @@ void egress_reply(Egress *egress, const EgressEvent *event) {
         (void)send(egress->control_fd, event, sizeof(*event), MSG_NOSIGNAL);
 }
 
-void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
-                 uint16_t port, const char *other) {
+EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char *name,
+                          const NetAddress *address, uint16_t port, const char *other) {
         EgressEvent event = { .type = EGRESS_DENIED, .reason = reason, .port = port };
         const char *rule = net_rules_reason(&egress->rules, name, address);
 
@@ -26,5 +26,12 @@ void egress_deny(Egress *egress, EgressReason reason, const char *name, const Ne
         (void)snprintf(event.name, sizeof(event.name), "%s", name ? name : "");
         (void)snprintf(event.other, sizeof(event.other), "%s", other ? other : "");
         (void)snprintf(event.rule, sizeof(event.rule), "%s", rule ? rule : "");
+        return event;
+}
+
+void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
+                 uint16_t port, const char *other) {
+        const EgressEvent event = egress_denial(egress, reason, name, address, port, other);
+
         egress_send(egress, &event);
 }

@@ -18,6 +18,7 @@
 #include "egress/maker.h"
 #include "egress/ports.h"
 #include "egress/pump.h"
+#include "egress/queue.h"
 #include "egress/requests.h"
 #include "egress/resolver.h"
 
@@ -174,6 +175,8 @@ static int egress_receive(Egress *egress, Error *reterr) {
                         udp_fd = fd;
                 else if (made.kind == MADE_RESOLVER_TCP)
                         r = resolver_new(egress, udp_fd, fd, reterr);
+                else if (made.kind == MADE_QUEUE)
+                        r = queue_new(egress, fd, reterr);
                 else
                         r = listener_add(egress, fd, reterr);
         }
@@ -248,6 +251,14 @@ static void egress_tell(const Error *error) {
         (void)close(EGRESS_SETUP_FD);
 }
 
+static void egress_tell_holt(Egress *egress) {
+        const EgressEvent event = { .type = EGRESS_STARTED,
+                                    .level = egress->queue ? EGRESS_LEVEL_TRUE
+                                                           : EGRESS_LEVEL_RESET };
+
+        egress_send(egress, &event);
+}
+
 static void ignore_signals(void) {
         static const int signals[] = { SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGPIPE, SIGTSTP };
 
@@ -269,6 +280,8 @@ int main(void) {
         ignore_signals();
         r = RUN_STEPS(stages, &egress, &error);
         egress_tell(r < 0 ? &error : NULL);
+        if (r == 0)
+                egress_tell_holt(&egress);
         if (r == 0)
                 (void)loop_run(egress.loop);
         maker_end(egress.maker_fd);

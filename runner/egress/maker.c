@@ -20,6 +20,7 @@
 #include "base/sys.h"
 #include "egress/confine.h"
 #include "egress/listeners.h"
+#include "egress/queue-rules.h"
 #include "egress/socket-address.h"
 
 enum {
@@ -254,6 +255,14 @@ static int maker_make_rules(Maker *maker, const NetPlan *plan) {
         return r;
 }
 
+/* Lets connections wait until they are judged. Without it, they are accepted first. */
+static int maker_make_queue(const Maker *maker) {
+        const Made made = { .kind = MADE_QUEUE };
+        _cleanup_close_ int fd = FD_NONE;
+
+        return queue_rules_make(&fd) < 0 ? 0 : send_with_fd(maker->fd, &made, sizeof(made), fd);
+}
+
 /* Sets up the network. *ret_step is the attempted step, an infinitive. */
 static int maker_set_up(Maker *maker, const NetPlan *plan, int setup_fd, const char **ret_step) {
         int r;
@@ -271,6 +280,10 @@ static int maker_set_up(Maker *maker, const NetPlan *plan, int setup_fd, const c
         if (r == 0 && !plan->ports_only) {
                 *ret_step = "listen for DNS";
                 r = maker_make_resolver(maker);
+        }
+        if (r == 0 && !plan->ports_only) {
+                *ret_step = "pass the queue";
+                r = maker_make_queue(maker);
         }
         if (r == 0) {
                 *ret_step = "listen for connections";

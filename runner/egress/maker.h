@@ -20,6 +20,7 @@ typedef enum MadeKind {
         MADE_RESOLVER_TCP,
         MADE_READY,  /* No socket: everything is made. error has the result. */
         MADE_SOCKET, /* For a published port. */
+        MADE_QUEUE,  /* Packets that wait (queue.h). */
 } MadeKind;
 
 /* One message of the maker, with one socket except for MADE_READY. */

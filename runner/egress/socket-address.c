@@ -2,6 +2,7 @@
 #include "egress/socket-address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -34,4 +35,24 @@ void socket_address_get(const struct sockaddr_storage *storage, NetAddress *ret,
                 memcpy(ret->bytes, &in6->sin6_addr, 16);
                 *ret_port = ntohs(in6->sin6_port);
         }
+}
+
+int socket_address_own(int fd, NetAddress *ret, uint16_t *ret_port) {
+        struct sockaddr_storage storage;
+        socklen_t length = sizeof(storage);
+
+        if (getsockname(fd, (struct sockaddr *)&storage, &length) < 0)
+                return -errno;
+        socket_address_get(&storage, ret, ret_port);
+        return 0;
+}
+
+int socket_address_peer(int fd, NetAddress *ret, uint16_t *ret_port) {
+        struct sockaddr_storage storage;
+        socklen_t length = sizeof(storage);
+
+        if (getpeername(fd, (struct sockaddr *)&storage, &length) < 0)
+                return -errno;
+        socket_address_get(&storage, ret, ret_port);
+        return 0;
 }

@@ -24,6 +24,7 @@ static bool event_text_valid(const char *text, size_t size) {
 
 bool net_event_valid(const EgressEvent *event) {
         return event->type < EGRESS_TYPE_MAX && event->reason < EGRESS_REASON_MAX &&
+               event->level < EGRESS_LEVEL_MAX &&
                event_text_valid(event->name, sizeof(event->name)) &&
                event_text_valid(event->other, sizeof(event->other)) &&
                event_text_valid(event->rule, sizeof(event->rule));
@@ -103,7 +104,7 @@ void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]) {
 }
 
 const char *net_denial_answer(const NetDenial *denial) {
-        if (denial->event.type == EGRESS_FAILED && denial->event.errnum)
+        if (denial->event.errnum)
                 return error_errno_name((int)denial->event.errnum);
         return reasons[denial->event.reason].answer;
 }

@@ -216,6 +216,8 @@ void network_read(Network *network, NetworkFn fn, void *data) {
                 if (n != (ssize_t)sizeof(event) || !net_event_valid(&event))
                         continue;
                 (void)net_published_note(&network->published, &event);
+                if (event.type == EGRESS_STARTED)
+                        network->level = event.level;
                 first = net_denials_note(&network->denials, &event);
                 if (fn)
                         fn(data, &event, first);

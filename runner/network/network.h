@@ -16,6 +16,7 @@ typedef struct Network {
         int setup_fd;        /* The child's end of the setup socket, until the child has it. */
         pid_t pid;           /* The process holt-egress, a child; 0 if there is none. */
         bool lost;           /* holt-egress has ended before it was told to. */
+        EgressLevel level;   /* Known once holt-egress serves. */
         NetDenials *denials; /* NULL until something was refused or failed. */
         NetPublished published;
 } Network;

@@ -25,7 +25,7 @@ typedef struct EgressReady {
 } EgressReady;
 
 typedef enum EgressEventType {
-        EGRESS_STARTED, /* The process serves. */
+        EGRESS_STARTED, /* The process serves; level is set. */
         EGRESS_DENIED,  /* A name, an address or a connection was refused. */
         EGRESS_FAILED,  /* A connection that was allowed could not be made. */
         EGRESS_CLOSED,  /* A connection that was allowed has ended. */
@@ -50,12 +50,22 @@ typedef enum EgressReason {
         EGRESS_REASON_MAX,
 } EgressReason;
 
+/* What a program learns of a connection that fails. */
+typedef enum EgressLevel {
+        EGRESS_NO_LEVEL,    /* There is no network. */
+        EGRESS_LEVEL_RESET, /* Each connection is accepted first; one that fails is reset later. */
+        EGRESS_LEVEL_TRUE,  /* The error of the real connection (egress/queue.h). */
+        EGRESS_LEVEL_MAX,
+} EgressLevel;
+
 typedef struct EgressEvent {
         uint32_t type;   /* EgressEventType. */
         uint32_t reason; /* EgressReason, for EGRESS_DENIED. */
-        uint32_t errnum; /* For EGRESS_UNREACHED, and for a connection that broke. */
+        uint32_t errnum; /* For EGRESS_UNREACHED, and for a connection that broke. For
+                            EGRESS_DENIED: the program's error, unless it is a reset. */
         uint16_t port;   /* 0 if only a name was asked for. */
         uint16_t inside; /* For EGRESS_PUBLISHED: the sandbox's port. */
+        uint8_t level;   /* EgressLevel, for EGRESS_STARTED. */
         uint8_t family;  /* The family of address, or 0. */
         uint8_t address[16];
         uint64_t sent, received;       /* Bytes, seen from the sandbox. */

@@ -48,6 +48,7 @@ typedef struct Outcome {
         OomKills oom_kills;
         Denials denials;
         NetDenials *net_denials; /* Refused names and connections. Owned, or NULL. */
+        EgressLevel network_level;
         bool network_lost;       /* holt-egress ended, and the network with it. */
         LimitsHit limits_hit;
         Refusals *refusals; /* Refused paths, if the command failed. Owned, or NULL. */

@@ -473,6 +473,7 @@ static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
                 s->terminal = terminal_free(s->terminal);
         }
         network_stop(&s->sandbox->network, NULL, NULL);
+        out->network_level = s->sandbox->network.level;
         out->network_lost = s->sandbox->network.lost;
         out->net_denials = TAKE_PTR(s->sandbox->network.denials);
         supervise_deliver(s);

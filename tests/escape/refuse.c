@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "refuse CALL:ERRNO:MASK[,...] COMMAND [ARG...]": a host on which the kernel refuses these calls.
- * It may be too old for them, or a container's seccomp profile may forbid them. All three are
- * numbers. With a MASK other than 0, a call is refused only if its first argument has one of the
- * mask's bits. An example is clone(2) with a namespace flag. */
+/* "refuse CALL:ERRNO:MASK[:ARGUMENT][,...] COMMAND [ARG...]": a host on which the kernel refuses
+ * these calls. It may be too old for them, or a container's seccomp profile may forbid them. All
+ * are numbers. With a MASK other than 0, a call is refused only if its first argument, or the one
+ * with the number ARGUMENT, has one of the mask's bits. An example is clone(2) with a namespace
+ * flag. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +28,10 @@ static void load(size_t offset) {
         add(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset, 0, 0);
 }
 
-static void add_rule(unsigned nr, unsigned errnum, unsigned mask) {
+static void add_rule(unsigned nr, unsigned errnum, unsigned mask, unsigned argument) {
         load(offsetof(struct seccomp_data, nr));
         add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 3);
-        load(offsetof(struct seccomp_data, args));
+        load(offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
         add(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1);
         add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | errnum, 0, 0);
 }
@@ -44,13 +46,13 @@ int main(int argc, char **argv) {
         if (argc < 3)
                 return 2;
         for (char *rule = strtok(argv[1], ","); rule; rule = strtok(NULL, ",")) {
-                unsigned nr, errnum, mask;
+                unsigned nr, errnum, mask, argument = 0;
 
-                if (sscanf(rule, "%u:%u:%u", &nr, &errnum, &mask) != 3 ||
-                    program.len + RULE >= ROOM)
+                if (sscanf(rule, "%u:%u:%u:%u", &nr, &errnum, &mask, &argument) < 3 ||
+                    argument > 5 || program.len + RULE >= ROOM)
                         return 2;
                 if (mask)
-                        add_rule(nr, errnum, mask);
+                        add_rule(nr, errnum, mask, argument);
                 else
                         add_refusal(nr, errnum);
         }

@@ -55,11 +55,11 @@ NEW_SYSCALLS = {
 SYSCALLS = {
     "x86_64": {
         **NEW_SYSCALLS, "seccomp": 317, "pivot_root": 155, "sethostname": 170, "unshare": 272,
-        "capset": 126, "setrlimit": 160, "prlimit64": 302, "memfd_create": 319, "clone": 56,
+        "capset": 126, "setrlimit": 160, "prlimit64": 302, "memfd_create": 319, "clone": 56, "socket": 41,
     },
     "aarch64": {
         **NEW_SYSCALLS, "seccomp": 277, "pivot_root": 41, "sethostname": 161, "unshare": 97,
-        "capset": 91, "setrlimit": 164, "prlimit64": 261, "memfd_create": 279, "clone": 220,
+        "capset": 91, "setrlimit": 164, "prlimit64": 261, "memfd_create": 279, "clone": 220, "socket": 198,
     },
 }
 
@@ -155,6 +155,11 @@ class Hostile:
         """Returns a prefix for holt that makes this a host without some system calls (SYSCALLS)."""
         numbers = SYSCALLS[platform.machine()]
         return [self.path("refuse"), ",".join(f"{numbers[name]}:{error}:0" for name in calls)]
+
+    def refusing_packet_filter(self) -> list[str | Path]:
+        """Returns a prefix for holt that makes this a container whose profile forbids sockets of NETLINK_NETFILTER (12), and of
+        other rare netlink protocols."""
+        return [self.path("refuse"), f"{SYSCALLS[platform.machine()]['socket']}:{errno.EPROTONOSUPPORT}:8:2"]
 
     def refusing_namespace(self, flag: int) -> list[str | Path]:
         """Returns a prefix for holt that makes this a container whose seccomp profile forbids a CLONE_NEW* flag. Like in

@@ -9,9 +9,11 @@ input.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import json
+import select
 import socket
 import ssl
 import struct
@@ -66,6 +68,54 @@ def reverse(address: str) -> Any:
 def connect(host: str, port: int) -> Any:
     with dial(host, port):
         return "ok"
+
+
+def dial_within(host: str, port: int, seconds: float) -> Any:
+    """A connect that gives up."""
+    with socket.create_connection((host, port), timeout=seconds):
+        return "ok"
+
+
+def dial_nonblocking(host: str, port: int) -> Any:
+    """The errors of a nonblocking connect: at once, and in SO_ERROR."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, socket.SOCK_STREAM) as end:
+        end.setblocking(False)
+        at_once, poll = end.connect_ex(address), select.poll()
+        poll.register(end, select.POLLOUT)
+        poll.poll(TIMEOUT * 1000)
+        codes = (at_once, end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+        return [errno.errorcode.get(code, "ok") for code in codes]
+
+
+def dial_asyncio(host: str, port: int) -> Any:
+    """A connect of asyncio with happy eyeballs."""
+    async def dial_one() -> str:
+        _, writer = await asyncio.open_connection(host, port, happy_eyeballs_delay=0.25)
+        peer: tuple[Any, ...] = writer.get_extra_info("peername")
+        writer.close()
+        return str(peer[0])
+
+    return asyncio.run(dial_one())
+
+
+def dial_many(count: int, host: str, port: int) -> Any:
+    """Connects many sockets at once, and counts the results."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    ends = [socket.socket(family, socket.SOCK_STREAM) for _ in range(count)]
+    poll, results = select.poll(), dict[str, int]()
+    for end in ends:
+        end.setblocking(False)
+        end.connect_ex(address)
+        poll.register(end, select.POLLOUT)
+    waiting, deadline = {end.fileno(): end for end in ends}, time.monotonic() + 20
+    while waiting and time.monotonic() < deadline:
+        for number, _ in poll.poll(1000):
+            end = waiting.pop(number)
+            poll.unregister(number)
+            result = errno.errorcode.get(end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), "ok")
+            results[result] = results.get(result, 0) + 1
+    return results | ({"waiting": len(waiting)} if waiting else {})
 
 
 def first(host: str, port: int) -> Any:
@@ -291,10 +341,10 @@ class Answers(list[Answer]):
     result: Any
 
 
-def probe(holt: Any, *steps: list[Any], net: str | None = None, flags: tuple[Any, ...] = ()) -> Answers:
-    """Takes the steps in "holt run --net NET FLAGS"."""
+def probe(holt: Any, *steps: list[Any], net: str | None = None, flags: tuple[Any, ...] = (), **options: Any) -> Answers:
+    """Takes the steps in "holt run --net NET FLAGS". options: of Holt."""
     argv = ["run", *(("--net", net) if net is not None else ()), *flags, "--", "python3", "-c", PROGRAM]
-    result = holt(argv, stdin=json.dumps(steps) + "\n")
+    result = holt(argv, stdin=json.dumps(steps) + "\n", **options)
     answers = Answers(Answer(*json.loads(line)) for line in result.out.splitlines())
     answers.result = result
     assert len(answers) == len(steps), str(result)

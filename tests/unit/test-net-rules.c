@@ -312,13 +312,13 @@ static void test_rules_judge_addresses(void **state) {
         static const struct {
                 const char *address;
                 uint16_t port;
-                bool allowed;
+                bool allowed, near; /* near: another port of it is allowed */
         } cases[] = {
                 { "10.1.2.3", 5432, true },
-                { "10.1.2.3", 5433, false },
-                { "11.1.2.3", 5432, false },
+                { "10.1.2.3", 5433, false, .near = true },
+                { "11.1.2.3", 5432, false, .near = true },
                 { "8.8.8.8", 443, true },
-                { "10.1.2.3", 443, false },
+                { "10.1.2.3", 443, false, .near = true },
                 { "127.0.0.1", 443, false },
                 { "169.254.169.254", 443, false },
                 { "198.18.1.0", 443, false },
@@ -340,6 +340,8 @@ static void test_rules_judge_addresses(void **state) {
                 if ((net_rules_find_address(&rules, &address, cases[i].port) != NULL) !=
                     cases[i].allowed)
                         fail_msg("%s:%u", cases[i].address, (unsigned)cases[i].port);
+                if (net_rules_address(&rules, &address) != (cases[i].allowed || cases[i].near))
+                        fail_msg("%s", cases[i].address);
         }
 }
 

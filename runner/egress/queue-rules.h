@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packet filter of a sandbox's network, which lets holt-egress judge a connection before the
+ * program knows that it is open.
+ *
+ * Every first packet (SYN) that leaves for another address than the sandbox's own goes into a
+ * queue, and waits there for the verdict of holt-egress (queue.h). A packet that comes back with a
+ * mark is rejected in the mark's way. All of it is made by one batch of nfnetlink(7) messages;
+ * nft(8) is not needed. A kernel may have no part of this, or a container may forbid it. */
+#pragma once
+
+#include <stdint.h>
+
+/* The marks of rejected packets. No program inside can set one: that takes a capability. */
+typedef enum QueueMark {
+        QUEUE_RESET = 1, /* ECONNREFUSED */
+        QUEUE_NO_HOST,   /* EHOSTUNREACH */
+        QUEUE_NO_NET,    /* ENETUNREACH */
+        QUEUE_MARK_END,
+} QueueMark;
+
+enum {
+        QUEUE_NUMBER = 0,
+        QUEUE_COPIED = 160, /* Bytes of a packet: the longest IPv4 header and a TCP header. */
+};
+
+/* Makes the filter and the queue in the network namespace of the caller. *ret_fd is the queue's
+ * socket. Returns 0 or a negative errno; nothing is made then. */
+int queue_rules_make(int *ret_fd);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/queue.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_queue.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/list.h"
+#include "egress/connection.h"
+#include "egress/queue-rules.h"
+#include "egress/socket-address.h"
+
+enum {
+        QUEUE_TURN = 64, /* Packets until others have their turn. */
+        BUCKETS = 4096,
+        PACKET_ROOM = 4096, /* Bytes of one message from the kernel. */
+        PASS = 0,           /* No mark. */
+};
+
+struct Held {
+        Held *next; /* In its bucket. */
+        Syn syn;
+        uint32_t sequence, packet; /* Of the SYN, and the kernel's number of it. */
+        bool in;                   /* It has been let in. */
+        struct Connection *connection;
+};
+
+typedef struct Queue {
+        int fd;
+        LoopWatch *watch;
+        Held *buckets[BUCKETS];
+} Queue;
+
+/* --- verdicts --- */
+
+static void queue_send_verdict(const Queue *queue, uint32_t packet, uint32_t verdict,
+                               uint32_t mark) {
+        const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+        const struct nfqnl_msg_verdict_hdr decision = { .verdict = htonl(verdict),
+                                                        .id = htonl(packet) };
+        _Alignas(struct nlmsghdr) char room[128];
+        struct nlmsghdr *header = mnl_nlmsg_put_header(room);
+        struct nfgenmsg *message;
+
+        header->nlmsg_type = NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_VERDICT;
+        header->nlmsg_flags = NLM_F_REQUEST;
+        message = mnl_nlmsg_put_extra_header(header, sizeof(*message));
+        message->nfgen_family = AF_UNSPEC;
+        message->version = NFNETLINK_V0;
+        message->res_id = htons(QUEUE_NUMBER);
+        mnl_attr_put(header, NFQA_VERDICT_HDR, sizeof(decision), &decision);
+        if (mark != PASS)
+                mnl_attr_put_u32(header, NFQA_MARK, htonl(mark));
+        (void)sendto(queue->fd, room, header->nlmsg_len, 0, (const struct sockaddr *)&kernel,
+                     sizeof(kernel));
+}
+
+/* A packet that is dropped is sent again, until the program's own time ends. */
+static void queue_reject(const Queue *queue, uint32_t packet, int errnum) {
+        const QueueMark mark = errnum == EHOSTUNREACH  ? QUEUE_NO_HOST
+                               : errnum == ENETUNREACH ? QUEUE_NO_NET
+                                                       : QUEUE_RESET;
+
+        if (errnum == ETIMEDOUT)
+                queue_send_verdict(queue, packet, NF_DROP, PASS);
+        else
+                queue_send_verdict(queue, packet, NF_REPEAT, mark);
+}
+
+/* --- connections that wait --- */
+
+static Held **queue_bucket(Queue *queue, const Syn *syn) {
+        return &queue->buckets[(syn->from_port ^ syn->to_port << 4) % BUCKETS];
+}
+
+static Held *queue_find(Queue *queue, const Syn *syn) {
+        Held *held = *queue_bucket(queue, syn);
+
+        while (held && memcmp(&held->syn, syn, sizeof(*syn)) != 0)
+                held = held->next;
+        return held;
+}
+
+void queue_let_in(Egress *egress, Held *held) {
+        held->in = true;
+        queue_send_verdict(egress->queue, held->packet, NF_ACCEPT, PASS);
+}
+
+Held *queue_release(Egress *egress, Held *held, int errnum) {
+        if (!held)
+                return NULL;
+        (void)list_remove(queue_bucket(egress->queue, &held->syn), held);
+        if (!held->in)
+                queue_reject(egress->queue, held->packet, errnum);
+        free(held);
+        return NULL;
+}
+
+struct Connection *queue_take(Egress *egress, int fd) {
+        struct Connection *connection = NULL;
+        Held *held = NULL;
+        Syn syn;
+
+        memset(&syn, 0, sizeof(syn));
+        if (egress->queue && socket_address_own(fd, &syn.to, &syn.to_port) == 0 &&
+            socket_address_peer(fd, &syn.from, &syn.from_port) == 0)
+                held = queue_find(egress->queue, &syn);
+        if (held && held->in) {
+                connection = held->connection;
+                (void)queue_release(egress, held, 0);
+        }
+        return connection;
+}
+
+/* --- packets --- */
+
+/* A packet of a connection that is known. With another sequence number, it is a new attempt from
+ * the same port, and the old one has been given up. */
+static void held_again(const Queue *queue, Held *held, uint32_t sequence, uint32_t packet) {
+        if (held->in)
+                return queue_send_verdict(queue, packet, NF_ACCEPT, PASS);
+        if (held->sequence == sequence)
+                return queue_send_verdict(queue, packet, NF_DROP, PASS);
+        queue_send_verdict(queue, held->packet, NF_DROP, PASS);
+        held->sequence = sequence;
+        held->packet = packet;
+}
+
+static void queue_hold(Egress *egress, const Syn *syn, uint32_t sequence, uint32_t packet) {
+        Queue *queue = egress->queue;
+        Held *held = queue_find(queue, syn);
+
+        if (held)
+                return held_again(queue, held, sequence, packet);
+        held = calloc(1, sizeof(*held));
+        if (!held)
+                return queue_reject(queue, packet, ECONNREFUSED);
+        *held = (Held){ .syn = *syn, .sequence = sequence, .packet = packet };
+        list_push(queue_bucket(queue, syn), held);
+        connection_hold(egress, held, syn, &held->connection);
+}
+
+/* The attributes of a message that are of use. */
+typedef struct Packet {
+        const struct nlattr *number, *payload;
+} Packet;
+
+static int packet_note(const struct nlattr *attribute, void *data) {
+        Packet *packet = data;
+
+        if (mnl_attr_get_type(attribute) == NFQA_PACKET_HDR &&
+            mnl_attr_get_payload_len(attribute) >= sizeof(struct nfqnl_msg_packet_hdr))
+                packet->number = attribute;
+        else if (mnl_attr_get_type(attribute) == NFQA_PAYLOAD)
+                packet->payload = attribute;
+        return MNL_CB_OK;
+}
+
+/* Reads one message of the kernel. */
+static void queue_read(Egress *egress, const struct nlmsghdr *header) {
+        Packet found = { 0 };
+        const struct nfqnl_msg_packet_hdr *packet;
+        uint32_t id, sequence;
+        Syn syn;
+
+        if (header->nlmsg_type != (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET))
+                return;
+        (void)mnl_attr_parse(header, sizeof(struct nfgenmsg), packet_note, &found);
+        if (!found.number)
+                return;
+        packet = mnl_attr_get_payload(found.number);
+        id = ntohl(packet->packet_id);
+        if (!found.payload ||
+            syn_read(mnl_attr_get_payload(found.payload), mnl_attr_get_payload_len(found.payload),
+                     &syn, &sequence) < 0)
+                return queue_reject(egress->queue, id, ECONNREFUSED);
+        queue_hold(egress, &syn, sequence, id);
+}
+
+static void queue_on_event(void *data, uint32_t events) {
+        Egress *egress = data;
+        _Alignas(struct nlmsghdr) char room[PACKET_ROOM];
+
+        (void)events;
+        for (int i = 0; i < QUEUE_TURN; i++) {
+                struct sockaddr_nl sender = { 0 };
+                socklen_t length = sizeof(sender);
+                ssize_t n = recvfrom(egress->queue->fd, room, sizeof(room), MSG_DONTWAIT,
+                                     (struct sockaddr *)&sender, &length);
+                const struct nlmsghdr *header = (const struct nlmsghdr *)room;
+
+                /* ENOBUFS: packets were dropped, and are sent again. */
+                if (n < 0 && errno != ENOBUFS)
+                        return;
+                if (n > 0 && sender.nl_pid == 0 && mnl_nlmsg_ok(header, (int)n))
+                        queue_read(egress, header);
+        }
+}
+
+int queue_new(Egress *egress, int fd, Error *reterr) {
+        egress->queue = calloc(1, sizeof(*egress->queue));
+        if (!egress->queue)
+                return error_oom(reterr);
+        egress->queue->fd = fd;
+        return loop_watch(egress->loop, fd, EPOLLIN, queue_on_event, egress, &egress->queue->watch,
+                          reterr);
+}

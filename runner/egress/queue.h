@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections that wait in the kernel's queue until holt-egress knows how they end.
+ *
+ * Theory of operation. The packet filter (queue-rules.h) holds the first packet, the SYN, of each
+ * connection. holt-egress judges it and connects outside. If that succeeds, the packet goes on, a
+ * listener accepts the connection, and the socket outside is waiting for it. Otherwise the packet
+ * is rejected, and the program gets the error that it would get outside.
+ *
+ * The packet's addresses and ports name the connection. A packet that the kernel sends again joins
+ * the one that waits. All programs of a sandbox have the same rights in the network, so one that
+ * takes over the port of another gains nothing. */
+#pragma once
+
+#include "egress/egress.h"
+#include "egress/syn.h"
+
+typedef struct Held Held;
+
+/* Takes over fd, the queue's socket. Returns 0 or a negative errno. */
+int queue_new(Egress *egress, int fd, Error *reterr);
+
+/* Lets the packet in. The connection is accepted soon, and queue_take() finds it. */
+void queue_let_in(Egress *egress, Held *held);
+/* Frees held. If the packet still waits, it is rejected so that the program gets errnum. Accepts
+ * NULL. Returns NULL. */
+Held *queue_release(Egress *egress, Held *held, int errnum);
+
+/* Finds the connection of an accepted socket and frees its Held. Returns NULL if it has not waited.
+ */
+struct Connection *queue_take(Egress *egress, int fd);
