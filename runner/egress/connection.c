@@ -305,7 +305,7 @@ static void connection_on_server(void *data, uint32_t events) {
 /* --- connecting --- */
 
 /* Both sockets are connected. */
-static void connection_begin(Connection *c) {
+static void connection_begin_judged(Connection *c) {
         const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
         loop_timer_set(c->timer, 0);
@@ -324,7 +324,7 @@ static void connection_open(Connection *c, Attempt *attempt) {
         c->server_fd = TAKE_FD(attempt->fd);
         attempts_close(c);
         if (!c->held)
-                return connection_begin(c);
+                return connection_begin_judged(c);
         c->state = CONNECTION_ENTERS;
         loop_timer_set(c->timer, time_now_usec() + ENTER_TIME);
         queue_let_in(c->egress, c->held);
@@ -560,7 +560,7 @@ static void connection_enter(Connection *c, int fd) {
         c->held = NULL;
         if (connection_join(c, fd) < 0 || c->broken)
                 return connection_end(c, c->broken ? ECONNRESET : ENOMEM);
-        connection_begin(c);
+        connection_begin_judged(c);
 }
 
 void connection_accept(Egress *egress, int fd) {

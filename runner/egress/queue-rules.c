@@ -93,7 +93,7 @@ static void put_number(Batch *batch, uint16_t type, uint32_t value) {
         mnl_attr_put_u32(batch->header, type, htonl(value));
 }
 
-static void put_value(Batch *batch, uint16_t type, const void *value, size_t size) {
+static void rule_put_value(Batch *batch, uint16_t type, const void *value, size_t size) {
         struct nlattr *nest = mnl_attr_nest_start(batch->header, type);
 
         mnl_attr_put(batch->header, NFTA_DATA_VALUE, size, value);
@@ -108,7 +108,7 @@ static void load_meta(Batch *batch, uint32_t key) {
         expression_close(batch, e);
 }
 
-static void load_bytes(Batch *batch, uint32_t base, uint32_t offset, uint32_t size) {
+static void rule_load_bytes(Batch *batch, uint32_t base, uint32_t offset, uint32_t size) {
         Expression e = expression_open(batch, "payload");
 
         put_number(batch, NFTA_PAYLOAD_DREG, NFT_REG_1);
@@ -125,8 +125,8 @@ static void keep_bits(Batch *batch, uint8_t bits) {
         put_number(batch, NFTA_BITWISE_SREG, NFT_REG_1);
         put_number(batch, NFTA_BITWISE_DREG, NFT_REG_1);
         put_number(batch, NFTA_BITWISE_LEN, 1);
-        put_value(batch, NFTA_BITWISE_MASK, &bits, 1);
-        put_value(batch, NFTA_BITWISE_XOR, &none, 1);
+        rule_put_value(batch, NFTA_BITWISE_MASK, &bits, 1);
+        rule_put_value(batch, NFTA_BITWISE_XOR, &none, 1);
         expression_close(batch, e);
 }
 
@@ -135,7 +135,7 @@ static void compare_bytes(Batch *batch, uint32_t operation, const void *value, s
 
         put_number(batch, NFTA_CMP_SREG, NFT_REG_1);
         put_number(batch, NFTA_CMP_OP, operation);
-        put_value(batch, NFTA_CMP_DATA, value, size);
+        rule_put_value(batch, NFTA_CMP_DATA, value, size);
         expression_close(batch, e);
 }
 
@@ -202,7 +202,7 @@ static void rules_pass_others(Batch *batch) {
         accept_packet(batch);
         rule_close(batch);
         rule_open(batch, 0);
-        load_bytes(batch, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS, 1);
+        rule_load_bytes(batch, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS, 1);
         keep_bits(batch, FLAGS);
         compare_byte(batch, NFT_CMP_NEQ, FLAG_SYN);
         accept_packet(batch);
@@ -249,7 +249,7 @@ static void rules_pass_own(Batch *batch) {
                 rule_open(batch, 0);
                 load_meta(batch, NFT_META_NFPROTO);
                 compare_byte(batch, NFT_CMP_EQ, own[i].protocol);
-                load_bytes(batch, NFT_PAYLOAD_NETWORK_HEADER, own[i].offset, own[i].size);
+                rule_load_bytes(batch, NFT_PAYLOAD_NETWORK_HEADER, own[i].offset, own[i].size);
                 compare_bytes(batch, NFT_CMP_EQ, own[i].address, own[i].size);
                 accept_packet(batch);
                 rule_close(batch);
@@ -273,7 +273,7 @@ static void batch_add_chain(Batch *batch) {
         batch_close(batch);
 }
 
-static void batch_fill(Batch *batch) {
+static void batch_fill_rules(Batch *batch) {
         batch_mark(batch, NFNL_MSG_BATCH_BEGIN);
         batch_add_chain(batch);
         rules_pass_others(batch);
@@ -341,7 +341,7 @@ int queue_rules_make(int *ret_fd) {
         if (r < 0)
                 return r;
         batch.used = 0;
-        batch_fill(&batch);
+        batch_fill_rules(&batch);
         r = batch_send(&batch, fd);
         if (r < 0)
                 return r;

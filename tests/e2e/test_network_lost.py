@@ -23,5 +23,5 @@ def test_a_lost_network_is_told_and_refuses_connections(holt: Holt) -> None:
         os.kill(egress, signal.SIGKILL)
         result = running.wait(b"go\n")
 
-    assert result.out == "refused\n" and result.report["network"] == {"mode": "allow", "lost": True}
+    assert result.out == "refused\n" and result.report["network"]["lost"] is True
     assert "the sandbox lost its network" in result.err
