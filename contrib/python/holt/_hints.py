@@ -33,7 +33,7 @@ PROCESS = ("read", "write", "close_stdin", "resize", "signal", "kill", "wait")
 
 ARGUMENTS: Dict[str, str] = {
     "limits.timeout": "timeout", "limits.memory": "memory", "filesystem.read_only": "read_only",
-    "filesystem.read_write": "read_write", "filesystem.workspace.source": "workspace", "env.set": "env",
+    "filesystem.read_write": "read_write", "filesystem.workspace.source": "workspace", "env.set": "env", "network.allow": "net",
     "tier": "tier", "idle": "idle", "allow_degraded": "allow_degraded",
     "policy_name": "policy",
 }

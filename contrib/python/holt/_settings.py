@@ -42,6 +42,7 @@ class Settings:
     read_write: Sequence[str] = ()
     allow_degraded: Sequence[str] = ()
     venv: Venv = None
+    net: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
@@ -81,6 +82,8 @@ class Settings:
         for name, paths in (("read_only", read_only), ("read_write", self.read_write)):
             if paths:
                 _merge(document, "filesystem", {name: [os.fspath(path) for path in paths]})
+        if self.net:
+            _merge(document, "network", {"allow": list(self.net)})
         if document != {"holt": 1} or isinstance(self.policy, Mapping):
             params["policy"] = document
         if self.workspace is not None:

@@ -27,12 +27,12 @@ class Usage:
 class Denial:
     """An access that the policy has refused.
 
-    layer    "seccomp" or "filesystem"
-    what     the system call, or the path as the command named it
+    layer    "seccomp", "filesystem" or "network"
+    what     the system call, the path as the command named it, or the host and its port
     count    how often, or the number of paths that this entry stands for
-    answer   the errno that the program got, such as "EROFS"; "" if only a word of the command names the path, which may
+    answer   the errno that the program got, such as "EROFS", or "NXDOMAIN"; "" if only a word of the command names the path, which may
              not be the reason
-    path     the path, or None for a system call
+    path     the path, or None for a system call or a host
     reason   why it was refused
     grant    the option of holt create that allows it; None if there is none
     policy   the part of a policy that allows it, for Sandbox(policy=…); None if there is none

@@ -65,6 +65,7 @@ class SandboxApi(InterpreterApi):
         env: Optional[Mapping[str, str]] = None,
         read_only: Sequence[str] = (),
         read_write: Sequence[str] = (),
+        net: Sequence[str] = (),
         allow_degraded: Sequence[str] = (),
         venv: Venv = None,
         holt: Optional[str] = None,
@@ -81,6 +82,7 @@ class SandboxApi(InterpreterApi):
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
             tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")), venv,
+            tuple(list_of(net, "net")),
         )
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
@@ -218,6 +220,8 @@ class Sandbox(SandboxApi, SyncFace):
     idle, tier  see holt-create(1)
     env         environment variables of every command
     read_only, read_write   lists of host paths, or of PATH:TARGET
+    net         hosts that commands can reach: rules such as "example.org:443", or sets such as "@python". They are added
+                to network.allow of the policy; see "NETWORK RULES" in holt-policy(5).
     venv        makes the packages of a virtual environment importable inside: True for the one of this program, or its
                 directory. Only its site-packages is shown, read-only. Warns if its version of Python is not the one
                 inside.

@@ -21,6 +21,7 @@ HINTS = {
     'Sandbox(read_only=["/opt/x"])',
     'Name the directory in it that the command needs: filesystem.read_write.': 'Name the directory in it that the command '
     "needs: Sandbox(read_write=...).",
+    'Allow it: network.allow: ["example.org"]': 'Allow it: Sandbox(net=["example.org"])',
     'To run without this protection: filesystem.protect: ["none"]': 'To run without this protection: '
     'Sandbox(policy={"filesystem": {"protect": ["none"]}})',
     'Raise limits.pids: 512, or limits.timeout: "5s".': 'Raise Sandbox(policy={"limits": {"pids": 512}}), or '

@@ -311,7 +311,7 @@ def test_a_session_that_starts_anew_has_the_tools(repository: Path) -> None:
 
 @pytest.mark.parametrize("settings, why", (
     ({"read_only": "/opt"}, "read_only must be a list"), ({"read_write": "/opt"}, "read_write must be a list"),
-    ({"tools": print}, "tools must be a list"),
+    ({"net": "@python"}, "net must be a list"), ({"tools": print}, "tools must be a list"),
     ({"tools": 5}, "tools must be a list, not 5"), ({"env": {"A=B": "c"}}, "without \"=\""), ({"env": {1: "c"}}, "without \"=\""),
     ({"env": {"A": None}}, "env.'A'. is None"),
     ({"env": ["A=c"]}, "env must be a dict"), ({"policy": ["strict"]}, "policy must be a preset's name"),
@@ -407,3 +407,18 @@ def test_requests_keep_their_order_while_their_connection_is_made(monkeypatch: p
             request.result()
         assert sent[0].number < sent[1].number
         assert server.call("kv.get", session="order", key="key")["value"] == "second"
+
+
+def test_net_allows_hosts() -> None:
+    """The refused name is never looked up outside."""
+    lookup = "import socket; socket.getaddrinfo('other.invalid', 80)"
+    with Sandbox(net=["example.invalid:80"], policy={"network": {"allow": ["@npm"]}}) as box:
+        assert box.show()["network"] == {"mode": "allow", "allow": ["@npm", "example.invalid:80"]}
+        (denial,) = box.exec(["python3", "-c", lookup]).denials
+    assert (denial.layer, denial.what, denial.answer) == ("network", "other.invalid", "NXDOMAIN")
+    assert denial.hint == 'Sandbox(net=["other.invalid"]) allows it'
+
+
+def test_without_net_there_is_no_network() -> None:
+    with Sandbox() as box:
+        assert box.show()["network"] == {"mode": "none", "allow": []}
