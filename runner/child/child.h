@@ -52,12 +52,13 @@ typedef struct Launch {
         Identity identity;
         SystemTree system;
         TerminalPlan terminal;
-        Output *output;   /* NULL without a limit of the output. */
-        int init_fd;      /* Sealed memory file. */
-        int workspace_fd; /* O_PATH, for the guards; FD_NONE without a workspace. */
-        int control_fd;   /* The child's end of the socket pair. */
-        int setup_fd;     /* The child's socket to holt-egress, or FD_NONE. */
-        Watch *watch;     /* The watch of guarded and hidden paths, or NULL. */
+        Output *output;     /* NULL without a limit of the output. */
+        int init_fd;        /* Sealed memory file. */
+        int workspace_fd;   /* O_PATH, for the guards; FD_NONE without a workspace. */
+        int control_fd;     /* The child's end of the socket pair. */
+        int setup_fd;       /* The child's socket to holt-egress, or FD_NONE. */
+        bool network_waits; /* holt-egress sets the network up later, if at all. */
+        Watch *watch;       /* The watch of guarded and hidden paths, or NULL. */
         ShownLimits limits;
         LayerState layers;
         /* A bit for each of fds 0 to 2 that is a file which the command can open by its path. */

@@ -30,6 +30,8 @@ static int none_at_rest(Store *store, const char *path, const void *data, JsonWr
         (void)reterr;
         json_write_array(w, "processes");
         json_write_end(w);
+        json_write_array(w, "ports");
+        json_write_end(w);
         return 0;
 }
 
@@ -43,6 +45,14 @@ static void print_process(const JsonValue *process) {
                      json_member_text(process, "state"), code,
                      ask_time(json_member_uint(process, "started_ms"), when),
                      str_visible(json_member_text(process, "command"), visible, sizeof(visible)));
+}
+
+static void print_ports(const JsonValue *ports) {
+        if (json_first(ports))
+                (void)printf("\n%-24s %s\n", "ADDRESS", "PORT");
+        for (const JsonValue *p = json_first(ports); p; p = json_next(p))
+                (void)printf("%-24s %" PRIu64 "\n", json_member_text(p, "address"),
+                             json_member_uint(p, "port"));
 }
 
 static int do_ps(const OptionResult *words, const void *options, Error *reterr) {
@@ -59,6 +69,7 @@ static int do_ps(const OptionResult *words, const void *options, Error *reterr) 
         all = json_member(answer.result, "processes");
         for (const JsonValue *p = json_first(all); p; p = json_next(p))
                 print_process(p);
+        print_ports(json_member(answer.result, "ports"));
         return 0;
 }
 
@@ -66,7 +77,9 @@ int cmd_ps(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "ps",
                             .usage = "NAME [--json]",
-                            .summary = "Lists the processes of a session, the newest first.",
+                            .summary = "Lists the processes of a session, the newest first, and "
+                                       "its ports "
+                                       "that the host can open.",
                             .options = ps_options,
                             .options_count = ELEMENTSOF(ps_options),
                             .operands = true },

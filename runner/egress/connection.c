@@ -106,6 +106,12 @@ static void connection_tell(const Connection *c, EgressEventType type, EgressRea
         const NetAddress *address = c->tried > 0 ? &c->targets[c->tried - 1] : &c->asked;
         const char *name = connection_name(c);
 
+        if (c->published) {
+                /* The host is the client, and the sandbox the server. */
+                event.inside = c->port;
+                event.sent = c->down.moved;
+                event.received = c->up.moved;
+        }
         event.family = address->family;
         memcpy(event.address, address->bytes, sizeof(event.address));
         (void)snprintf(event.name, sizeof(event.name), "%s", name ? name : "");

@@ -30,6 +30,8 @@ typedef struct Egress {
         Loop *loop;
         int control_fd; /* To holt. */
         int maker_fd;   /* To the maker (maker.h). */
+        bool later;     /* The settings come later. */
+        int network_fd; /* The sandbox's net namespace if the settings come later. */
         NetRules rules;
         SniMode sni;
         bool has6;       /* The sandbox has IPv6. */

@@ -90,6 +90,14 @@ static int egress_read_settings(Egress *egress, Error *reterr) {
 
 /* --- stages --- */
 
+/* Until the settings come, this process keeps the namespace. In the socket, it would count against
+ * the number of descriptors that all sockets of a user may hold (unix(7)). */
+static int egress_take_network(Egress *egress, Error *reterr) {
+        int r = egress->later ? maker_receive_network(EGRESS_SETUP_FD, &egress->network_fd) : 0;
+
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "the sandbox has no network") : 0;
+}
+
 static int egress_fork_maker(Egress *egress, Error *reterr) {
         const NetPort *imports;
         const size_t count = ports_imports(egress, &imports);
@@ -103,7 +111,10 @@ static int egress_fork_maker(Egress *egress, Error *reterr) {
                                  NET_LISTENERS_MAX);
         if (r < 0)
                 return error_oom(reterr);
-        return maker_fork(&egress->plan, EGRESS_SETUP_FD, &egress->maker_fd, reterr);
+        r = maker_fork(&egress->plan, EGRESS_SETUP_FD, egress->network_fd, &egress->maker_fd,
+                       reterr);
+        egress->network_fd = fd_close(egress->network_fd);
+        return r;
 }
 
 static int egress_make_loop(Egress *egress, Error *reterr) {
@@ -232,9 +243,9 @@ static int egress_confine(Egress *egress, Error *reterr) {
 }
 
 static int (*const stages[])(Egress *egress, Error *reterr) = {
-        egress_read_settings, egress_fork_maker,    egress_make_loop,
-        ports_open,           egress_number_names,  egress_receive,
-        requests_new,         egress_watch_control, egress_confine,
+        egress_take_network,  egress_read_settings, egress_fork_maker, egress_make_loop,
+        ports_open,           egress_number_names,  egress_receive,    requests_new,
+        egress_watch_control, egress_confine,
 };
 
 /* --- the end of the start --- */
@@ -266,8 +277,10 @@ static void ignore_signals(void) {
                 (void)signal(signals[i], SIG_IGN);
 }
 
-int main(void) {
-        static Egress egress = { .control_fd = EGRESS_CONTROL_FD, .maker_fd = FD_NONE };
+int main(int argc, char **argv) {
+        static Egress egress = { .control_fd = EGRESS_CONTROL_FD,
+                                 .maker_fd = FD_NONE,
+                                 .network_fd = FD_NONE };
         Error error;
         int r;
 
@@ -277,6 +290,7 @@ int main(void) {
                         "holt-egress: holt itself starts this program: use holt run --net\n");
                 return 125;
         }
+        egress.later = argc == 2 && streq(argv[1], EGRESS_LATER);
         ignore_signals();
         r = RUN_STEPS(stages, &egress, &error);
         egress_tell(r < 0 ? &error : NULL);

@@ -29,7 +29,8 @@ enum {
 };
 
 typedef struct Maker {
-        int fd; /* To holt-egress. */
+        int fd;         /* To holt-egress. */
+        int network_fd; /* The sandbox's net namespace, or FD_NONE. */
         struct mnl_socket *netlink;
         unsigned sequence;
         bool has6;
@@ -187,10 +188,17 @@ static int make_and_pass(const Maker *maker, MadeKind kind, const NetAddress *ad
 
 /* --- the steps --- */
 
-static int maker_enter(int setup_fd) {
+int maker_receive_network(int setup_fd, int *ret_fd) {
         char byte;
-        _cleanup_close_ int network_fd = FD_NONE, user_fd = FD_NONE;
-        int r = receive_with_fd(setup_fd, &byte, 1, &network_fd);
+        int r = receive_with_fd(setup_fd, &byte, 1, ret_fd);
+
+        return r == 0 && *ret_fd < 0 ? -EBADMSG : r;
+}
+
+/* Owns known_fd, which may be FD_NONE. */
+static int maker_enter(int setup_fd, int known_fd) {
+        _cleanup_close_ int network_fd = known_fd, user_fd = FD_NONE;
+        int r = network_fd < 0 ? maker_receive_network(setup_fd, &network_fd) : 0;
 
         (void)close(setup_fd);
         if (r < 0)
@@ -268,7 +276,7 @@ static int maker_set_up(Maker *maker, const NetPlan *plan, int setup_fd, const c
         int r;
 
         *ret_step = "enter the sandbox's network";
-        r = maker_enter(setup_fd);
+        r = maker_enter(setup_fd, maker->network_fd);
         if (r == 0) {
                 *ret_step = "open a netlink socket";
                 r = maker_open_netlink(maker);
@@ -321,8 +329,8 @@ static void maker_serve(Maker *maker) {
         }
 }
 
-static void maker_main(const NetPlan *plan, int fd, int setup_fd) {
-        Maker maker = { .fd = fd };
+static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd) {
+        Maker maker = { .fd = fd, .network_fd = network_fd };
         Made made = { .kind = MADE_READY };
         const char *step;
         int r = maker_set_up(&maker, plan, setup_fd, &step);
@@ -344,7 +352,7 @@ static void maker_main(const NetPlan *plan, int fd, int setup_fd) {
                 maker_serve(&maker);
 }
 
-int maker_fork(const NetPlan *plan, int setup_fd, int *ret_fd, Error *reterr) {
+int maker_fork(const NetPlan *plan, int setup_fd, int network_fd, int *ret_fd, Error *reterr) {
         int pair[2];
         pid_t pid;
 
@@ -356,7 +364,7 @@ int maker_fork(const NetPlan *plan, int setup_fd, int *ret_fd, Error *reterr) {
         if (pid == 0) {
                 (void)close(pair[0]);
                 (void)close(EGRESS_CONTROL_FD);
-                maker_main(plan, pair[1], setup_fd);
+                maker_main(plan, pair[1], setup_fd, network_fd);
                 _exit(0);
         }
         (void)close(pair[1]);

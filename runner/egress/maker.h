@@ -40,8 +40,12 @@ typedef struct MakerRequest {
         uint16_t port;
 } MakerRequest;
 
-/* Forks the maker. *ret_fd gets the socket to it. Returns 0 or a negative errno. */
-int maker_fork(const NetPlan *plan, int setup_fd, int *ret_fd, Error *reterr);
+/* Receives the sandbox's net namespace from the setup socket. The caller owns *ret_fd. Returns 0 or
+ * a negative errno. */
+int maker_receive_network(int setup_fd, int *ret_fd);
+/* Forks the maker. network_fd: the sandbox's net namespace, or FD_NONE if the maker receives it.
+ * *ret_fd gets the socket to the maker. Returns 0 or a negative errno. */
+int maker_fork(const NetPlan *plan, int setup_fd, int network_fd, int *ret_fd, Error *reterr);
 
 /* Ends the maker, and waits for its end, so that no process is left for another parent to wait for.
  */

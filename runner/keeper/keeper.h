@@ -64,6 +64,7 @@ typedef struct Keeper {
         struct Acts *acts;
         struct Staged *staged;
         LoopWatch *network_watch; /* NULL without a network. */
+        struct PortWaits *ports;  /* See ports.c. */
         LoopWatch *owner_watch;   /* Watches owner_fd; NULL in a session without an owner. */
         struct Receives *receives;
         Sweeper *sweeper;            /* See sweep.c. */
@@ -213,6 +214,23 @@ int keeper_watch_network(Keeper *keeper, Error *reterr);
 void keeper_read_network(Keeper *keeper);
 /* Ends holt-egress, and audits its last connections. */
 void keeper_end_network(Keeper *keeper);
+
+/* --- forwarded ports (ports.c) --- */
+
+/* Makes the list of calls that wait. Returns 0 or -ENOMEM. */
+int keeper_ports_new(Keeper *keeper, Error *reterr);
+void keeper_ports_free(Keeper *keeper);
+/* Opens a port of the host for one inside, and replies to call with its address. If port->host is 0
+ * and the port inside is open at some port of the same address, that is the reply. Returns 0 or a
+ * negative errno. */
+int keeper_forward_port(Keeper *keeper, const NetPort *port, RpcCall *call, Error *reterr);
+/* Closes the ports of the host that lead to the port inside, or only the port `host` if it is not
+ * 0. Replies to call with the last of them. Returns 0 or a negative errno. */
+int keeper_close_port(Keeper *keeper, uint16_t inside, uint16_t host, RpcCall *call, Error *reterr);
+/* Takes a reply of holt-egress. */
+void keeper_on_port(Keeper *keeper, const EgressEvent *event);
+/* Fails the calls that wait: holt-egress has ended. */
+void keeper_fail_ports(Keeper *keeper);
 
 /* --- the check of protected paths (sweep.c) --- */
 

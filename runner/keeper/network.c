@@ -24,6 +24,7 @@ static void audit_connection(const Keeper *keeper, const EgressEvent *event) {
         net_denial_peer(&end, peer);
         json_write_object(&w, NULL);
         json_write_string(&w, "peer", peer);
+        json_write_bool(&w, "published", event->inside);
         json_write_string(&w, "address", event->family ? net_address_text(&address, text) : NULL);
         json_write_uint(&w, "sent", event->sent);
         json_write_uint(&w, "received", event->received);
@@ -33,10 +34,27 @@ static void audit_connection(const Keeper *keeper, const EgressEvent *event) {
         audit_finish(keeper, &w, "network");
 }
 
-static void keeper_on_network_event(void *data, const EgressEvent *event, const NetDenial *first) {
-        const Keeper *keeper = data;
+/* Audits a port of the host that was opened or closed. */
+static void audit_port(const Keeper *keeper, const EgressEvent *event) {
+        const NetPort port = net_published_port(event);
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
+        if (event->errnum)
+                return;
+        json_write_object(&w, NULL);
+        net_published_write_port(&w, &port);
+        json_write_bool(&w, "open", event->type == EGRESS_PUBLISHED);
+        audit_finish(keeper, &w, "port");
+}
+
+static void keeper_on_network_event(void *data, const EgressEvent *event, const NetDenial *first) {
+        Keeper *keeper = data;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        if (event->type == EGRESS_PUBLISHED || event->type == EGRESS_UNPUBLISHED) {
+                audit_port(keeper, event);
+                return keeper_on_port(keeper, event);
+        }
         if (event->type == EGRESS_CLOSED || event->type == EGRESS_FAILED)
                 return audit_connection(keeper, event);
         if (!first)
@@ -52,8 +70,10 @@ void keeper_read_network(Keeper *keeper) {
         if (network->control_fd < 0)
                 return;
         network_read(network, keeper_on_network_event, keeper);
-        if (network->control_fd < 0)
+        if (network->control_fd < 0) {
                 keeper->network_watch = loop_unwatch(keeper->network_watch);
+                keeper_fail_ports(keeper);
+        }
 }
 
 static void keeper_on_network(void *data, uint32_t events) {

@@ -16,7 +16,7 @@ typedef struct MethodArea {
 /* One area for each file of methods. List a new one in methods.c too. */
 extern const MethodArea method_data_area, method_exec_area, method_process_area,
         method_process_act_area, method_python_area, method_tools_area, method_files_area,
-        method_files_write_area, method_mount_area;
+        method_files_write_area, method_mount_area, method_ports_area;
 
 /* --- shapes that several areas use --- */
 
@@ -35,6 +35,9 @@ extern const RpcShape method_content, method_opened;
 /* Directory that could not be listed, written by method_write_next(). */
 extern const RpcShape method_missed;
 extern const RpcShape method_size, method_stat;
+
+/* Port of the host that leads inside, written by net_published_write_port(). */
+extern const RpcShape method_port;
 
 /* Notifications of a process. */
 extern const RpcOutgoing method_process_output, method_process_stopped, method_process_exited;

@@ -46,6 +46,9 @@ static int method_process_list(RpcCall *call, void *data, Error *error) {
         for (const Process *p = processes_first(keeper->processes); p; p = p->next)
                 write_process(p, w);
         json_write_end(w);
+        json_write_array(w, "ports");
+        net_published_write(w, &keeper->sandbox.network.published);
+        json_write_end(w);
         rpc_reply(call);
         return 0;
 }
@@ -247,6 +250,8 @@ static const RpcShape entry_shape = { .name = "Process",
 
 static const RpcField list_fields[] = {
         { "processes", RPC_SHAPES, RPC_ALWAYS, "the newest first", .shape = &entry_shape },
+        { "ports", RPC_SHAPES, RPC_ALWAYS, "ports of the host that lead into the session",
+          .shape = &method_port },
 };
 static const RpcShape list_shape = { .name = "ProcessList", RPC_FIELDS(list_fields) };
 
@@ -335,7 +340,9 @@ static const RpcMethod methods[] = {
                 .result = &list_shape,
                 .example = { "{}", "{\"processes\": [{\"id\": \"p1\", \"command\": \"sleep 60\","
                                    " \"state\": \"running\", \"pid\": 7,"
-                                   " \"started_ms\": 1700000000000}]}" },
+                                   " \"started_ms\": 1700000000000}],"
+                                   " \"ports\": [{\"address\": \"127.0.0.1:49152\","
+                                   " \"port\": 3000}]}" },
                 .function = method_process_list,
         },
         {

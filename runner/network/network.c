@@ -101,9 +101,9 @@ static int network_await_ports(const LaunchPlan *plan, Network *network, Error *
 /* --- the process --- */
 
 /* The process gets its two sockets, no other descriptor, and no environment. */
-static int egress_spawn_at(const char *path, int control_fd, int setup_fd, pid_t *ret) {
-        static char name[] = "holt-egress";
-        char *argv[] = { name, NULL }, *env[] = { NULL };
+static int egress_spawn_at(const char *path, int control_fd, int setup_fd, bool later, pid_t *ret) {
+        static char name[] = "holt-egress", word[] = EGRESS_LATER;
+        char *argv[] = { name, later ? word : NULL, NULL }, *env[] = { NULL };
         posix_spawn_file_actions_t actions;
         int r;
 
@@ -120,7 +120,7 @@ static int egress_spawn_at(const char *path, int control_fd, int setup_fd, pid_t
         return -r;
 }
 
-static int egress_spawn(int control_fd, int setup_fd, pid_t *ret, Error *reterr) {
+static int egress_spawn(int control_fd, int setup_fd, bool later, pid_t *ret, Error *reterr) {
         char self[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
         int r = -ENOENT;
@@ -134,7 +134,7 @@ static int egress_spawn(int control_fd, int setup_fd, pid_t *ret, Error *reterr)
                 _cleanup_free_ char *path = path_join(slash ? self : "/", programs_egress[i]);
 
                 if (path)
-                        r = egress_spawn_at(path, control_fd, setup_fd, ret);
+                        r = egress_spawn_at(path, control_fd, setup_fd, later, ret);
         }
         if (r == 0)
                 return 0;
@@ -177,26 +177,40 @@ bool network_needed(const LaunchPlan *plan) {
                 (plan->net_publish.count > 0 || plan->net_import.count > 0));
 }
 
-int network_start(const LaunchPlan *plan, Network *ret, Error *reterr) {
+static int network_spawn(Network *ret, bool later, Error *reterr) {
         int control[2] = { FD_NONE, FD_NONE }, setup[2] = { FD_NONE, FD_NONE };
         int r = make_sockets(control, setup);
 
         *ret = (Network)NETWORK_CLOSED;
         ret->control_fd = control[0];
         ret->setup_fd = setup[0];
+        ret->waits = later;
         if (r < 0)
                 r = error_set(reterr, ERROR_SETUP, -r, "cannot make a socket pair");
         if (r == 0)
-                r = egress_spawn(control[1], setup[1], &ret->pid, reterr);
+                r = egress_spawn(control[1], setup[1], later, &ret->pid, reterr);
         fd_close(control[1]);
         fd_close(setup[1]);
-        if (r == 0)
-                r = net_settings_send(plan, ret->control_fd, reterr);
+        if (r < 0)
+                network_clear(ret);
+        return r;
+}
+
+int network_start(const LaunchPlan *plan, Network *ret, Error *reterr) {
+        int r = network_spawn(ret, false, reterr);
+
+        if (r < 0)
+                return r;
+        r = net_settings_send(plan, ret->control_fd, reterr);
         if (r == 0)
                 r = network_await_ports(plan, ret, reterr);
         if (r < 0)
                 network_clear(ret);
         return r;
+}
+
+int network_start_later(Network *ret, Error *reterr) {
+        return network_spawn(ret, true, reterr);
 }
 
 void network_started(Network *network) {
@@ -261,7 +275,18 @@ void network_clear(Network *network) {
 
 /* --- commands --- */
 
-int network_command(const Network *network, const char *name, const char *value) {
+/* Settings without a rule or a port. */
+static int network_wake(Network *network) {
+        static const char settings[] = "mode\0none";
+
+        if (send(network->control_fd, settings, sizeof(settings), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+                return -errno;
+        network->waits = false;
+        return 0;
+}
+
+int network_command(Network *network, const char *name, const char *value) {
+        int r;
         char message[EGRESS_COMMAND_MAX];
         const size_t name_size = strlen(name) + 1, value_size = strlen(value) + 1;
 
@@ -269,6 +294,9 @@ int network_command(const Network *network, const char *name, const char *value)
                 return -ENOTCONN;
         if (name_size + value_size > sizeof(message))
                 return -EMSGSIZE;
+        r = network->waits ? network_wake(network) : 0;
+        if (r < 0)
+                return r;
         memcpy(message, name, name_size);
         memcpy(message + name_size, value, value_size);
         return send(network->control_fd, message, name_size + value_size,

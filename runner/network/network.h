@@ -15,6 +15,7 @@ typedef struct Network {
         int control_fd;      /* FD_NONE if there is no holt-egress. */
         int setup_fd;        /* The child's end of the setup socket, until the child has it. */
         pid_t pid;           /* The process holt-egress, a child; 0 if there is none. */
+        bool waits;          /* The process waits for its first command. */
         bool lost;           /* holt-egress has ended before it was told to. */
         EgressLevel level;   /* Known once holt-egress serves. */
         NetDenials *denials; /* NULL until something was refused or failed. */
@@ -29,6 +30,10 @@ bool network_needed(const LaunchPlan *plan);
 /* Starts holt-egress for the rules of the plan, and opens its published ports. Returns 0 or a
  * negative errno. */
 int network_start(const LaunchPlan *plan, Network *ret, Error *reterr);
+/* Starts holt-egress for a session that may need it later, for a port that its user forwards. The
+ * keeper can start no program by then. holt-egress keeps the sandbox's net namespace open, and
+ * waits for its first command. Returns 0 or a negative errno. */
+int network_start_later(Network *ret, Error *reterr);
 /* Closes the child's end, after the child was made. */
 void network_started(Network *network);
 
@@ -43,4 +48,4 @@ void network_stop(Network *network, NetworkFn fn, void *data);
 void network_clear(Network *network);
 /* Sends a command (protocol.h), whose reply is an event. Returns 0 or a negative errno; -ENOTCONN
  * if there is no holt-egress. */
-int network_command(const Network *network, const char *name, const char *value);
+int network_command(Network *network, const char *name, const char *value);

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The argument of holt-egress if its settings come later, or never. */
+#define EGRESS_LATER "later"
+
 enum {
         EGRESS_CONTROL_FD = 3, /* holt-egress finds its sockets at these descriptors. */
         EGRESS_SETUP_FD = 4,
@@ -64,7 +67,7 @@ typedef struct EgressEvent {
         uint32_t errnum; /* For EGRESS_UNREACHED, and for a connection that broke. For
                             EGRESS_DENIED: the program's error, unless it is a reset. */
         uint16_t port;   /* 0 if only a name was asked for. */
-        uint16_t inside; /* For EGRESS_PUBLISHED: the sandbox's port. */
+        uint16_t inside; /* The sandbox's port, for a published port and its connections. */
         uint8_t level;   /* EgressLevel, for EGRESS_STARTED. */
         uint8_t family;  /* The family of address, or 0. */
         uint8_t address[16];

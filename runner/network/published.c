@@ -94,14 +94,17 @@ int net_published_refuse(const EgressEvent *event, const char *automatic, Error 
         return r;
 }
 
+void net_published_write_port(JsonWriter *w, const NetPort *port) {
+        char text[NET_PORT_TEXT];
+
+        json_write_string(w, "address", net_port_host_text(port, text));
+        json_write_uint(w, "port", port->inside);
+}
+
 void net_published_write(JsonWriter *w, const NetPublished *published) {
         for (size_t i = 0; published && i < published->count; i++) {
-                const NetPort *port = &published->items[i];
-                char text[NET_PORT_TEXT];
-
                 json_write_object(w, NULL);
-                json_write_string(w, "address", net_port_host_text(port, text));
-                json_write_uint(w, "port", port->inside);
+                net_published_write_port(w, &published->items[i]);
                 json_write_end(w);
         }
 }

@@ -25,5 +25,7 @@ NetPort net_published_port(const EgressEvent *event);
  * free port of the host, such as "--publish 0:3000". Returns negative. */
 int net_published_refuse(const EgressEvent *event, const char *automatic, Error *reterr);
 
+/* Writes the members "address", such as "127.0.0.1:8080", and "port". */
+void net_published_write_port(JsonWriter *w, const NetPort *port);
 /* Writes the ports as objects into the open array. published may be NULL. */
 void net_published_write(JsonWriter *w, const NetPublished *published);

@@ -14,15 +14,25 @@ static const struct {
         const char *verb, *method;
         unsigned operands;
 } verbs[] = {
-        { "audit", "audit.list", 1 },      { "cp", "files.read or files.write", 2 },
-        { "create", "session.create", 1 }, { "exec", "exec", 1 },
-        { "files", "files.list", 1 },      { "history", "history.list", 1 },
-        { "kill", "process.kill", 2 },     { "kv", "kv.keys", 1 },
-        { "logs", "process.read", 2 },     { "ls", "session.list", 0 },
-        { "ps", "process.list", 1 },       { "python", "python.run", 1 },
-        { "rebind", "session.rebind", 1 }, { "rm", "session.remove", 1 },
-        { "show", "session.show", 1 },     { "stop", "session.stop", 1 },
-        { "tier", "session.set_tier", 2 }, { "wait", "process.wait", 2 },
+        { "audit", "audit.list", 1 },
+        { "cp", "files.read or files.write", 2 },
+        { "create", "session.create", 1 },
+        { "exec", "exec", 1 },
+        { "files", "files.list", 1 },
+        { "forward", "ports.forward", 2 },
+        { "history", "history.list", 1 },
+        { "kill", "process.kill", 2 },
+        { "kv", "kv.keys", 1 },
+        { "logs", "process.read", 2 },
+        { "ls", "session.list", 0 },
+        { "ps", "process.list", 1 },
+        { "python", "python.run", 1 },
+        { "rebind", "session.rebind", 1 },
+        { "rm", "session.remove", 1 },
+        { "show", "session.show", 1 },
+        { "stop", "session.stop", 1 },
+        { "tier", "session.set_tier", 2 },
+        { "wait", "process.wait", 2 },
 };
 
 /* Options that set no field of a policy. */

@@ -281,14 +281,18 @@ static int run_child(Launch *launch, Sandbox *sandbox, const char **argv, Error 
                        : r;
 }
 
-/* Starts holt-egress, which then gets ready while the child builds the tree. */
+/* Starts holt-egress, which then gets ready while the child builds the tree. A session may need it
+ * later. */
 static int start_network(Launch *launch, Sandbox *sandbox, Error *reterr) {
+        const bool needed = network_needed(launch->plan), lasting = launch->plan->root.source;
         int r;
 
-        if (!network_needed(launch->plan) || !launch_has_own_network(launch))
+        if (!launch_has_own_network(launch) || (!needed && !lasting))
                 return 0;
-        r = network_start(launch->plan, &sandbox->network, reterr);
+        r = needed ? network_start(launch->plan, &sandbox->network, reterr)
+                   : network_start_later(&sandbox->network, reterr);
         launch->setup_fd = sandbox->network.setup_fd;
+        launch->network_waits = sandbox->network.waits;
         return r;
 }
 

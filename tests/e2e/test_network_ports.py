@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from lib.sandbox import Arg, Holt, Result, Running
-from lib.sessions import until
+from lib.sessions import Session, Sessions, until
 from lib.tools import needs
 
 pytestmark = needs("python3")
@@ -268,3 +268,131 @@ def test_ports_of_a_policy_file(holt: Holt, workspace: Path, host_port: int) -> 
     result = run(holt, "--policy", workspace.parent / "ports.json", "python3", "-c", FETCH, "http://127.0.0.1:5432/").ok()
 
     assert result.out == "/ from 127.0.0.1\n" and "-> 3000" in result.err
+
+
+# --- sessions ---
+
+
+@pytest.fixture
+def session(sessions: Sessions, workspace: Path) -> Session:
+    (workspace / "page").write_text("from the session\n")
+    return sessions.create("w", "--workspace", workspace)
+
+
+def forward(session: Session, *words: str) -> Result:
+    return session("forward", *words)
+
+
+def serve(session: Session) -> None:
+    session.detach("exec " + " ".join(SERVE))
+
+
+def waiting_of(session: Session) -> list[int]:
+    """Each holt-egress of the session."""
+    keeper = session.keeper()
+    found = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+    return [int(pid) for pid in found if Path(f"/proc/{pid}/comm").read_text() == "holt-egress\n"]
+
+
+def listed(session: Session) -> dict[str, int]:
+    return {port["address"]: port["port"] for port in json.loads(session("ps", "--json").ok().out)["ports"]}
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_forward_a_port_of_a_running_session(session: Session) -> None:
+    """The server may start before or after."""
+    serve(session)
+    address = forward(session, "3000").ok().out.strip()
+
+    assert address.startswith("127.0.0.1:") and fetched(address, "page") == "from the session\n"
+    assert forward(session, "3000").ok().out.strip() == address
+    assert listed(session) == {address: 3000}
+    assert re.search(rf"^{address} +3000$", session("ps").ok().out, re.M)
+
+
+@pytest.mark.parametrize("flags", (("--net", "web.example.org:80"), ("--publish", "0:3001")), ids=("net", "publish"))
+def test_forward_beside_other_rules(flags: tuple[str, ...], sessions: Sessions, workspace: Path) -> None:
+    (workspace / "page").write_text("x\n")
+    session = sessions.create("w", "--workspace", workspace, *flags)
+    serve(session)
+    address = forward(session, "3000").ok().out.strip()
+
+    assert fetched(address, "page") == "x\n"
+    assert sorted(listed(session).values()) == ([3000, 3001] if "--publish" in flags else [3000])
+
+
+def test_forward_a_port_of_choice_and_close_it(session: Session) -> None:
+    port = free_port()
+    serve(session)
+
+    assert json.loads(forward(session, "--json", f"{port}:3000").ok().out) == {"address": f"127.0.0.1:{port}", "port": 3000}
+    fetched(f"127.0.0.1:{port}", "page")
+    assert "EADDRINUSE" in forward(session, f"{port}:3001").refusal()
+    assert forward(session, "--stop", "3000").ok().out == "" and listed(session) == {}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    assert forward(session, "--stop", "3000").refusal() == "port 3000 of the session is not forwarded"
+
+
+def test_a_conflict_names_the_way_out(session: Session, host_port: int) -> None:
+    assert "holt forward w 3000" in forward(session, f"{host_port}:3000").cure
+
+
+def test_a_forwarded_port_closes_with_the_session(session: Session) -> None:
+    host, port = forward(session, "3000").ok().out.strip().split(":")
+    session.stop()
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)))
+    assert listed(session) == {}
+
+
+def test_a_published_port_of_a_session(sessions: Sessions, workspace: Path) -> None:
+    (workspace / "page").write_text("x\n")
+    port = free_port()
+    session = sessions.create("w", "--workspace", workspace, "--publish", f"{port}:3000")
+    serve(session)
+
+    assert fetched(f"127.0.0.1:{port}", "page") == "x\n" and listed(session) == {f"127.0.0.1:{port}": 3000}
+
+
+def test_an_imported_port_of_a_session(sessions: Sessions, host_port: int) -> None:
+    session = sessions.create("w", "--import", f"{host_port}:5432")
+
+    assert session.exec("python3", "-c", FETCH, "http://127.0.0.1:5432/x").ok().out == "/x from 127.0.0.1\n"
+
+
+def test_the_audit_has_ports_and_their_connections(session: Session) -> None:
+    serve(session)
+    address = forward(session, "3000").ok().out.strip()
+    fetched(address, "page")
+    forward(session, "--stop", "3000").ok()
+    rows = json.loads(session("audit", "--json").ok().out)["rows"]
+    ports = [row["detail"] for row in rows if row["kind"] == "port"]
+    connections = [row["detail"] for row in rows if row["kind"] == "network"]
+
+    assert ports == [{"address": address, "port": 3000, "open": is_open} for is_open in (False, True)]
+    assert any(c["published"] and c["sent"] > len("from the session\n") for c in connections), connections
+
+
+def test_words_that_are_no_port(session: Session) -> None:
+    for word in ("0", "70000", "x", "8080:0", ":3000", "3000/udp"):
+        assert f'"{word}"' in forward(session, word).refusal()
+
+
+def test_the_host_s_network_needs_no_forward(sessions: Sessions) -> None:
+    session = sessions.create("w", "--network", "host")
+
+    assert "the host's own network" in forward(session, "3000").refusal()
+
+
+def test_forward_after_the_waiting_process_was_killed(session: Session) -> None:
+    session.exec("true").ok()
+    waiting = until(lambda: waiting_of(session), "holt-egress")
+    os.kill(waiting[0], 9)
+    until(lambda: forward(session, "3000").code == 125, "a refusal")
+
+    result = forward(session, "3000")
+    assert "lost its process for the network" in result.refusal() and "holt stop w" in result.cure
+    session.stop()
+    forward(session, "3000").ok()

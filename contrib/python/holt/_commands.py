@@ -195,6 +195,29 @@ class CommandsApi(Part):
         listed = yield self._ask("process.list", {})
         return [process_info_of(each) for each in listed["processes"]]
 
+    @operation
+    def forward(self, port: int, host_port: int = 0, address: Optional[str] = None) -> "Steps[str]":
+        """Lets programs of the host connect to a port inside, and returns the address for them, such as "127.0.0.1:49152".
+
+        host_port is the port of the host; 0 is a free one. address is the host's address; the default is 127.0.0.1. The
+        port stays open until the session stops. A second call without host_port returns the same address.
+        """
+        answer = yield self._ask("ports.forward", {"port": port, "host_port": host_port or None, "address": address})
+        return str(answer["address"])
+
+    @operation
+    def close_port(self, port: int, host_port: Optional[int] = None) -> "Steps[None]":
+        """Closes what forward() has opened for the port inside: all of it, or only one port of the host. Raises
+        MissingError if there is nothing to close."""
+        yield self._ask("ports.close", {"port": port, "host_port": host_port})
+
+    @operation
+    def ports(self) -> "Steps[Dict[str, int]]":
+        """Returns the port inside for each address of the host that leads into the session: {"127.0.0.1:49152": 3000}."""
+        if (yield self._ask("session.show", {}))["state"] == "at rest":
+            return {}
+        return {each["address"]: each["port"] for each in (yield self._ask("process.list", {}))["ports"]}
+
     def _found(self, id: str) -> "Steps[Any]":
         for each in (yield from CommandsApi.processes.steps(self)):
             if each.id == id:

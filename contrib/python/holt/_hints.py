@@ -22,6 +22,7 @@ METHODS: Dict[str, str] = {
     "python.restart": "restart_python()", "history.list": "history()", "audit.list": "audit()",
     "tools.register": "add_tool()", "tools.unregister": "remove_tool()", "files.open": "files.save()",
     "files.receive": "files.write()", "kv.get": "kv.get()", "mount.list": "mount.list()",
+    "ports.forward": "forward()", "ports.close": "close_port()",
 }
 """The method of this package for each method of holt serve whose name or place differs."""
 
@@ -41,7 +42,7 @@ ARGUMENTS: Dict[str, str] = {
 
 GROUPS = ("env", "filesystem", "layers", "limits", "network", "python", "syscalls")
 
-_AREAS = "session|process|python|files|mount|kv|history|audit|tools"
+_AREAS = "session|process|python|files|mount|kv|history|audit|tools|ports"
 _METHOD = re.compile(rf"(?<![\w./\"-])({_AREAS})\.([a-z_]+)\b(?![\w(/-]|\.[a-z])")
 _FIELD = re.compile(
     rf"(?<![\w./\"-])((?:{'|'.join(GROUPS)})(?:\.[a-z_]+)+|(?:tier|idle|allow_degraded|cwd|policy_name"
