@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/strings.h"
+#include "base/util.h"
 
 enum { PORT_MAX = 65535 };
 
@@ -286,6 +287,17 @@ static int rule_read_host(NetRule *rule, const char *text, size_t length, bool p
         return rule_read_name(rule, text, length, ret_why);
 }
 
+/* Whether --net takes the text for a mode. A program inside chooses the names that are refused, and
+ * a refusal shows a rule that the user may copy: "--net host" must never be one. */
+static bool name_is_mode(const char *name) {
+        static const char *const modes[] = { "none", "allow", "host" };
+
+        for (size_t i = 0; i < ELEMENTSOF(modes); i++)
+                if (streq(modes[i], name))
+                        return true;
+        return false;
+}
+
 /* Reads everything except the reason. If *ret_web is true, the rule has no ports: 80 and 443 are
  * meant. */
 static int rule_read(NetRule *rule, const char *text, size_t length, bool *ret_web,
@@ -311,6 +323,9 @@ static int rule_read(NetRule *rule, const char *text, size_t length, bool *ret_w
                 return r;
         if (colon)
                 return rule_read_ports(rule, colon + 1, length - host - 1, ret_why);
+        if (name_is_mode(rule->name))
+                return net_refuse(ret_why, "is also a mode of the network; write the name with its "
+                                           "port, such as host:443");
         *ret_web = true;
         return 0;
 }
