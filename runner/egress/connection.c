@@ -66,7 +66,8 @@ typedef struct Connection {
         int number;           /* Of the name; negative for a block. */
         const NetRule *rule;
         NetAddress targets[NAME_ADDRESSES_MAX];
-        size_t targets_count, tried;
+        size_t targets_count;
+        size_t tried; /* Once one has answered, its place and those before it. */
         Attempt attempts[ATTEMPTS_MAX];
         size_t attempts_open;
         int errnum; /* Of the last attempt that failed. */
@@ -328,6 +329,7 @@ static void connection_begin_judged(Connection *c) {
 static void connection_open(Connection *c, Attempt *attempt) {
         attempt->watch = loop_unwatch(attempt->watch);
         c->server_fd = TAKE_FD(attempt->fd);
+        c->tried = (size_t)(attempt - c->attempts) + 1; /* A later one may have been started. */
         attempts_close(c);
         if (!c->held)
                 return connection_begin_judged(c);
@@ -407,15 +409,22 @@ static void connection_unreached(Connection *c) {
         connection_drop(c, true);
 }
 
-/* Tries the next address, or ends the connection if all have failed. */
+static bool connection_has_more(const Connection *c) {
+        return c->tried < c->targets_count && c->tried < ATTEMPTS_MAX;
+}
+
+/* Tries the next address, or ends the connection if all have failed. The last one has as much time
+ * as the kernel gives it. */
 static void connection_try(Connection *c) {
-        while (c->tried < c->targets_count && c->tried < ATTEMPTS_MAX) {
+        while (connection_has_more(c)) {
                 Attempt *attempt = &c->attempts[c->tried];
                 int r = attempt_start(c, attempt, &c->targets[c->tried++]);
 
                 if (r == 0) {
                         c->attempts_open++;
-                        loop_timer_set(c->timer, time_now_usec() + ATTEMPT_PAUSE);
+                        loop_timer_set(c->timer,
+                                       time_now_usec() + (connection_has_more(c) ? ATTEMPT_PAUSE
+                                                                                 : CONNECT_TIME));
                         return;
                 }
                 c->errnum = -r;
@@ -439,8 +448,7 @@ static void connection_on_time(void *data) {
                 return connection_silent(c);
         if (c->state == CONNECTION_GREETS)
                 return connection_move(c);
-        if (c->state == CONNECTION_CONNECTS && c->tried < c->targets_count &&
-            c->tried < ATTEMPTS_MAX)
+        if (c->state == CONNECTION_CONNECTS && connection_has_more(c))
                 return connection_try(c);
         c->errnum = ETIMEDOUT;
         connection_unreached(c);
