@@ -16,7 +16,11 @@
 #include "base/programs.h"
 #include "base/strings.h"
 
-enum { STOP_TIME = 200 }; /* Milliseconds for the last events. */
+enum {
+        STOP_TIME = 200, /* Milliseconds of silence after which the last events have come. */
+        STOP_TURNS = 64, /* Calls of network_read() for these. */
+        READ_TURN = 512, /* Events at once: more than the socket holds. */
+};
 
 /* --- the settings --- */
 
@@ -222,11 +226,15 @@ void network_started(Network *network) {
 void network_read(Network *network, NetworkFn fn, void *data) {
         const NetDenial *first;
         EgressEvent event;
-        ssize_t n;
+        ssize_t n = 1;
 
         if (network->control_fd < 0)
                 return;
-        while ((n = recv(network->control_fd, &event, sizeof(event), MSG_DONTWAIT)) > 0) {
+        /* The sandbox may cause events as fast as they are read. */
+        for (int i = 0; i < READ_TURN; i++) {
+                n = recv(network->control_fd, &event, sizeof(event), MSG_DONTWAIT);
+                if (n <= 0)
+                        break;
                 if (n != (ssize_t)sizeof(event) || !net_event_valid(&event))
                         continue;
                 (void)net_published_note(&network->published, &event);
@@ -252,7 +260,8 @@ void network_stop(Network *network, NetworkFn fn, void *data) {
         const bool lost = network->lost;
 
         network_end(network);
-        while (network->control_fd >= 0 && poll(&end, 1, STOP_TIME) > 0)
+        for (int i = 0; i < STOP_TURNS && network->control_fd >= 0 && poll(&end, 1, STOP_TIME) > 0;
+             i++)
                 network_read(network, fn, data);
         network->lost = lost;
         network->control_fd = fd_close(network->control_fd);
