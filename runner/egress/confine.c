@@ -31,7 +31,7 @@
         SYS_read, SYS_write, SYS_close, SYS_recvmsg, SYS_sendmsg, SYS_sendto, SYS_recvfrom,        \
                 SYS_setsockopt, SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, \
                 SYS_exit, SYS_exit_group, SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_getpid,        \
-                SYS_gettid, SYS_tgkill, SYS_restart_syscall
+                SYS_gettid, SYS_restart_syscall
 
 static const int egress_calls[] = {
         CALLS_COMMON,    SYS_accept4,     SYS_bind,         SYS_clock_gettime, SYS_connect,
