@@ -32,6 +32,7 @@ typedef struct Egress {
         int maker_fd;   /* To the maker (maker.h). */
         bool later;     /* The settings come later. */
         int network_fd; /* The sandbox's net namespace if the settings come later. */
+        int spare_fd;   /* Kept for egress_accept(). */
         NetRules rules;
         SniMode sni;
         bool has6;       /* The sandbox has IPv6. */
@@ -46,6 +47,13 @@ typedef struct Egress {
         struct Requests *requests; /* To the maker. */
         struct Queue *queue;       /* NULL if connections do not wait (queue.h). */
 } Egress;
+
+/* --- accept.c --- */
+
+int egress_accept_prepare(Egress *egress, Error *reterr);
+/* Accepts a connection, as accept4(2) does. If all descriptors are used, it refuses the next one.
+ * Otherwise that connection would stay, and wake the loop up without end. */
+int egress_accept(Egress *egress, int listener_fd);
 
 /* --- events.c --- */
 

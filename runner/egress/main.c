@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/own-limits.h"
 #include "base/strings.h"
@@ -145,7 +146,7 @@ static void listener_on_event(void *data, uint32_t events) {
 
         (void)events;
         for (int i = 0; i < ACCEPT_TURN; i++) {
-                int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                int fd = egress_accept(listener->egress, listener->fd);
 
                 if (fd < 0)
                         return;
@@ -243,9 +244,9 @@ static int egress_confine(Egress *egress, Error *reterr) {
 }
 
 static int (*const stages[])(Egress *egress, Error *reterr) = {
-        egress_take_network,  egress_read_settings, egress_fork_maker, egress_make_loop,
-        ports_open,           egress_number_names,  egress_receive,    requests_new,
-        egress_watch_control, egress_confine,
+        egress_take_network,   egress_read_settings, egress_fork_maker,   egress_make_loop,
+        egress_accept_prepare, ports_open,           egress_number_names, egress_receive,
+        requests_new,          egress_watch_control, egress_confine,
 };
 
 /* --- the end of the start --- */
@@ -277,10 +278,19 @@ static void ignore_signals(void) {
                 (void)signal(signals[i], SIG_IGN);
 }
 
+/* Descriptors that holt's own caller leaked, and the caller's directory, which it may want to
+ * unmount. */
+static void leave_the_callers_things(void) {
+        closefrom(EGRESS_SETUP_FD + 1);
+        if (chdir("/") < 0)
+                _exit(125);
+}
+
 int main(int argc, char **argv) {
         static Egress egress = { .control_fd = EGRESS_CONTROL_FD,
                                  .maker_fd = FD_NONE,
-                                 .network_fd = FD_NONE };
+                                 .network_fd = FD_NONE,
+                                 .spare_fd = FD_NONE };
         Error error;
         int r;
 
@@ -292,6 +302,7 @@ int main(int argc, char **argv) {
         }
         egress.later = argc == 2 && streq(argv[1], EGRESS_LATER);
         ignore_signals();
+        leave_the_callers_things();
         r = RUN_STEPS(stages, &egress, &error);
         egress_tell(r < 0 ? &error : NULL);
         if (r == 0)

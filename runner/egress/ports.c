@@ -72,7 +72,7 @@ static void published_on_event(void *data, uint32_t events) {
 
         (void)events;
         for (int i = 0; i < PORTS_TURN; i++) {
-                int fd = accept4(published->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                int fd = egress_accept(published->egress, published->fd);
 
                 if (fd < 0)
                         return;

@@ -276,7 +276,7 @@ static void client_on_event(void *data, uint32_t events) {
 
 static void resolver_on_connection(void *data, uint32_t events) {
         Resolver *resolver = data;
-        int fd = accept4(resolver->tcp_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = egress_accept(resolver->egress, resolver->tcp_fd);
 
         (void)events;
         for (size_t i = 0; fd >= 0 && i < CLIENTS_MAX; i++) {

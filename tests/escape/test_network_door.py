@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -388,3 +389,71 @@ for name in (b"\\x1b[31mred", b"new\\nline", b"\\xff\\xfe", b"a\\0b"):
     assert set(result.ok().out.split()) <= {"3", "1"}
     assert "\x1b" not in result.err and "\nline" not in result.err
     json.dumps(result.report)
+
+
+@pytest.mark.parametrize("name", ("host", "HOST.", "none", "allow"))
+def test_a_denial_never_offers_a_mode(name: str, holt: Holt) -> None:
+    """A program inside chooses the names that are refused. If it asked for "host", a user who copies "--net host" would give it the
+    host's whole network."""
+    (denial,) = holt.sh(f"getent hosts {name}", "--net", NET).denials.values()
+
+    assert denial["grant"] is None and denial["policy"] is None and denial["why_not"]
+
+
+@pytest.mark.skipif(not is_root(), reason="only root can look at the descriptors of these processes")
+def test_the_caller_s_descriptors_and_directory_stay_out_of_the_door(holt: Holt) -> None:
+    """A caller may have leaked a descriptor of a secret file, and may want to unmount its directory."""
+    leak = ["sh", "-c", 'exec 3</etc/hostname 7</etc/hostname 9</etc/passwd; exec "$@"', "sh"]
+    with holt.start(["run", "--net", NET, "--", "bash"], stdin=subprocess.PIPE, prefix=leak) as started:
+        started.send("echo ready\n")
+        assert started.readline() == "ready"
+        for process in doors():
+            links = [os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()]
+            assert not [link for link in links if link.startswith("/etc")]
+            assert os.readlink(f"/proc/{process.pid}/cwd") == "/"
+
+
+MANY = """
+import socket, sys
+ends = []
+address = socket.gethostbyname("web.example.org")
+for i in range(int(sys.argv[1])):
+    end = socket.socket(); end.setblocking(False); end.connect_ex((address, 80)); ends.append(end)
+print("open", flush=True)
+sys.stdin.readline()
+for end in ends: end.close()
+while True:
+    try:
+        end = socket.create_connection((address, 80), timeout=60)
+        end.sendall(b"GET / HTTP/1.0\\r\\nHost: web.example.org\\r\\n\\r\\n")
+        print(end.recv(15), flush=True)
+        break
+    except ConnectionError: pass
+"""
+
+
+def ticks(process: Process) -> int:
+    words = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(words[11]) + int(words[12])
+
+
+def until_idle(process: Process) -> None:
+    """Waits until the process uses no time for a while."""
+    def idle() -> bool:
+        before = ticks(process)
+        time.sleep(0.3)
+        return ticks(process) == before
+
+    until(idle, "it rests")
+
+
+@pytest.mark.identities("root")
+def test_connections_beyond_the_descriptors_are_refused_and_cost_nothing(holt: Holt) -> None:
+    """holt-egress must not wake up without end because of a connection that it cannot accept."""
+    with holt.start(["run", "--net", NET, "--", "python3", "-c", MANY, "50"], stdin=subprocess.PIPE,
+                    prefix=["prlimit", "--nofile=64"]) as started:
+        assert started.readline() == "open"
+        (serving,) = [process for process in doors() if status(process)["CapEff"] == "0" * 16]
+        until_idle(serving)
+        started.send("go on\n")
+        assert started.readline() == "b'HTTP/1.1 200 OK'"
