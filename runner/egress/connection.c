@@ -277,8 +277,10 @@ static void connection_silent(Connection *c) {
 
 static void connection_note(Connection *c, uint32_t events, Pump *from, Pump *to) {
         (void)c;
-        if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        if (events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
                 from->readable = true;
+        if (events & EPOLLPRI)
+                from->urgent = true;
         if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
                 to->writable = true;
 }
@@ -313,12 +315,12 @@ static void connection_on_server(void *data, uint32_t events) {
 
 /* Both sockets are connected. */
 static void connection_begin_judged(Connection *c) {
-        const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+        const uint32_t events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
         loop_timer_set(c->timer, 0);
         c->up = (Pump){ .from = c->client_fd, .to = c->server_fd, .pipe = { FD_NONE, FD_NONE } };
         c->down = (Pump){ .from = c->server_fd, .to = c->client_fd, .pipe = { FD_NONE, FD_NONE } };
-        c->up.writable = c->down.writable = c->up.readable = true;
+        c->up.writable = c->down.writable = c->up.readable = c->up.urgent = true;
         c->state = CONNECTION_GREETS;
         if (loop_watch(c->egress->loop, c->server_fd, events, connection_on_server, c,
                        &c->server_watch, NULL) < 0)
@@ -365,13 +367,20 @@ static void attempt_on_event(void *data, uint32_t events) {
         connection_open(attempt->connection, attempt);
 }
 
+/* Settings of both sockets. Bytes are passed on at once, and an urgent byte like others. */
+static void socket_set(int fd) {
+        const int on = 1;
+
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
+}
+
 /* Connects the attempt's socket. Returns 0 or a negative errno. */
 static int attempt_connect(Attempt *attempt, const NetAddress *target, uint16_t port) {
         struct sockaddr_storage storage;
         const socklen_t length = socket_address_set(target, port, &storage);
-        const int on = 1;
 
-        (void)setsockopt(attempt->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        socket_set(attempt->fd);
         if (connect(attempt->fd, (const struct sockaddr *)&storage, length) < 0 &&
             errno != EINPROGRESS)
                 return -errno;
@@ -528,11 +537,10 @@ static int connection_read_asked(Connection *c) {
 
 /* Takes over the client's socket. */
 static int connection_join(Connection *c, int fd) {
-        const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-        const int on = 1;
+        const uint32_t events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
         c->client_fd = fd;
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        socket_set(fd);
         return loop_watch(c->egress->loop, fd, events, connection_on_client, c, &c->client_watch,
                           NULL);
 }

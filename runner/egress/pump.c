@@ -56,6 +56,37 @@ void pump_clear(Pump *pump, Pipes *pipes) {
         pump_drop_pipe(pump, pipes);
 }
 
+/* splice(2) never goes past the urgent byte of TCP, and calls that the end if the source has ended
+ * after it. The byte is taken as a common one (SO_OOBINLINE), so that those after it can follow.
+ * The pipe has room. Returns the bytes that were moved. */
+static ssize_t pump_take_urgent(Pump *pump) {
+        char byte;
+
+        pump->urgent = false;
+        if (recv(pump->from, &byte, 1, MSG_DONTWAIT) != 1)
+                return 0;
+        return write(pump->pipe[1], &byte, 1);
+}
+
+/* A full pipe gives EAGAIN too; then the source may still be readable. */
+static ssize_t pump_splice(Pump *pump) {
+        ssize_t n = splice(pump->from, NULL, pump->pipe[1], NULL, PIPE_SIZE,
+                           SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+        if (n > 0)
+                return n;
+        if (n < 0 && (errno != EAGAIN || pump->held > 0))
+                return errno == EAGAIN ? 0 : -errno;
+        if (n < 0) {
+                pump->readable = pump->urgent && pump_take_urgent(pump) == 1;
+                return pump->readable;
+        }
+        if (pump_take_urgent(pump) == 1)
+                return 1;
+        pump->ended = true;
+        return 0;
+}
+
 /* Returns the bytes that were moved, 0 if none can be, or a negative errno. */
 static ssize_t pump_fill(Pump *pump, Pipes *pipes) {
         ssize_t n;
@@ -68,18 +99,10 @@ static ssize_t pump_fill(Pump *pump, Pipes *pipes) {
                 if (r < 0)
                         return r;
         }
-        n = splice(pump->from, NULL, pump->pipe[1], NULL, PIPE_SIZE,
-                   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        n = pump_splice(pump);
         if (n > 0)
                 pump->held += (size_t)n;
-        else if (n == 0)
-                pump->ended = true;
-        else if (errno != EAGAIN)
-                return -errno;
-        /* A full pipe gives EAGAIN too; then the source may still be readable. */
-        else if (pump->held == 0)
-                pump->readable = false;
-        return n < 0 ? 0 : n;
+        return n;
 }
 
 static ssize_t pump_drain(Pump *pump) {

@@ -18,6 +18,7 @@ typedef struct Pump {
         size_t held;  /* Bytes in the pipe. */
         uint64_t moved;
         bool readable, writable; /* As the last event said; false after EAGAIN. */
+        bool urgent;             /* splice(2) may stop before an urgent byte of the source. */
         bool ended;              /* The source has ended. */
         bool shut;               /* The target knows it. */
 } Pump;

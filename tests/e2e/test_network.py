@@ -456,3 +456,20 @@ def test_a_session_has_a_network(sessions: Sessions) -> None:
     for _ in range(2):
         assert '"host": "web.example.org"' in session.out("curl -sS http://web.example.org/")
         assert session.sh("curl -sS http://other.example.org/").code == 6
+
+
+URGENT = """
+import socket
+end = socket.create_connection(("web.example.org", 7), timeout=60)
+for data, flags in ((b"a", 0), (b"!", socket.MSG_OOB), (b"b", 0)):
+    end.send(data, flags)
+end.shutdown(socket.SHUT_WR)
+reply = b""
+while part := end.recv(9): reply += part
+print(reply)
+"""
+
+
+def test_an_urgent_byte_does_not_stop_a_connection(holt: Holt) -> None:
+    """splice(2) never moves such a byte. It arrives as a common one."""
+    assert holt(["run", "--net", "web.example.org:7", "--", "python3", "-c", URGENT]).ok().out == "b'a!b'\n"
