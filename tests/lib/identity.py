@@ -23,6 +23,9 @@ NAMES = ("user", "root", "nested")
 _holders: dict[int, subprocess.Popen[bytes]] = {}
 _helpers: set[int] = set()
 
+# Variables of every identity's environment. The suites add those of the tap (tap.py).
+watching: dict[str, str] = {}
+
 
 def hold_namespace(identity: Identity) -> None:
     """Creates the user namespace of a nested identity. It lasts as long as this process."""
@@ -120,6 +123,7 @@ class Identity:
             "TMPDIR": str(self.tmp),
             "XDG_RUNTIME_DIR": str(self.runtime),
             **passed,
+            **watching,
             **(extra or {}),
         }
 

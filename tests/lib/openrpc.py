@@ -179,11 +179,12 @@ def _may_be_refused(value: Any) -> bool:
 class Checker:
     """Checks the messages of one connection, in both directions.
 
-    alone  the connection uses one session's own socket, so no parameter is called session
+    alone   the connection uses one session's own socket, so no parameter is called session
+    strict  the client never sends anything but right messages, and the checker sees all of them
     """
 
-    def __init__(self, document: Document, alone: bool) -> None:
-        self.document, self.alone = document, alone
+    def __init__(self, document: Document, alone: bool, strict: bool = False) -> None:
+        self.document, self.alone, self.strict = document, alone, strict
         self.seen: set[str] = set()  # methods with a result, and received notifications
         self._asked: dict[Any, Json] = {}
         self._asked_by_server: dict[Any, str] = {}  # the methods of the server's requests
@@ -193,8 +194,12 @@ class Checker:
         for line in data.splitlines():
             try:
                 message = json.loads(line)
-            except (ValueError, RecursionError):
+            except (ValueError, RecursionError) as error:
+                if self.strict and line:
+                    raise Mismatch(f"a client sent no JSON: {line[:300]!r}") from error
                 continue
+            if self.strict:
+                self._strictly(message)
             if not isinstance(message, dict) or not isinstance(message.get("id"), (int, str)):
                 continue
             if "method" in message:
@@ -202,12 +207,27 @@ class Checker:
             elif "result" in message and (asked := self._asked_by_server.pop(message["id"], None)):
                 self._check(self.document.requests[asked]["result"]["schema"], message["result"], f"reply to {asked}")
 
+    def _strictly(self, message: Json) -> None:
+        """Checks the envelope of a message that a client sends. A notification gets no reply, so its parameters are checked here."""
+        known = {"jsonrpc", "id", "method", "params"} if "method" in message else {"jsonrpc", "id", "result", "error"}
+        if message.get("jsonrpc") != "2.0" or not set(message) <= known or ("result" in message) and ("error" in message):
+            raise Mismatch(f"a client sent a wrong message: {message!r:.300}")
+        if "method" not in message and message.get("id") not in self._asked_by_server:
+            raise Mismatch(f"a client answered a request that did not come: {message!r:.300}")
+        if "method" in message and "id" not in message:
+            method = self.document.methods.get(message["method"])
+            if not method:
+                raise Mismatch(f"the document has no {message['method']}, which a client sent as a notification")
+            self._check(self.document.params_schema(method, self.alone), message.get("params", {}), message["method"])
+
     def came(self, message: Json) -> None:
         """Raises Mismatch."""
         if "method" in message:
             self._came_by_itself(message)
         elif message.get("id") in self._asked:
             self._answer(self._asked.pop(message["id"]), message)
+        elif self.strict and message.get("id") is not None:
+            raise Mismatch(f"a reply to no request: {message!r:.300}")
 
     def _came_by_itself(self, message: Json) -> None:
         known = self.document.requests if "id" in message else self.document.notifications

@@ -31,6 +31,7 @@ from lib.hostile import Attack, Hostile, Outcome, Run
 from lib.identity import Identity
 from lib.sandbox import Holt
 from lib.sessions import Session, Sessions, sessions_of
+from lib.tap import Tap, library
 from lib.terminal import Terminal
 
 Make = Callable[..., Path]
@@ -135,6 +136,16 @@ def holt_binary(scratch: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tap(scratch: Path, holt_binary: Path) -> Tap | None:
+    """Notes the messages of holt's verbs. None if the build has no library for that."""
+    if not library(paths.built_holt()).exists():
+        return None
+    tap = Tap(paths.built_holt(), scratch)
+    identities.watching.update(tap.environment())
+    return tap
+
+
+@pytest.fixture(scope="session")
 def hostile(scratch: Path, everyone: dict[str, Identity]) -> Iterator[Hostile]:
     """The hostile programs, compiled."""
     directory, controls = scratch / "programs", scratch / "controls"
@@ -167,6 +178,15 @@ def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     left = leaks.settle(before, who)
     assert not left, "left behind:\n" + "\n".join(left)
+
+
+@pytest.fixture(autouse=True)
+def messages_fit(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[None]:
+    """Asserts after each test that all messages between holt's verbs and keepers fit the OpenRPC document."""
+    tap = request.getfixturevalue("tap") if "holt_binary" in request.fixturenames else None
+    yield
+    wrong = tap.look() if tap else []
+    assert not wrong, "messages of the command line:\n" + "\n".join(wrong)
 
 
 @pytest.fixture
