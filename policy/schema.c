@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strings.h"
+
 /* --- the table as a tree --- */
 
 /* The functions that write groups and fields. Fields of one group are next to each other in the
@@ -59,7 +61,6 @@ static int write_fields(const Writer *writer, size_t i, size_t end, size_t depth
 /* --- the schema --- */
 
 /* The notation that base/strings.h reads. */
-#define DURATION_PATTERN "[0-9]+(\\.[0-9]{1,6})?(us|ms|s|m|h|d)?"
 #define BYTES_PATTERN "[0-9]+(\\.[0-9]{1,6})?(B|[KMGT](iB?|B)?|[kmgt]|kB)?"
 #define ENV_NAME_PATTERN "^[A-Za-z_][A-Za-z0-9_]*$"
 

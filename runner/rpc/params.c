@@ -66,6 +66,18 @@ static int check_value(const Check *check, const char *text) {
         return params_refuse(check, params_path(check->param));
 }
 
+static int refuse_form(const Check *check, const char *text) {
+        char quoted[160];
+        int r;
+
+        free(*check->ret_path);
+        *check->ret_path = params_path(check->param);
+        r = error_set(check->reterr, ERROR_USAGE, 0, "%s: \"%s\" is not a valid %s",
+                      check->method->name, str_quote(text, quoted, sizeof(quoted)),
+                      check->param->form->noun);
+        return error_cure(check->reterr, r, "%s", check->param->form->cure);
+}
+
 static int check_string(const Check *check, const JsonValue *value) {
         const char *text = json_string(value);
 
@@ -73,6 +85,8 @@ static int check_string(const Check *check, const JsonValue *value) {
                 return refuse_type(check, value);
         if (check->param->max && strlen(text) > check->param->max)
                 return refuse_size(check);
+        if (check->param->form && !check->param->form->fits(text))
+                return refuse_form(check, text);
         return check->param->values ? check_value(check, text) : 0;
 }
 

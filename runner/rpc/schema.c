@@ -42,6 +42,8 @@ static void param_string(JsonWriter *w, const RpcParam *param) {
                 /* max counts bytes, and JSON Schema characters. A string with more characters than
                  * max has more bytes, too. */
                 json_write_uint(w, "maxLength", param->max);
+        if (param->form)
+                json_write_string(w, "pattern", param->form->pattern);
         write_values(w, param->values, false);
 }
 

@@ -34,6 +34,14 @@ typedef enum RpcType {
 #define RPC_POLICY "Policy"
 #define RPC_POLICY_PART "PolicyPart"
 
+/* A form of strings that a pattern describes. */
+typedef struct RpcForm {
+        const char *noun;    /* "session name" */
+        const char *pattern; /* of ECMA-262, for the schema */
+        bool (*fits)(const char *text);
+        const char *cure; /* the rules in words */
+} RpcForm;
+
 typedef struct RpcParam {
         const char *name;
         RpcType type;
@@ -43,6 +51,7 @@ typedef struct RpcParam {
         uint64_t min;     /* smallest number */
         const char *const *values; /* the allowed strings, ended by NULL; NULL: any string */
         const char *component;     /* the schema of an RPC_OBJECT: RPC_POLICY; NULL: any object */
+        const RpcForm *form;       /* of an RPC_STRING; NULL: any string */
 } RpcParam;
 
 typedef enum RpcPresence {

@@ -137,8 +137,8 @@ static void create_reply(RpcCall *call, bool made, const StrList *warnings) {
 /* Fails with the JSON path of the wrong value, if the error is about a parameter. Its text then
  * begins with the place: "idle: ...", or "policy: $.limits.pids: ...". */
 static int create_fail(RpcCall *call, const Error *error) {
-        static const char *const params[] = { "allow_degraded", "env", "idle", "policy_name",
-                                              "workspace" };
+        static const char *const params[] = { "allow_degraded", "cwd",         "env",
+                                              "idle",           "policy_name", "workspace" };
         static const char document[] = POLICY_OF_CALL ": $";
         _cleanup_free_ char *path = NULL;
 
@@ -148,6 +148,9 @@ static int create_fail(RpcCall *call, const Error *error) {
                 path = str_format("$.params.policy%.*s",
                                   end ? (int)(end - rest) : (int)strlen(rest), rest);
         }
+        /* With find, another parameter differs from the existing session. */
+        if (error->kind == ERROR_EXISTS && !rpc_bool(call, "find", false))
+                path = strdup("$.params.name");
         for (size_t i = 0; !path && i < ELEMENTSOF(params); i++)
                 if (str_starts(error->text, params[i]) && error->text[strlen(params[i])] == ':')
                         path = str_format("$.params.%s", params[i]);
@@ -265,8 +268,14 @@ static int method_rebind(RpcCall *call, void *data, Error *error) {
 
 /* --- the table --- */
 
+const RpcForm session_name_form = { "session name", SESSION_NAME_PATTERN, session_name_fits,
+                                    SESSION_NAME_CURE };
+static const RpcForm idle_form = { "time", SESSION_IDLE_PATTERN, session_idle_fits,
+                                   SESSION_IDLE_CURE };
+
 static const RpcParam create_params[] = {
-        { "name", RPC_STRING, true, SESSION_NAME_MAX, "name of the new session" },
+        { "name", RPC_STRING, true, SESSION_NAME_MAX, "name of the new session",
+          .form = &session_name_form },
         { "policy", RPC_OBJECT, false, 0, "policy document (holt-policy(5))",
           .component = RPC_POLICY },
         { "policy_name", RPC_PATH, false, 4095,
@@ -277,7 +286,8 @@ static const RpcParam create_params[] = {
         { "env", RPC_MAP, false, 1024, "environment variables of all its commands" },
         { "tier", RPC_STRING, false, 16, "size of the session", .values = tier_names },
         { "idle", RPC_STRING, false, 64,
-          "stop the session after this time without use, such as \"10m\"; \"none\" means never" },
+          "stop the session after this time without use, such as \"10m\"; \"none\" means never",
+          .form = &idle_form },
         { "allow_degraded", RPC_STRINGS, false, 64,
           "layers of the sandbox that may be missing if this host refuses them" },
         { "cwd", RPC_PATH, false, 4095,
@@ -290,7 +300,8 @@ static const RpcParam create_params[] = {
 };
 
 static const RpcParam connect_params[] = {
-        { "session", RPC_STRING, true, SESSION_NAME_MAX, "name of the session" },
+        { "session", RPC_STRING, true, SESSION_NAME_MAX, "name of the session",
+          .form = &session_name_form },
         { "start", RPC_BOOL, false, 0, "start a session at rest; default true" },
 };
 
@@ -303,18 +314,18 @@ static const RpcShape connected_shape = { .name = "SessionConnected",
 
 static const RpcParam remove_params[] = {
         { "session", RPC_STRING, true, SESSION_NAME_MAX,
-          "name of the session, which must be at rest" },
+          "name of the session, which must be at rest", .form = &session_name_form },
 };
 
 static const RpcParam tier_params[] = {
         { "session", RPC_STRING, true, SESSION_NAME_MAX,
-          "name of the session, which must be at rest" },
+          "name of the session, which must be at rest", .form = &session_name_form },
         { "tier", RPC_STRING, true, 16, "size of the session", .values = tier_names },
 };
 
 static const RpcParam rebind_params[] = {
         { "session", RPC_STRING, true, SESSION_NAME_MAX,
-          "name of the session, which must be at rest" },
+          "name of the session, which must be at rest", .form = &session_name_form },
 };
 
 static const RpcField created_fields[] = {

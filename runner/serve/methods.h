@@ -10,5 +10,8 @@ typedef struct Server {
         Owned *owned;
 } Server;
 
+/* The form of a session's name, for each parameter with one. */
+extern const RpcForm session_name_form;
+
 extern const RpcMethod serve_methods[];
 extern const size_t serve_methods_count;

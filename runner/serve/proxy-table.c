@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "methods/methods.h"
+#include "serve/methods.h"
 #include "serve/proxy-internal.h"
 
 /* The session does not exist, or its keeper cannot be started. */
@@ -13,8 +14,12 @@ enum {
 };
 
 static int with_session(const RpcMethod *method, RpcMethod *ret) {
-        static const RpcParam session = { "session", RPC_STRING, true, SESSION_NAME_MAX,
-                                          "name of the session" };
+        static const RpcParam session = { "session",
+                                          RPC_STRING,
+                                          true,
+                                          SESSION_NAME_MAX,
+                                          "name of the session",
+                                          .form = &session_name_form };
         RpcParam *params = calloc(method->params_count + 1, sizeof(*params));
         const char *example = method->example.params + 1; /* after the brace */
 

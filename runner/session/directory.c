@@ -29,21 +29,25 @@ static bool is_word(char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+bool session_name_fits(const char *name) {
+        if (!is_word(name[0]) || strlen(name) > SESSION_NAME_MAX)
+                return false;
+        for (const char *c = name; *c; c++)
+                if (!is_word(*c) && !strchr("._-", *c))
+                        return false;
+        return true;
+}
+
 int session_name_check(const char *name, Error *reterr) {
-        bool right = is_word(name[0]) && strlen(name) <= SESSION_NAME_MAX;
         char quoted[160];
         int r;
 
-        for (const char *c = name; right && *c; c++)
-                right = is_word(*c) || strchr("._-", *c);
-        if (right)
+        static_assert(SESSION_NAME_MAX == 64, "SESSION_NAME_CURE says it");
+        if (session_name_fits(name))
                 return 0;
         r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a valid session name",
                       str_quote(name, quoted, sizeof(quoted)));
-        return error_cure(reterr, r,
-                          "Use 1 to %d letters, digits, \".\", \"_\" and \"-\"; the first must be "
-                          "a letter or a digit.",
-                          SESSION_NAME_MAX);
+        return error_cure(reterr, r, "%s", SESSION_NAME_CURE);
 }
 
 static int find_base(char ret[PATH_MAX], Error *reterr) {

@@ -20,6 +20,12 @@ enum {
 
 #define SESSION_DATABASE "session.db"
 
+/* The form of names, as a pattern and in words. */
+#define SESSION_NAME_PATTERN "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+#define SESSION_NAME_CURE                                                                          \
+        "Use 1 to 64 letters, digits, \".\", \"_\" and \"-\"; the first must be a letter or a "    \
+        "digit."
+bool session_name_fits(const char *name);
 /* Returns 0 or -EINVAL. A name has letters, digits, ".", "_" and "-", and starts with a letter or
  * digit. */
 int session_name_check(const char *name, Error *reterr);

@@ -35,11 +35,11 @@ void session_spec_clear(SessionSpec *spec) {
 /* --- the request --- */
 
 static int spec_take_cwd(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
-        char own[PATH_MAX];
+        char own[PATH_MAX], quoted[160];
 
         if (request->cwd && request->cwd[0] != '/')
-                return error_set(reterr, ERROR_USAGE, 0, "cwd must be an absolute path, not \"%s\"",
-                                 request->cwd);
+                return error_set(reterr, ERROR_USAGE, 0, "cwd: \"%s\" is not an absolute path",
+                                 str_quote(request->cwd, quoted, sizeof(quoted)));
         if (!request->cwd && !getcwd(own, sizeof(own)))
                 return error_set(reterr, ERROR_SETUP, errno, "cannot find the working directory");
         spec->settings.cwd = strdup(request->cwd ? request->cwd : own);
@@ -61,6 +61,18 @@ static int spec_take_tier(SessionSpec *spec, const SessionRequest *request, Erro
         return r == 0 ? tier_apply(tier, spec->memory, &spec->settings, reterr) : r;
 }
 
+/* Returns 0 for "none". */
+static int idle_parse(const char *text, uint64_t *ret) {
+        *ret = 0;
+        return streq(text, "none") ? 0 : str_to_usec(text, ret);
+}
+
+bool session_idle_fits(const char *text) {
+        uint64_t unused;
+
+        return idle_parse(text, &unused) == 0;
+}
+
 static int spec_take_idle(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
         uint64_t *ret = &spec->settings.idle;
         const char *text = request->idle;
@@ -70,16 +82,11 @@ static int spec_take_idle(SessionSpec *spec, const SessionRequest *request, Erro
         if (!text)
                 return 0;
         spec->idle = true;
-        if (streq(text, "none")) {
-                *ret = 0;
-                return 0;
-        }
-        if (str_to_usec(text, ret) == 0 && *ret >= 1000000)
+        if (idle_parse(text, ret) == 0 && (*ret >= 1000000 || streq(text, "none")))
                 return 0;
         r = error_set(reterr, ERROR_USAGE, 0, "idle: \"%s\" is not a valid time",
                       str_quote(text, quoted, sizeof(quoted)));
-        return error_cure(reterr, r,
-                          "Write a number with a unit, such as 10m, of at least 1s; or none.");
+        return error_cure(reterr, r, "%s", SESSION_IDLE_CURE);
 }
 
 static int spec_take_degraded(SessionSpec *spec, const SessionRequest *request, Error *reterr) {

@@ -7,6 +7,7 @@
  * is at rest; its first use starts it. */
 #pragma once
 
+#include "base/strings.h"
 #include "session/owner.h"
 #include "session/settings.h"
 
@@ -22,6 +23,11 @@ typedef struct SessionSpec {
 } SessionSpec;
 
 void session_spec_clear(SessionSpec *spec);
+
+/* The form of SessionRequest.idle. session_spec_fill() refuses times below a second, too. */
+#define SESSION_IDLE_PATTERN "^(none|" DURATION_PATTERN ")$"
+#define SESSION_IDLE_CURE "Write a number with a unit, such as 10m, of at least 1s; or none."
+bool session_idle_fits(const char *text);
 
 /* The words of a caller, from a command line or a message. All are borrowed. Members that the
  * caller leaves out are NULL. */

@@ -80,12 +80,38 @@ def test_errors_of_policies_name_their_place(sessions: Sessions, workspace: Path
     ({"policy_name": "strct"}, "$.params.policy_name"),
     ({"workspace": "/none"}, "$.params.workspace"),
     ({"idle": "x"}, "$.params.idle"),
+    ({"idle": "100ms"}, "$.params.idle"),
+    ({"cwd": "relative"}, "$.params.cwd"),
+    ({"name": "B!"}, "$.params.name"),
+    ({"name": "exists"}, "$.params.name"),
     ({"allow_degraded": ["x"]}, "$.params.allow_degraded"),
     ({"tier": "x"}, "$.params.tier"),
 ))
 def test_errors_have_the_path_of_the_wrong_parameter(params: Json, path: str, sessions: Sessions) -> None:
+    sessions.create("exists")
     with sessions.serve() as rpc:
-        assert refused(rpc, "session.create", name="w", **params).data.get("path") == path
+        assert refused(rpc, "session.create", **{"name": "w", **params}).data.get("path") == path
+
+
+@pytest.mark.parametrize("method, params, message, hint", (
+    ("session.create", {"name": "B!"}, 'session.create: "B!" is not a valid session name', "the first must be"),
+    ("session.create", {"name": ""}, 'session.create: "" is not a valid session name', "Use 1 to 64"),
+    ("session.create", {"name": "w", "idle": "x"}, 'session.create: "x" is not a valid time', "at least 1s; or none"),
+    ("session.remove", {"session": "../w"}, 'session.remove: "../w" is not a valid session name', "letter or a digit"),
+    ("kv.get", {"session": ".w", "key": "k"}, 'kv.get: ".w" is not a valid session name', "letter or a digit"),
+))
+def test_the_form_of_a_parameter_is_in_its_schema(
+    method: str, params: Json, message: str, hint: str, sessions: Sessions
+) -> None:
+    """The client's checker compares: it raises if a refused value fits the pattern, or an accepted one does not."""
+    with sessions.serve() as rpc:
+        error = refused(rpc, method, **params)
+        assert (error.data["name"], error.message) == ("invalid-params", message) and hint in error.hint
+
+        (sound,) = [p for p in rpc.checker.document.methods[method]["params"] if p["name"] in ("name", "session")]
+        assert sound["schema"]["pattern"] == "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+        for idle in ("none", "1s", "2.5", "1d", "3000000us"):
+            rpc.call("session.create", name=f"w{idle}", idle=idle)
 
 
 def test_a_missing_module_names_the_policy(sessions: Sessions) -> None:
