@@ -277,6 +277,9 @@ def call_files(call: Callable[..., Json]) -> None:
     call("files.exists", path="none")
     call("files.remove", path="d", recursive=True)
     call("history.end", success=True)
+    port = call("ports.forward", port=3000)
+    assert call("process.list")["ports"] == [port]
+    call("ports.close", port=3000)
     call("mount.upload", path="m.txt", content="text")
     call("mount.list")
     call("mount.download", path="m.txt")

