@@ -4,10 +4,8 @@
  * addresses are tried in turn, a new one every quarter of a second (RFC 8305). The first that
  * answers is used.
  *
- * Bytes of the server move at once, because in many protocols the server speaks first. The first
- * bytes of the client stay in its socket until hello.h knows the protocol: the name in a TLS or
- * HTTP greeting must be the name that was resolved. A refused connection is reset. */
-#include "egress/connection.h"
+ * Its bytes are moved by connection-move.c. A refused connection is reset. */
+#include "egress/connection-internal.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,56 +26,12 @@
 #include "egress/socket-address.h"
 
 enum {
-        ATTEMPTS_MAX = 8,         /* Addresses that are tried. */
         ATTEMPT_PAUSE = 250000,   /* usec between attempts. */
         CONNECT_TIME = 130000000, /* usec: longer than the kernel tries. */
         ENTER_TIME = 10000000,    /* usec until a connection that is let in is accepted. */
-        HELLO_TIME = 30000000,    /* usec for a whole greeting, from its first byte. */
-        HELLO_SILENCE = 200000,   /* usec after which hello_finish() may decide. */
 };
 
-typedef enum ConnectionState {
-        CONNECTION_RESOLVES,
-        CONNECTION_CONNECTS,
-        CONNECTION_ENTERS, /* It is connected outside, and let in inside (queue.h). */
-        CONNECTION_GREETS, /* The client's first bytes are awaited. */
-        CONNECTION_MOVES,
-} ConnectionState;
-
-typedef struct Attempt {
-        struct Connection *connection;
-        int fd;
-        LoopWatch *watch;
-} Attempt;
-
-typedef struct Connection {
-        struct Connection *next;
-        Egress *egress;
-        ConnectionState state;
-        Held *held; /* The packet that waits, or NULL. */
-        int client_fd, server_fd;
-        LoopWatch *client_watch, *server_watch;
-        LoopTimer *timer;
-        NetAddress asked; /* The address inside. */
-        uint16_t port;
-        uint16_t target_port; /* Another one than port for an imported port. */
-        bool broken;          /* The peer reset it before it was let in. */
-        bool published;       /* From the host to a published port. */
-        int number;           /* Of the name; negative for a block. */
-        const NetRule *rule;
-        NetAddress targets[NAME_ADDRESSES_MAX];
-        size_t targets_count;
-        size_t tried; /* Once one has answered, its place and those before it. */
-        Attempt attempts[ATTEMPTS_MAX];
-        size_t attempts_open;
-        int errnum; /* Of the last attempt that failed. */
-        uint64_t started_ms, deadline;
-        uint64_t silent; /* The time at which the client has been silent in its greeting. */
-        Pump up, down;   /* To the server, and to the client. */
-        Hello hello;     /* The client's greeting as far as it is known. */
-} Connection;
-
-static const char *connection_name(const Connection *c) {
+const char *connection_name(const Connection *c) {
         return c->number >= 0 ? names_text(c->egress->names, (unsigned)c->number) : NULL;
 }
 
@@ -149,7 +103,7 @@ static void connection_drop(Connection *c, bool reset) {
         free(c);
 }
 
-static void connection_refuse(Connection *c, EgressReason reason, const char *other) {
+void connection_refuse(Connection *c, EgressReason reason, const char *other) {
         EgressEvent event = egress_denial(c->egress, reason, connection_name(c), &c->asked, c->port,
                                           other);
 
@@ -160,173 +114,12 @@ static void connection_refuse(Connection *c, EgressReason reason, const char *ot
         connection_drop(c, true);
 }
 
-/* Ends a connection that was allowed. */
-static void connection_end(Connection *c, int errnum) {
+void connection_end(Connection *c, int errnum) {
         connection_tell(c, EGRESS_CLOSED, 0, errnum);
         connection_drop(c, errnum != 0);
 }
 
-/* --- moving --- */
-
-static void connection_move(Connection *c) {
-        int up = PUMP_WAITS, down = pump_run(&c->down, c->egress->pipes);
-
-        if (c->state == CONNECTION_MOVES && down >= 0)
-                up = pump_run(&c->up, c->egress->pipes);
-        if (down < 0 || up < 0)
-                return connection_end(c, down < 0 ? -down : -up);
-        if (down == PUMP_DONE && up == PUMP_DONE)
-                return connection_end(c, 0);
-        if (down == PUMP_BUSY || up == PUMP_BUSY)
-                loop_timer_set(c->timer, 1);
-        else
-                loop_timer_set(c->timer, c->silent ? c->silent : c->deadline);
-}
-
-/* --- the client's greeting --- */
-
-/* Judges the greeting. Returns false if the connection was refused, and is gone. */
-static bool greeting_allowed(Connection *c, const Hello *hello) {
-        const char *name = connection_name(c);
-
-        if (!name || hello->kind == HELLO_OTHER)
-                return true;
-        if (hello->kind == HELLO_BAD) {
-                connection_refuse(c, EGRESS_OTHER_HOST, "");
-                return false;
-        }
-        if (hello->kind == HELLO_TLS && (hello->hidden || hello->name[0] == '\0') &&
-            c->egress->sni == SNI_REQUIRED) {
-                connection_refuse(c, EGRESS_NO_SNI, hello->name);
-                return false;
-        }
-        if (hello->name[0] != '\0' && !streq(hello->name, name)) {
-                connection_refuse(c,
-                                  hello->kind == HELLO_TLS ? EGRESS_OTHER_SNI : EGRESS_OTHER_HOST,
-                                  hello->name);
-                return false;
-        }
-        return true;
-}
-
-/* Looks at what the client has sent, without taking it. Returns the bytes, for hello.h. */
-static const uint8_t *greeting_peek(const Connection *c, ssize_t *ret_length) {
-        static uint8_t data[HELLO_MAX];
-
-        *ret_length = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
-        return data;
-}
-
-/* SO_RCVLOWAT lets the kernel wait for more than `have` bytes. */
-static void greeting_wait(Connection *c, int have) {
-        const uint64_t now = time_now_usec();
-        const int low = have + 1;
-
-        (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
-        if (!c->deadline)
-                c->deadline = now + HELLO_TIME;
-        c->silent = now + HELLO_SILENCE;
-        loop_timer_set(c->timer, c->silent);
-}
-
-static void greeting_end(Connection *c) {
-        const int low = 1;
-
-        if (!greeting_allowed(c, &c->hello))
-                return;
-        if (c->deadline)
-                (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
-        c->up.ended = false;
-        c->state = CONNECTION_MOVES;
-        c->deadline = c->silent = 0;
-        connection_move(c);
-}
-
-static void connection_greet(Connection *c) {
-        ssize_t n;
-        const uint8_t *data = greeting_peek(c, &n);
-
-        if (n < 0)
-                return errno == EAGAIN ? (void)0 : connection_end(c, errno);
-        if (connection_name(c)) {
-                hello_read(data, (size_t)n, &c->hello);
-                if (c->up.ended || n == 0)
-                        hello_finish(data, (size_t)n, true, &c->hello);
-                if (c->hello.kind == HELLO_MORE)
-                        return greeting_wait(c, (int)n);
-        }
-        greeting_end(c);
-}
-
-/* The client has sent the beginning of what could be a request, and now waits. If it is one word
- * that is no method, another protocol passes. Otherwise the client may go on until the deadline. */
-static void connection_silent(Connection *c) {
-        Hello hello = c->hello;
-        ssize_t n;
-        const uint8_t *data = greeting_peek(c, &n);
-
-        c->silent = 0;
-        if (n > 0)
-                hello_finish(data, (size_t)n, false, &hello);
-        if (n > 0 && hello.kind == HELLO_OTHER) {
-                c->hello = hello;
-                return greeting_end(c);
-        }
-        loop_timer_set(c->timer, c->deadline);
-}
-
-static void connection_note(Connection *c, uint32_t events, Pump *from, Pump *to) {
-        (void)c;
-        if (events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-                from->readable = true;
-        if (events & EPOLLPRI)
-                from->urgent = true;
-        if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
-                to->writable = true;
-}
-
-static void connection_on_client(void *data, uint32_t events) {
-        Connection *c = data;
-
-        connection_note(c, events, &c->up, &c->down);
-        if (c->state == CONNECTION_GREETS) {
-                if (events & EPOLLRDHUP)
-                        c->up.ended = true;
-                if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-                        return connection_greet(c);
-        } else if (c->state != CONNECTION_MOVES) {
-                /* The program has given up. It cannot have sent only its end: that needs the
-                 * connection. */
-                if (events & (EPOLLHUP | EPOLLERR))
-                        connection_end(c, ECONNRESET);
-                return;
-        }
-        connection_move(c);
-}
-
-static void connection_on_server(void *data, uint32_t events) {
-        Connection *c = data;
-
-        connection_note(c, events, &c->down, &c->up);
-        connection_move(c);
-}
-
 /* --- connecting --- */
-
-/* Both sockets are connected. */
-static void connection_begin_judged(Connection *c) {
-        const uint32_t events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-
-        loop_timer_set(c->timer, 0);
-        c->up = (Pump){ .from = c->client_fd, .to = c->server_fd, .pipe = { FD_NONE, FD_NONE } };
-        c->down = (Pump){ .from = c->server_fd, .to = c->client_fd, .pipe = { FD_NONE, FD_NONE } };
-        c->up.writable = c->down.writable = c->up.readable = c->up.urgent = true;
-        c->state = CONNECTION_GREETS;
-        if (loop_watch(c->egress->loop, c->server_fd, events, connection_on_server, c,
-                       &c->server_watch, NULL) < 0)
-                return connection_end(c, ENOMEM);
-        connection_greet(c);
-}
 
 static void connection_open(Connection *c, Attempt *attempt) {
         attempt->watch = loop_unwatch(attempt->watch);
@@ -447,16 +240,10 @@ static void connection_try(Connection *c) {
 static void connection_on_time(void *data) {
         Connection *c = data;
 
-        if (c->state == CONNECTION_MOVES)
-                return connection_move(c);
+        if (c->state == CONNECTION_MOVES || c->state == CONNECTION_GREETS)
+                return connection_move_on_time(c);
         if (c->state == CONNECTION_ENTERS)
                 return connection_end(c, ECONNRESET);
-        if (c->state == CONNECTION_GREETS && c->deadline && time_now_usec() >= c->deadline)
-                return connection_refuse(c, EGRESS_OTHER_HOST, "");
-        if (c->state == CONNECTION_GREETS && c->silent && time_now_usec() >= c->silent)
-                return connection_silent(c);
-        if (c->state == CONNECTION_GREETS)
-                return connection_move(c);
         if (c->state == CONNECTION_CONNECTS && connection_has_more(c))
                 return connection_try(c);
         c->errnum = ETIMEDOUT;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection, for the two files that handle it. No other file includes this header. */
+#pragma once
+
+#include "egress/connection.h"
+#include "egress/hello.h"
+#include "egress/pump.h"
+#include "egress/queue.h"
+
+enum {
+        ATTEMPTS_MAX = 8, /* Addresses that are tried. */
+};
+
+typedef enum ConnectionState {
+        CONNECTION_RESOLVES,
+        CONNECTION_CONNECTS,
+        CONNECTION_ENTERS, /* It is connected outside, and let in inside (queue.h). */
+        CONNECTION_GREETS, /* The client's first bytes are awaited. */
+        CONNECTION_MOVES,
+} ConnectionState;
+
+typedef struct Attempt {
+        struct Connection *connection;
+        int fd;
+        LoopWatch *watch;
+} Attempt;
+
+typedef struct Connection {
+        struct Connection *next;
+        Egress *egress;
+        ConnectionState state;
+        Held *held; /* The packet that waits, or NULL. */
+        int client_fd, server_fd;
+        LoopWatch *client_watch, *server_watch;
+        LoopTimer *timer;
+        NetAddress asked; /* The address inside. */
+        uint16_t port;
+        uint16_t target_port; /* Another one than port for an imported port. */
+        bool broken;          /* The peer reset it before it was let in. */
+        bool published;       /* From the host to a published port. */
+        int number;           /* Of the name; negative for a block. */
+        const NetRule *rule;
+        NetAddress targets[NAME_ADDRESSES_MAX];
+        size_t targets_count;
+        size_t tried; /* Once one has answered, its place and those before it. */
+        Attempt attempts[ATTEMPTS_MAX];
+        size_t attempts_open;
+        int errnum; /* Of the last attempt that failed. */
+        uint64_t started_ms, deadline;
+        uint64_t silent; /* The time at which the client has been silent in its greeting. */
+        Pump up, down;   /* To the server, and to the client. */
+        Hello hello;     /* The client's greeting as far as it is known. */
+} Connection;
+
+/* --- connection.c --- */
+
+/* Returns the name that stands for the address asked for, or NULL. */
+const char *connection_name(const Connection *c);
+/* Each of these frees the connection. */
+void connection_refuse(Connection *c, EgressReason reason, const char *other);
+/* For a connection that was allowed. */
+void connection_end(Connection *c, int errnum);
+
+/* --- connection-move.c --- */
+
+/* Begins to move bytes: both sockets are connected. */
+void connection_begin_judged(Connection *c);
+/* The handler of the client's socket, from its start on. */
+void connection_on_client(void *data, uint32_t events);
+/* Goes on at the time that the timer has. */
+void connection_move_on_time(Connection *c);
