@@ -65,6 +65,8 @@ typedef struct TreeFile {
 } TreeFile;
 extern const TreeFile tree_etc_files[];
 extern const size_t tree_etc_files_count;
+/* Whether holt writes the file at this absolute path itself. */
+bool tree_writes(const char *path);
 
 /* Variables of env.set that become user.name and user.email in /etc/gitconfig. The command does not
  * get them. A repository's own config wins over that file, as on the host. */

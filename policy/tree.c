@@ -89,6 +89,13 @@ const TreeFile tree_etc_files[] = {
 };
 const size_t tree_etc_files_count = ELEMENTSOF(tree_etc_files);
 
+bool tree_writes(const char *path) {
+        for (size_t i = 0; i < tree_etc_files_count; i++)
+                if (str_starts(path, "/etc/") && streq(path + 5, tree_etc_files[i].name))
+                        return true;
+        return false;
+}
+
 const TreeNode tree_nodes[] = {
         { "dev", NULL },
         { "dev/pts", NULL },

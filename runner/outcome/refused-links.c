@@ -54,10 +54,7 @@ static bool links_shows(const LinkSearch *search, const char *path) {
         for (size_t i = 0; i < search->system->count; i++)
                 if (path_below(path + 1, search->system->entries[i].path))
                         return true;
-        for (size_t i = 0; i < tree_etc_files_count; i++)
-                if (str_starts(path, "/etc/") && streq(path + 5, tree_etc_files[i].name))
-                        return true;
-        return false;
+        return tree_writes(path);
 }
 
 /* Returns the entry of /etc, /var/lib or /var/cache in which the target lies; owned by the caller.

@@ -113,7 +113,7 @@ static bool search_is_shared(const Search *search, const char *path) {
         return false;
 }
 
-/* Whether the sandbox shows path, an absolute path of the host, at the same place. */
+/* Whether the sandbox shows path, an absolute path of the host, or writes it itself. */
 static bool search_shows(const Search *search, const char *path) {
         const PlanMount *mount = plan_mount_above(search->plan, path);
         const SystemTree *system = &search->launch->system;
@@ -123,7 +123,7 @@ static bool search_shows(const Search *search, const char *path) {
         for (size_t i = 0; i < system->count; i++)
                 if (path_below(path + 1, system->entries[i].path))
                         return true;
-        return false;
+        return tree_writes(path);
 }
 
 /* Suggests a grant that shows a host file: that of its directory, or of the file alone if the

@@ -554,3 +554,12 @@ def test_a_word_of_the_command_that_is_its_own_file_in_tmp_is_no_refusal(holt: H
         words = ["run", "--tmp-size", "1MiB", "--", "bash", "-c", script]
         result = holt.start(words, stderr=subprocess.STDOUT).wait()
     assert result.report and result.report["denials"] == [] and result.code != 0
+
+
+@pytest.mark.parametrize("name", ["hosts", "resolv.conf", "passwd"])
+def test_files_that_holt_writes_itself_are_not_missing(holt: Holt, name: str) -> None:
+    """The command's output goes to a file, so holt looks only at the words of the command."""
+    result = holt(["run", "--", "sh", "-c", f"cat /etc/{name} 2>&1; exit 1"])
+
+    assert (result.code, result.denials) == (1, {})
+    assert holt(["run", "--", "sh", "-c", f"cat /etc/{name} >&2; exit 1"], stderr=subprocess.STDOUT).denials == {}
