@@ -56,7 +56,7 @@ static const OptionSyntax run_syntax = {
         .verb = "run",
         .usage = "[OPTIONS] [--] [COMMAND [ARG...]]",
         .summary = "Runs COMMAND, or an interactive bash, in a sandbox. It can write the working "
-                   "directory and\nread the system. It has no network.",
+                   "directory and\nread the system. It has no network, except for hosts of --net.",
         .options = run_options,
         .options_count = ELEMENTSOF(run_options),
         .policy = true,

@@ -207,7 +207,7 @@ def test_the_picture_is_well_formed_and_shown() -> None:
     words = {"".join(text.itertext()) for text in picture.iter(f"{SVG}text")}
 
     assert picture.tag == f"{SVG}svg" and picture.findtext(f"{SVG}title") and picture.findtext(f"{SVG}desc")
-    assert {"keeper", "init", "exec", "interpreter", "workspace", "network: none", "bridge to your tools"} <= words
+    assert {"keeper", "init", "exec", "interpreter", "workspace", "network: by name", "bridge to your tools"} <= words
     assert "prefers-color-scheme: dark" in (picture.findtext(f"{SVG}style") or "")
 
 
