@@ -189,6 +189,8 @@ static int egress_receive(Egress *egress, Error *reterr) {
                         r = resolver_new(egress, udp_fd, fd, reterr);
                 else if (made.kind == MADE_QUEUE)
                         r = queue_new(egress, fd, reterr);
+                else if (made.kind == MADE_ICMP)
+                        queue_send_errors(egress, fd);
                 else
                         r = listener_add(egress, fd, reterr);
         }

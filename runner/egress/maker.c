@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <linux/fib_rules.h>
+#include <linux/icmp.h>
 #include <linux/if_addr.h>
 #include <linux/nsfs.h>
 #include <linux/rtnetlink.h>
@@ -24,8 +26,10 @@
 #include "egress/socket-address.h"
 
 enum {
-        LOOPBACK = 1,   /* The first device of each network namespace. */
-        BACKLOG = 4096, /* The kernel lowers it to net.core.somaxconn. */
+        LOOPBACK = 1,            /* The first device of each network namespace. */
+        OTHERS_TABLE = 100,      /* Of routes; any number that is not in use. */
+        OTHERS_PRIORITY = 33000, /* After the tables that every namespace has. */
+        BACKLOG = 4096,          /* The kernel lowers it to net.core.somaxconn. */
 };
 
 typedef struct Maker {
@@ -152,6 +156,43 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
         return netlink_ask(maker, header);
 }
 
+/* Routes connections to all other addresses to the loopback, so that the queue sees them, and
+ * holt-egress can refuse and report them. It never lets one in; for IPv4, the kernel would drop the
+ * packet. Other protocols still have no route. For IPv6, the kernel accepts only local routes to
+ * the loopback. */
+static int add_others(Maker *maker, uint8_t family) {
+        char room[256] = { 0 };
+        struct nlmsghdr *header = mnl_nlmsg_put_header(room);
+        const NetAddress own = own_address(family);
+        struct fib_rule_hdr *rule;
+        struct rtmsg *message;
+        int r;
+
+        header->nlmsg_type = RTM_NEWROUTE;
+        header->nlmsg_flags = NLM_F_CREATE;
+        message = mnl_nlmsg_put_extra_header(header, sizeof(*message));
+        message->rtm_family = family;
+        message->rtm_table = OTHERS_TABLE;
+        message->rtm_protocol = RTPROT_STATIC;
+        message->rtm_scope = family == AF_INET ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+        message->rtm_type = family == AF_INET ? RTN_UNICAST : RTN_LOCAL;
+        mnl_attr_put_u32(header, RTA_OIF, LOOPBACK);
+        mnl_attr_put(header, RTA_PREFSRC, address_length(&own), own.bytes);
+        r = netlink_ask(maker, header);
+        if (r < 0)
+                return r;
+        header = mnl_nlmsg_put_header(room);
+        header->nlmsg_type = RTM_NEWRULE;
+        header->nlmsg_flags = NLM_F_CREATE;
+        rule = mnl_nlmsg_put_extra_header(header, sizeof(*rule));
+        rule->family = family;
+        rule->action = FR_ACT_TO_TBL;
+        rule->table = OTHERS_TABLE;
+        mnl_attr_put_u32(header, FRA_PRIORITY, OTHERS_PRIORITY);
+        mnl_attr_put_u8(header, FRA_IP_PROTO, IPPROTO_TCP);
+        return netlink_ask(maker, header);
+}
+
 /* --- sockets --- */
 
 /* Makes a bound socket. The addresses of an IPv6 route are no addresses of a device, so binding one
@@ -263,12 +304,33 @@ static int maker_make_rules(Maker *maker, const NetPlan *plan) {
         return r;
 }
 
+/* For connections to other addresses of IPv4, the kernel sends no errors: their source would be an
+ * address that is not local. So holt-egress sends them. */
+static int maker_make_icmp(const Maker *maker) {
+        const Made made = { .kind = MADE_ICMP };
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+        const struct icmp_filter nothing = { .data = ~0U };
+
+        if (fd < 0 || setsockopt(fd, SOL_RAW, ICMP_FILTER, &nothing, sizeof(nothing)) < 0)
+                return -errno;
+        return send_with_fd(maker->fd, &made, sizeof(made), fd);
+}
+
 /* Lets connections wait until they are judged. Without it, they are accepted first. */
-static int maker_make_queue(const Maker *maker) {
+static int maker_make_queue(Maker *maker) {
         const Made made = { .kind = MADE_QUEUE };
         _cleanup_close_ int fd = FD_NONE;
+        int r = queue_rules_make(&fd);
 
-        return queue_rules_make(&fd) < 0 ? 0 : send_with_fd(maker->fd, &made, sizeof(made), fd);
+        if (r < 0)
+                return 0;
+        r = send_with_fd(maker->fd, &made, sizeof(made), fd);
+        /* A kernel may have no rules of routes. */
+        if (r == 0 && maker_make_icmp(maker) == 0)
+                (void)add_others(maker, AF_INET);
+        if (r == 0 && maker->has6)
+                (void)add_others(maker, AF_INET6);
+        return r;
 }
 
 /* Sets up the network. *ret_step is the attempted step, an infinitive. */

@@ -21,6 +21,7 @@ typedef enum MadeKind {
         MADE_READY,  /* No socket: everything is made. error has the result. */
         MADE_SOCKET, /* For a published port. */
         MADE_QUEUE,  /* Packets that wait (queue.h). */
+        MADE_ICMP,   /* For errors of packets that wait. */
 } MadeKind;
 
 /* One message of the maker, with one socket except for MADE_READY. */

@@ -4,9 +4,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <linux/icmp.h>
+#include <linux/ip.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_queue.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -34,6 +38,7 @@ struct Held {
 
 typedef struct Queue {
         int fd;
+        int icmp_fd; /* FD_NONE, unless queue_send_errors() was called. */
         LoopWatch *watch;
         Held *buckets[BUCKETS];
 } Queue;
@@ -62,16 +67,57 @@ static void queue_send_verdict(const Queue *queue, uint32_t packet, uint32_t ver
                      sizeof(kernel));
 }
 
+static uint16_t icmp_sum(const uint8_t *data, size_t size) {
+        uint32_t sum = 0;
+
+        for (size_t i = 0; i + 1 < size; i += 2)
+                sum += (uint32_t)data[i] << 8 | data[i + 1];
+        while (sum >> 16)
+                sum = (sum & 0xffff) + (sum >> 16);
+        return htons((uint16_t)~sum);
+}
+
+/* Sends "network unreachable" for an IPv4 packet, which it builds anew as far as the kernel looks
+ * at it. */
+static void queue_send_no_net(const Queue *queue, const Syn *syn, uint32_t sequence) {
+        struct {
+                struct icmphdr icmp;
+                struct iphdr ip;
+                uint16_t ports[2];
+                uint32_t sequence;
+        } message = {
+                .icmp = { .type = ICMP_DEST_UNREACH, .code = ICMP_NET_UNREACH },
+                .ip = { .version = 4,
+                        .ihl = 5,
+                        .tot_len = htons(sizeof(struct iphdr) + sizeof(struct tcphdr)),
+                        .ttl = IPDEFTTL,
+                        .protocol = IPPROTO_TCP },
+                .ports = { htons(syn->from_port), htons(syn->to_port) },
+                .sequence = htonl(sequence),
+        };
+        struct sockaddr_storage to;
+        const socklen_t length = socket_address_set(&syn->from, 0, &to);
+
+        memcpy(&message.ip.saddr, syn->from.bytes, 4);
+        memcpy(&message.ip.daddr, syn->to.bytes, 4);
+        message.ip.check = icmp_sum((const uint8_t *)&message.ip, sizeof(message.ip));
+        message.icmp.checksum = icmp_sum((const uint8_t *)&message, sizeof(message));
+        (void)sendto(queue->icmp_fd, &message, sizeof(message), MSG_DONTWAIT,
+                     (const struct sockaddr *)&to, length);
+}
+
 /* A packet that is dropped is sent again, until the program's own time ends. */
-static void queue_reject(const Queue *queue, uint32_t packet, int errnum) {
+static void queue_reject(const Queue *queue, uint32_t packet, const Syn *syn, uint32_t sequence,
+                         int errnum) {
         const QueueMark mark = errnum == EHOSTUNREACH  ? QUEUE_NO_HOST
                                : errnum == ENETUNREACH ? QUEUE_NO_NET
                                                        : QUEUE_RESET;
 
-        if (errnum == ETIMEDOUT)
-                queue_send_verdict(queue, packet, NF_DROP, PASS);
-        else
-                queue_send_verdict(queue, packet, NF_REPEAT, mark);
+        if (mark == QUEUE_NO_NET && queue->icmp_fd >= 0 && syn->to.family == AF_INET)
+                queue_send_no_net(queue, syn, sequence);
+        else if (errnum != ETIMEDOUT)
+                return queue_send_verdict(queue, packet, NF_REPEAT, mark);
+        queue_send_verdict(queue, packet, NF_DROP, PASS);
 }
 
 /* --- connections that wait --- */
@@ -98,7 +144,7 @@ Held *queue_release(Egress *egress, Held *held, int errnum) {
                 return NULL;
         (void)list_remove(queue_bucket(egress->queue, &held->syn), held);
         if (!held->in)
-                queue_reject(egress->queue, held->packet, errnum);
+                queue_reject(egress->queue, held->packet, &held->syn, held->sequence, errnum);
         free(held);
         return NULL;
 }
@@ -141,7 +187,7 @@ static void queue_hold(Egress *egress, const Syn *syn, uint32_t sequence, uint32
                 return held_again(queue, held, sequence, packet);
         held = calloc(1, sizeof(*held));
         if (!held)
-                return queue_reject(queue, packet, ECONNREFUSED);
+                return queue_reject(queue, packet, syn, sequence, ECONNREFUSED);
         *held = (Held){ .syn = *syn, .sequence = sequence, .packet = packet };
         list_push(queue_bucket(queue, syn), held);
         connection_hold(egress, held, syn, &held->connection);
@@ -180,7 +226,7 @@ static void queue_read(Egress *egress, const struct nlmsghdr *header) {
         if (!found.payload ||
             syn_read(mnl_attr_get_payload(found.payload), mnl_attr_get_payload_len(found.payload),
                      &syn, &sequence) < 0)
-                return queue_reject(egress->queue, id, ECONNREFUSED);
+                return queue_send_verdict(egress->queue, id, NF_REPEAT, QUEUE_RESET);
         queue_hold(egress, &syn, sequence, id);
 }
 
@@ -209,6 +255,11 @@ int queue_new(Egress *egress, int fd, Error *reterr) {
         if (!egress->queue)
                 return error_oom(reterr);
         egress->queue->fd = fd;
+        egress->queue->icmp_fd = FD_NONE;
         return loop_watch(egress->loop, fd, EPOLLIN, queue_on_event, egress, &egress->queue->watch,
                           reterr);
+}
+
+void queue_send_errors(Egress *egress, int fd) {
+        egress->queue->icmp_fd = fd;
 }

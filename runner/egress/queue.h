@@ -19,6 +19,9 @@ typedef struct Held Held;
 /* Takes over fd, the queue's socket. Returns 0 or a negative errno. */
 int queue_new(Egress *egress, int fd, Error *reterr);
 
+/* Takes over fd, a raw socket of ICMP in the sandbox, for errors that the kernel would not send. */
+void queue_send_errors(Egress *egress, int fd);
+
 /* Lets the packet in. The connection is accepted soon, and queue_take() finds it. */
 void queue_let_in(Egress *egress, Held *held);
 /* Frees held. If the packet still waits, it is rejected so that the program gets errnum. Accepts

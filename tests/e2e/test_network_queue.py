@@ -112,6 +112,27 @@ def test_a_name_that_leads_to_a_private_address_is_refused(holt: Holt, lab: Lab)
     assert answers[0] == "ok" and answers[1].value in ("EAI_NONAME", "EAI_NODATA", "ECONNREFUSED")
 
 
+@pytest.mark.identities("user", "root", "nested")
+def test_an_address_without_a_rule_is_unreachable_and_reported(holt: Holt, lab: Lab) -> None:
+    addresses = ("8.8.8.8", "10.1.0.5", "169.254.169.254", "2001:4860::8888", netlab.WEB4)
+    answers = probe(
+        holt, *(["connect", address, 443] for address in addresses), ["dial_nonblocking", "8.8.8.8", 443],
+        net="web.example.org:80,[2001:db8::]/32:80")
+
+    denials = answers.result.denials
+    assert answers == ["ENETUNREACH"] * 5 + [["EINPROGRESS", "ENETUNREACH"]] and all(answer.at_once for answer in answers)
+    assert denials["8.8.8.8:443"] | {"policy": 0} == {
+        "layer": "network", "what": "8.8.8.8:443", "count": 2, "answer": "ENETUNREACH", "path": None, "grant": "--net 8.8.8.8:443",
+        "reason": "no rule of the network allows this address", "policy": 0, "why_not": None}
+    assert "[2001:4860::8888]:443" in denials and "169.254.169.254:443" in denials and not lab.log("tcp")
+
+
+def test_other_protocols_still_have_no_route(holt: Holt) -> None:
+    by_udp, six = probe(holt, ["datagram", "8.8.8.8", 53], ["datagram", "2001:4860::8888", 53], net="web.example.org:80")
+
+    assert (by_udp.value, six.value) == ("ENETUNREACH", "ENETUNREACH")
+
+
 # --- many at once ---
 
 
