@@ -341,11 +341,27 @@ static int connection_prepare(Connection *c, int fd) {
         return r == 0 && fd >= 0 ? connection_join(c, fd) : r;
 }
 
+/* If too many connections are open, the one that has waited longest is refused: a program that has
+ * given up leaves its packet in the queue. */
+static void connection_make_room(const Egress *egress) {
+        Connection *oldest = NULL;
+
+        if (egress->connections_count < CONNECTIONS_MAX)
+                return;
+        for (Connection *c = egress->connections; c; c = c->next)
+                if (c->held && c->state <= CONNECTION_CONNECTS)
+                        oldest = c;
+        if (oldest)
+                connection_refuse(oldest, EGRESS_BUSY, NULL);
+}
+
 /* Makes a connection for an accepted socket, or for none yet. Returns NULL if that is not possible.
  */
 static Connection *connection_take(Egress *egress, int fd) {
-        Connection *c = egress->connections_count < CONNECTIONS_MAX ? calloc(1, sizeof(*c)) : NULL;
+        Connection *c;
 
+        connection_make_room(egress);
+        c = egress->connections_count < CONNECTIONS_MAX ? calloc(1, sizeof(*c)) : NULL;
         if (!c) {
                 egress_deny(egress, EGRESS_BUSY, NULL, NULL, 0, NULL);
                 socket_reset(fd);
