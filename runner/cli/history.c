@@ -85,7 +85,6 @@ typedef struct Listing {
         void (*print)(const JsonValue *row);
         const char *title;
         const struct Alias *alias; /* another name of a method, or NULL */
-        const char *nested[2];     /* members that are JSON as text */
 } Listing;
 
 static int ask_rows(const Listing *listing, const char *name, const Query *query, Answer *ret,
@@ -122,42 +121,6 @@ static void history_print_rows(const Listing *listing, const Answer *one, const 
         }
 }
 
-/* Writes a member of a row. A value that the store keeps as JSON text becomes JSON. */
-static void history_write_member(const Listing *listing, const JsonValue *member, JsonWriter *w) {
-        const char *key = json_key(member), *text = json_string(member);
-        _cleanup_(json_freep) JsonDocument *document = NULL;
-        bool nested = false;
-
-        for (size_t i = 0; i < ELEMENTSOF(listing->nested); i++)
-                nested |= listing->nested[i] && streq(key, listing->nested[i]);
-        if (nested && text && json_parse(text, strlen(text), "the row", &document, NULL) == 0)
-                json_copy(w, key, json_root(document));
-        else
-                json_copy(w, key, member);
-}
-
-static int history_print_json(const Listing *listing, const JsonValue *result, Error *reterr) {
-        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
-
-        json_write_object(&w, NULL);
-        for (const JsonValue *m = json_first(result); m; m = json_next(m)) {
-                if (!streq(json_key(m), "rows")) {
-                        json_copy(&w, json_key(m), m);
-                        continue;
-                }
-                json_write_array(&w, "rows");
-                for (const JsonValue *row = json_first(m); row; row = json_next(row)) {
-                        json_write_object(&w, NULL);
-                        for (const JsonValue *c = json_first(row); c; c = json_next(c))
-                                history_write_member(listing, c, &w);
-                        json_write_end(&w);
-                }
-                json_write_end(&w);
-        }
-        json_write_end(&w);
-        return ask_print_document(&w, reterr);
-}
-
 static int history_list(const Listing *listing, const char *name, const ListOptions *options,
                         Error *reterr) {
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE, more = ANSWER_NONE;
@@ -172,7 +135,7 @@ static int history_list(const Listing *listing, const char *name, const ListOpti
         if (r < 0)
                 return r;
         if (options->json)
-                return history_print_json(listing, answer.result, reterr);
+                return ask_print_json(answer.result, reterr);
         if (listing->alias && query.only && streq(query.only, listing->alias->verb)) {
                 query.only = listing->alias->method;
                 r = ask_rows(listing, name, &query, &more, reterr);
@@ -184,16 +147,6 @@ static int history_list(const Listing *listing, const char *name, const ListOpti
 }
 
 /* --- printing --- */
-
-/* Parses a member that contains JSON as text; NULL if it has none. The caller frees the
- * document. */
-static JsonDocument *parse_text(const JsonValue *row, const char *key) {
-        const char *text = json_member_text(row, key);
-        JsonDocument *document = NULL;
-
-        (void)json_parse(text, strlen(text), "the row", &document, NULL);
-        return document;
-}
 
 /* Joins the strings of an array, separated by between. The caller frees the text. */
 static char *history_join(const JsonValue *array, const char *between) {
@@ -289,9 +242,9 @@ static const char *history_called(const JsonValue *row) {
 }
 
 static void print_history(const JsonValue *row) {
-        _cleanup_(json_freep) JsonDocument *params = parse_text(row, "params");
-        _cleanup_(json_freep) JsonDocument *result = parse_text(row, "result");
-        _cleanup_free_ char *what = params ? history_describe(json_root(params)) : NULL;
+        const JsonValue *member = json_member(row, "result"),
+                        *result = member && json_type(member) == JSON_OBJECT ? member : NULL;
+        _cleanup_free_ char *what = history_describe(json_member(row, "params"));
         const uint64_t started = json_member_uint(row, "started_ms"),
                        ended = json_member_uint(row, "ended_ms");
         char when[24], end[32], took[24] = "-", visible[1024];
@@ -299,10 +252,10 @@ static void print_history(const JsonValue *row) {
         if (ended)
                 (void)snprintf(took, sizeof(took), "%.3fs", (double)(ended - started) / 1000);
         (void)printf("%-6" PRIu64 " %-19s %9s  %-12s %-14s %s", json_member_uint(row, "id"),
-                     ask_time(started, when), took, end_of(result ? json_root(result) : NULL, end),
-                     history_called(row), str_visible(what ? what : "", visible, sizeof(visible)));
+                     ask_time(started, when), took, end_of(result, end), history_called(row),
+                     str_visible(what ? what : "", visible, sizeof(visible)));
         if (result)
-                print_failure(json_root(result));
+                print_failure(result);
         (void)putchar('\n');
 }
 
@@ -328,13 +281,11 @@ static char *history_plain(const JsonValue *value) {
 }
 
 static void print_audit(const JsonValue *row) {
-        _cleanup_(json_freep) JsonDocument *detail = parse_text(row, "detail");
         char when[24], visible[1024];
 
         (void)printf("%-6" PRIu64 " %-19s %-8s", json_member_uint(row, "id"),
                      ask_time(json_member_uint(row, "at_ms"), when), json_member_text(row, "kind"));
-        for (const JsonValue *m = detail ? json_first(json_root(detail)) : NULL; m;
-             m = json_next(m)) {
+        for (const JsonValue *m = json_first(json_member(row, "detail")); m; m = json_next(m)) {
                 _cleanup_free_ char *text = history_plain(m);
                 const char *quote = text && strchr(text, ' ') ? "'" : "";
 
@@ -355,7 +306,6 @@ static int do_history(const OptionResult *words, const void *options, Error *ret
                 .print = print_history,
                 .title = "ID     STARTED                  TOOK  END          CALLED         WHAT",
                 .alias = &exec_alias,
-                .nested = { "params", "result" },
         };
 
         return history_list(&listing, words->operands[0], options, reterr);
@@ -368,7 +318,6 @@ static int do_audit(const OptionResult *words, const void *options, Error *reter
                 .at_rest = audit_at_rest,
                 .print = print_audit,
                 .title = "ID     AT                  KIND     WHAT",
-                .nested = { "detail" },
         };
 
         ListOptions with_kind = *(const ListOptions *)options;

@@ -258,8 +258,8 @@ static const RpcField history_row_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "the method, or the name that history.begin gave" },
         { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "ended_ms", RPC_UINT, RPC_OR_NULL, "milliseconds since the epoch" },
-        { "params", RPC_STRING, RPC_OR_NULL, "JSON of the parameters, cut if long" },
-        { "result", RPC_STRING, RPC_OR_NULL, "JSON of how it ended" },
+        { "params", RPC_OBJECT, RPC_OR_NULL, "its parameters; long values are cut" },
+        { "result", RPC_OBJECT, RPC_OR_NULL, "how it ended; null while it runs" },
 };
 static const RpcShape history_row_shape = { .name = "HistoryRow",
                                             .help = "something that was done in the session",
@@ -280,7 +280,7 @@ static const RpcField audit_row_fields[] = {
         { "id", RPC_UINT, RPC_ALWAYS, "number of the row, higher for later ones" },
         { "at_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "kind", RPC_STRING, RPC_ALWAYS, "such as \"denial\", \"limit\", \"kill\" or \"tool\"" },
-        { "detail", RPC_STRING, RPC_ALWAYS, "JSON of what happened" },
+        { "detail", RPC_OBJECT, RPC_ALWAYS, "members that depend on the kind" },
 };
 static const RpcShape audit_row_shape = {
         .name = "AuditRow",
@@ -376,9 +376,8 @@ static RpcMethod methods[] = {
                 .example = { "{\"limit\": 1}",
                              "{\"rows\": [{\"id\": 3, \"name\": \"exec\", \"started_ms\":"
                              " 1700000000000, \"ended_ms\": 1700000000100, \"params\":"
-                             " \"{\\\"argv\\\":[\\\"id\\\"]}\", \"result\":"
-                             " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"exited\\\",\\\"exit_"
-                             "code\\\":0}\"}],"
+                             " {\"argv\": [\"id\"]}, \"result\":"
+                             " {\"id\": \"p1\", \"cause\": \"exited\", \"exit_code\": 0}}],"
                              " \"next\": 3}" },
                 .at_rest = true,
                 .function = method_stored,
@@ -412,7 +411,7 @@ static RpcMethod methods[] = {
                 .example = { "{\"kind\": \"limit\", \"limit\": 1}",
                              "{\"rows\": [{\"id\": 1, \"at_ms\": 1700000000000, \"kind\":"
                              " \"limit\", \"detail\":"
-                             " \"{\\\"id\\\":\\\"p1\\\",\\\"cause\\\":\\\"timeout\\\"}\"}], "
+                             " {\"id\": \"p1\", \"cause\": \"timeout\"}}], "
                              "\"next\": 1}" },
                 .at_rest = true,
                 .function = method_stored,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/rows.h"
 
+#include <string.h>
+
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/strings.h"
 
 typedef struct Listing {
@@ -82,16 +85,47 @@ static JsonWriter *rows_add(Listing *listing, uint64_t id) {
         return listing->writer;
 }
 
+/* Writes an object that the store has as JSON text. The parser limits the depth of a reply, so the
+ * text is parsed with the levels that are around it in a reply. A text that is no such object is a
+ * member "text": only a damaged database has one. Returns 0 or -ENOMEM. */
+static int rows_write_object(JsonWriter *w, const char *key, const char *text) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        _cleanup_free_ char *around = text ? str_format("[[[[%s]]]]", text) : NULL;
+        const JsonValue *value;
+        int r;
+
+        if (!text) {
+                json_write_null(w, key);
+                return 0;
+        }
+        if (!around)
+                return -ENOMEM;
+        r = json_parse(around, strlen(around), key, &document, NULL);
+        value = r == 0 ? json_root(document) : NULL;
+        for (int i = 0; i < 4; i++)
+                value = json_first(value);
+        if (value && json_type(value) == JSON_OBJECT) {
+                json_copy(w, key, value);
+        } else {
+                json_write_object(w, key);
+                json_write_string(w, "text", text);
+                json_write_end(w);
+        }
+        return r == -ENOMEM ? r : 0;
+}
+
 static int add_history(void *data, const StoreHistory *row) {
         JsonWriter *w = rows_add(data, row->id);
+        int r;
 
         json_write_string(w, "name", row->name);
         json_write_uint(w, "started_ms", row->started_ms);
         json_write_uint_or_null(w, "ended_ms", row->ended_ms);
-        json_write_string(w, "params", row->params);
-        json_write_string(w, "result", row->result);
+        r = rows_write_object(w, "params", row->params);
+        if (r == 0)
+                r = rows_write_object(w, "result", row->result);
         json_write_end(w);
-        return 0;
+        return r;
 }
 
 int answer_history(Store *store, uint64_t before, const char *name, uint64_t limit, JsonWriter *w,
@@ -105,12 +139,13 @@ int answer_history(Store *store, uint64_t before, const char *name, uint64_t lim
 
 static int add_audit(void *data, const StoreAudit *row) {
         JsonWriter *w = rows_add(data, row->id);
+        int r;
 
         json_write_uint(w, "at_ms", row->at_ms);
         json_write_string(w, "kind", row->kind);
-        json_write_string(w, "detail", row->detail);
+        r = rows_write_object(w, "detail", row->detail);
         json_write_end(w);
-        return 0;
+        return r;
 }
 
 int answer_audit(Store *store, uint64_t before, const char *kind, uint64_t limit, JsonWriter *w,

@@ -287,7 +287,7 @@ def test_a_caller_that_goes_cancels(host: Host) -> None:
     assert host.rpc.note("tool.cancel")["call"] == "c1"
     host.answer(host.calls[0], result={"value": 1})
     rows = host.call("history.list", name="tool.call")["rows"]
-    assert [json.loads(r["result"]) for r in rows] == [{"success": False, "errorType": "cancelled"}]
+    assert [r["result"] for r in rows] == [{"success": False, "errorType": "cancelled"}]
 
 
 def test_a_run_that_ends_cancels_its_threads_calls(keeper: Host) -> None:
@@ -550,13 +550,13 @@ def test_a_schema_that_makes_no_sense_is_refused(keeper: Host) -> None:
 def test_calls_are_noted(host: Host, session: Session) -> None:
     host.tool("t", lambda p: {"r": "ö" * 300}, ADD)
     host.sh("""holt-tool t '{"a": 1}'; holt-tool t '{"a": ""}'; holt-tool u '{}'""")
-    rows = [(json.loads(r["params"]), json.loads(r["result"])) for r in host.call("history.list", name="tool.call")["rows"]]
+    rows = [(r["params"], r["result"]) for r in host.call("history.list", name="tool.call")["rows"]]
     exec_id = rows[0][0]["exec"]
     request = {"tool": "t", "exec": exec_id, "requestPreview": '{"a":1}'}
     assert rows[2] == (request, {"success": True, "responsePreview": '{"r":"' + "ö" * 194})
     assert rows[1] == ({**request, "requestPreview": '{"a":""}'}, {"success": False, "errorType": "validation_error"})
     assert rows[0] == ({**request, "tool": "u", "requestPreview": "{}"}, {"success": False, "errorType": "permission_error"})
-    audit = [json.loads(r["detail"]) for r in host.call("audit.list", kind="tool")["rows"]]
+    audit = [r["detail"] for r in host.call("audit.list", kind="tool")["rows"]]
     assert audit == [{**params, **result} for params, result in rows]
 
 

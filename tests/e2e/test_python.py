@@ -432,7 +432,7 @@ def test_a_fresh_run_ends_with_its_client(keeper: Bound, session: Session) -> No
     until(lambda: len(session.processes("python3")) == 1, "its interpreter, too")
 
     assert value(other, "x") == "1"
-    noted = [json.loads(row["result"])["cause"] for row in other.call("history.list", name="python.run")["rows"]]
+    noted = [row["result"]["cause"] for row in other.call("history.list", name="python.run")["rows"]]
     assert sorted(noted) == ["exited", "exited", "killed"]
 
 

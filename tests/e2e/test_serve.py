@@ -359,7 +359,7 @@ def test_a_request_that_a_killed_keeper_has_not_read_is_sent_again(heard: bool, 
             number = rpc.send("exec", session="w", argv=["echo", "once"])
         assert rpc.result(number)["stdout"] == "once\n"
         rows = rpc.call("history.list", session="w")["rows"]
-    assert [json.loads(row["params"])["argv"] for row in rows if row["name"] == "exec"] == [["echo", "once"]]
+    assert [row["params"]["argv"] for row in rows if row["name"] == "exec"] == [["echo", "once"]]
 
 
 def test_a_keeper_that_does_not_read_keeps_nobody_else_waiting(sessions: Sessions, session: Session) -> None:

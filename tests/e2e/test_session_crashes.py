@@ -163,9 +163,9 @@ def assert_kept(session: Session, values: dict[str, str], commands: set[str], fi
     with session.rpc() as rpc:
         for key, value in values.items():
             assert rpc.call("kv.get", key=key)["value"] == value
-        ended = {json.loads(r["params"])["argv"][2].split("/")[-1] for r in all_history(rpc, "exec") if r["result"]}
+        ended = {r["params"]["argv"][2].split("/")[-1] for r in all_history(rpc, "exec") if r["result"]}
         assert commands <= ended
-        written = {json.loads(r["params"])["path"] for r in all_history(rpc, "files.write") if r["result"]}
+        written = {r["params"]["path"] for r in all_history(rpc, "files.write") if r["result"]}
         assert {path for path in files if ".d/" not in path} <= written
     for key in commands:
         assert on_host(session, f"/workspace/{key}").read_text() == f"{key}\n"

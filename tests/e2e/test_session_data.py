@@ -227,7 +227,7 @@ def test_history_by_pages(keeper: Bound) -> None:
     first = keeper.call("history.list", limit=4)
     second = keeper.call("history.list", limit=4, before=first["next"])
 
-    codes = [json.loads(row["result"])["exit_code"] for row in (*first["rows"], *second["rows"])]
+    codes = [row["result"]["exit_code"] for row in (*first["rows"], *second["rows"])]
     assert codes == [6, 5, 4, 3, 2, 1, 0]
     assert second["next"] is None
 

@@ -71,6 +71,28 @@ def test_an_invalid_stored_policy_is_an_error(session: Session) -> None:
     session("rm").ok()
 
 
+@pytest.mark.parametrize("text, seen", (
+    ('{"argv": ["id"], "n": [1, null, {"a": 1.5}]}', None),
+    ('{"a": ' + "[" * 58 + "]" * 58 + "}", None),
+    *((text, {"text": text}) for text in ("cut {", "[1]", '"s"', "", "{}]]]],[[[[{}", "{} {}", '{"a": ' + "[" * 61 + "]" * 61 + "}")),
+))
+def test_texts_of_the_history_are_objects_in_replies(text: str, seen: object, session: Session) -> None:
+    """A text that cannot be read, or is nested too deeply for a reply, comes as it is. Neither breaks the list."""
+    session.exec("true").ok()
+    session.stop()
+    with contextlib.closing(sqlite3.connect(session.directory / "session.db")) as connection, connection:
+        connection.execute("UPDATE history SET params = ?, result = ?", (text, text))
+        connection.execute("INSERT INTO audit (at_ms, kind, detail) VALUES (1, 'kill', ?)", (text,))
+    expected = seen or json.loads(text)
+
+    assert json.loads(session("history", "--json").ok().out)["rows"][0]["params"] == expected
+    assert session("history").ok().out.count("\n") == 2 and session("audit").ok().out.count("\n") == 2
+    with session.rpc() as rpc:
+        (row,), (event,) = rpc("history.list")["rows"], rpc("audit.list")["rows"]
+        assert (row["params"], row["result"], event["detail"]) == (expected, expected, expected)
+        assert json.loads(session("history", "--json").ok().out)["rows"][0]["result"] == expected
+
+
 def test_the_log_of_a_killed_keeper_is_read(session: Session) -> None:
     """The files beside the database have the last writes. A copy of all three has them, too."""
     session("kv", "set", "k", "v").ok()

@@ -98,7 +98,7 @@ def test_files_made_by_python_are_set_aside(guarded: Session, workspace: Path) -
         assert ran["error"] is None, ran
         until((workspace / ".git" / "commondir.holt-untrusted").exists, "it is set aside")
         rows = [row for row in rpc("audit.list")["rows"] if row["kind"] == "guard"]
-    assert [json.loads(row["detail"])["set_aside"] for row in rows] == [".git/commondir.holt-untrusted"]
+    assert [row["detail"]["set_aside"] for row in rows] == [".git/commondir.holt-untrusted"]
 
 
 @pytest.mark.root_host

@@ -427,11 +427,11 @@ class Session:
         return {p["id"]: p for p in listed}
 
     def history(self) -> list[Json]:
-        """The rows as history.list returns them: with JSON as text."""
+        """The rows, with params and result as the JSON text that the store keeps."""
         return [_as_text(row, "params", "result") for row in json.loads(self("history", "--json").ok().out)["rows"]]
 
     def audit(self) -> list[Json]:
-        """The rows as audit.list returns them: with JSON as text."""
+        """The rows, with detail as the JSON text that the store keeps."""
         return [_as_text(row, "detail") for row in json.loads(self("audit", "--json").ok().out)["rows"]]
 
     def keeper(self) -> int:

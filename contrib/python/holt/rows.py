@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """A call in the session's history. Times are in milliseconds since 1970; ended_ms is None while the call runs."""
+    """A call in the session's history. Times are in milliseconds since 1970; ended_ms and result are None while the call
+    runs."""
 
     id: int
     name: str
     started_ms: int
     ended_ms: Optional[int]
-    params: Any
-    result: Any
+    params: Optional[Dict[str, Any]]
+    result: Optional[Dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class AuditRow:
     id: int
     at_ms: int
     kind: str
-    detail: Any
+    detail: Dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,3 @@ class SessionInfo:
 
     name: str
     state: str
-
-
-def parsed(text: Any) -> Any:
-    if not isinstance(text, str):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:  # the server has cut it to the maximum of a row
-        return text

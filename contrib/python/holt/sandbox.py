@@ -27,7 +27,7 @@ from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
 from .process import AsyncProcess, Process
-from .rows import AuditRow, HistoryRow, SessionInfo, parsed
+from .rows import AuditRow, HistoryRow, SessionInfo
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
 
 S = TypeVar("S", bound="SandboxApi")
@@ -160,7 +160,7 @@ class SandboxApi(InterpreterApi):
         """
         rows = yield from self._rows("history.list", limit, {"name": name})
         return [
-            HistoryRow(r["id"], r["name"], r["started_ms"], r["ended_ms"], parsed(r["params"]), parsed(r["result"]))
+            HistoryRow(r["id"], r["name"], r["started_ms"], r["ended_ms"], r["params"], r["result"])
             for r in rows
         ]
 
@@ -171,7 +171,7 @@ class SandboxApi(InterpreterApi):
         kind  a kind of event, such as "denial", to return; default: all
         """
         rows = yield from self._rows("audit.list", limit, {"kind": kind})
-        return [AuditRow(r["id"], r["at_ms"], r["kind"], parsed(r["detail"])) for r in rows]
+        return [AuditRow(r["id"], r["at_ms"], r["kind"], r["detail"]) for r in rows]
 
     def _rows(self, method: str, limit: int, more: Mapping[str, Any]) -> "Steps[List[Dict[str, Any]]]":
         rows: List[Dict[str, Any]] = []
