@@ -53,17 +53,31 @@ static int show_processors(const ShownLimits *limits, Error *error) {
         return r;
 }
 
-/* Writes "VALUE\n", or "VALUE SECOND\n". A value of 0 is written as "max". */
-static int write_limit(const char *path, uint64_t value, uint64_t second, Error *error) {
+/* A file with "VALUE\n", or "VALUE SECOND\n". A value of 0 is written as "max". */
+typedef struct LimitFile {
+        const char *path;
+        uint64_t value, second;
+} LimitFile;
+
+static int write_limit(const LimitFile *file, Error *error) {
         char text[64] = "", number[24];
 
-        (void)strncat(text, value ? build_decimal(value, number) : "max", 24);
-        if (second) {
+        (void)strncat(text, file->value ? build_decimal(file->value, number) : "max", 24);
+        if (file->second) {
                 (void)strncat(text, " ", 2);
-                (void)strncat(text, build_decimal(second, number), 24);
+                (void)strncat(text, build_decimal(file->second, number), 24);
         }
         (void)strncat(text, "\n", 2);
-        return build_write_text(child_state.scratch_fd, path, text, strlen(text), error);
+        return build_write_text(child_state.scratch_fd, file->path, text, strlen(text), error);
+}
+
+/* Creates a directory with these files. */
+static int write_limits(const char *directory, const LimitFile *files, size_t count, Error *error) {
+        int r = build_directory(child_state.scratch_fd, directory, 0755, error);
+
+        for (size_t i = 0; r == 0 && i < count; i++)
+                r = write_limit(&files[i], error);
+        return r;
 }
 
 /* libuv recognises v1 by /proc/self/cgroup, and reads both limits of v1. */
@@ -71,32 +85,30 @@ static int write_v1(const ShownLimits *limits, Error *error) {
         static const char hierarchies[] = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
                                           "cpuset\t0\t1\t1\ncpu\t0\t1\t1\ncpuacct\t0\t1\t1\n"
                                           "memory\t0\t1\t1\n";
+        const LimitFile files[] = {
+                { "limits/memory/memory.limit_in_bytes", limits->memory, 0 },
+                { "limits/memory/memory.soft_limit_in_bytes", INT64_MAX & ~4095LL, 0 },
+        };
         int r = build_write_text(child_state.scratch_fd, "cgroups", hierarchies,
                                  sizeof(hierarchies) - 1, error);
 
         if (r < 0 || !limits->memory)
                 return r;
-        r = build_directory(child_state.scratch_fd, "limits/memory", 0755, error);
-        if (r == 0)
-                r = write_limit("limits/memory/memory.limit_in_bytes", limits->memory, 0, error);
-        if (r == 0)
-                r = write_limit("limits/memory/memory.soft_limit_in_bytes", INT64_MAX & ~4095LL, 0,
-                                error);
-        return r;
+        return write_limits("limits/memory", files, ELEMENTSOF(files), error);
 }
 
 static int limits_write(const ShownLimits *limits, Error *error) {
         static const char controllers[] = "cpu memory\n";
         const uint64_t period = limits->cpu_quota ? limits->cpu_period : 100000;
-        int r = build_directory(child_state.scratch_fd, "limits", 0755, error);
+        const LimitFile files[] = {
+                { "limits/memory.max", limits->memory, 0 },
+                { "limits/cpu.max", limits->cpu_quota, period },
+        };
+        int r = write_limits("limits", files, ELEMENTSOF(files), error);
 
         if (r == 0)
                 r = build_write_text(child_state.scratch_fd, "limits/cgroup.controllers",
                                      controllers, sizeof(controllers) - 1, error);
-        if (r == 0)
-                r = write_limit("limits/memory.max", limits->memory, 0, error);
-        if (r == 0)
-                r = write_limit("limits/cpu.max", limits->cpu_quota, period, error);
         return r == 0 && limits->v1 ? write_v1(limits, error) : r;
 }
 

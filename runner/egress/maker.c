@@ -33,7 +33,9 @@ enum {
 };
 
 typedef struct Maker {
+        const NetPlan *plan;
         int fd;         /* To holt-egress. */
+        int setup_fd;   /* To holt; closed by maker_enter(). */
         int network_fd; /* The sandbox's net namespace, or FD_NONE. */
         struct mnl_socket *netlink;
         unsigned sequence;
@@ -236,12 +238,12 @@ int maker_receive_network(int setup_fd, int *ret_fd) {
         return r == 0 && *ret_fd < 0 ? -EBADMSG : r;
 }
 
-/* Owns known_fd, which may be FD_NONE. */
-static int maker_enter(int setup_fd, int known_fd) {
-        _cleanup_close_ int network_fd = known_fd, user_fd = FD_NONE;
-        int r = network_fd < 0 ? maker_receive_network(setup_fd, &network_fd) : 0;
+/* Closes both descriptors. */
+static int maker_enter(Maker *maker) {
+        _cleanup_close_ int network_fd = TAKE_FD(maker->network_fd), user_fd = FD_NONE;
+        int r = network_fd < 0 ? maker_receive_network(maker->setup_fd, &network_fd) : 0;
 
-        (void)close(setup_fd);
+        (void)fd_close(TAKE_FD(maker->setup_fd));
         if (r < 0)
                 return r;
         user_fd = ioctl(network_fd, NS_GET_USERNS);
@@ -271,7 +273,7 @@ static int maker_set_addresses(Maker *maker) {
         return r;
 }
 
-static int maker_make_resolver(const Maker *maker) {
+static int maker_make_resolver(Maker *maker) {
         const NetAddress own = own_address(AF_INET);
         int r = make_and_pass(maker, MADE_RESOLVER_UDP, &own, 53);
 
@@ -291,7 +293,8 @@ static bool maker_has(const Maker *maker, const NetAddress *address) {
         return fd >= 0;
 }
 
-static int maker_make_rules(Maker *maker, const NetPlan *plan) {
+static int maker_make_rules(Maker *maker) {
+        const NetPlan *plan = maker->plan;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < plan->routes_count; i++)
@@ -333,33 +336,42 @@ static int maker_make_queue(Maker *maker) {
         return r;
 }
 
-/* Sets up the network. *ret_step is the attempted step, an infinitive. */
-static int maker_set_up(Maker *maker, const NetPlan *plan, int setup_fd, const char **ret_step) {
-        int r;
+/* Entering the namespaces has cleared the first two. */
+static int maker_confine(Maker *maker) {
+        (void)maker;
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+                return -errno;
+        return confine_maker();
+}
 
-        *ret_step = "enter the sandbox's network";
-        r = maker_enter(setup_fd, maker->network_fd);
-        if (r == 0) {
-                *ret_step = "open a netlink socket";
-                r = maker_open_netlink(maker);
+/* The steps in their order. */
+static const struct {
+        const char *text; /* An infinitive, for errors. */
+        int (*function)(Maker *maker);
+        bool names; /* Only if the network is by name, not for ports alone. */
+} maker_steps[] = {
+        { "enter the sandbox's network", maker_enter, false },
+        { "open a netlink socket", maker_open_netlink, false },
+        { "set addresses and routes", maker_set_addresses, true },
+        { "listen for DNS", maker_make_resolver, true },
+        { "pass the queue", maker_make_queue, true },
+        { "listen for connections", maker_make_rules, false },
+        { "confine the maker", maker_confine, false },
+};
+
+/* Sets up the network and confines this process. On failure, *ret_step is the text of the step. */
+static int maker_set_up(Maker *maker, const char **ret_step) {
+        for (size_t i = 0; i < ELEMENTSOF(maker_steps); i++) {
+                int r = 0;
+
+                if (!maker_steps[i].names || !maker->plan->ports_only)
+                        r = maker_steps[i].function(maker);
+                if (r < 0) {
+                        *ret_step = maker_steps[i].text;
+                        return r;
+                }
         }
-        if (r == 0 && !plan->ports_only) {
-                *ret_step = "set addresses and routes";
-                r = maker_set_addresses(maker);
-        }
-        if (r == 0 && !plan->ports_only) {
-                *ret_step = "listen for DNS";
-                r = maker_make_resolver(maker);
-        }
-        if (r == 0 && !plan->ports_only) {
-                *ret_step = "pass the queue";
-                r = maker_make_queue(maker);
-        }
-        if (r == 0) {
-                *ret_step = "listen for connections";
-                r = maker_make_rules(maker, plan);
-        }
-        return r;
+        return 0;
 }
 
 /* --- requests --- */
@@ -392,20 +404,11 @@ static void maker_serve(Maker *maker) {
 }
 
 static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd) {
-        Maker maker = { .fd = fd, .network_fd = network_fd };
+        Maker maker = { .plan = plan, .fd = fd, .setup_fd = setup_fd, .network_fd = network_fd };
         Made made = { .kind = MADE_READY };
         const char *step;
-        int r = maker_set_up(&maker, plan, setup_fd, &step);
+        int r = maker_set_up(&maker, &step);
 
-        /* Entering the namespaces has cleared these. */
-        if (r == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)) {
-                step = "confine the maker";
-                r = -errno;
-        }
-        if (r == 0) {
-                step = "confine the maker";
-                r = confine_maker();
-        }
         made.has6 = maker.has6;
         made.ready.errnum = -r;
         if (r < 0)

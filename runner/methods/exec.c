@@ -35,7 +35,9 @@ static int fill_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Err
                 r = strlist_add(ret, keeper->plan.env.items[i]);
         for (size_t i = 0; r == 0 && i < more.count; i++)
                 r = set_variable(ret, more.items[i]);
-        return r == -ENOMEM ? error_oom(error) : r;
+        if (r < 0)
+                return r == -ENOMEM ? error_oom(error) : r;
+        return plan_check_lengths(ret, "environment variable", error);
 }
 
 static int fill_argv(const RpcCall *call, StrList *ret, Error *error) {
@@ -57,7 +59,7 @@ static int fill_argv(const RpcCall *call, StrList *ret, Error *error) {
         if (r == 0 && (ret->count == 0 || ret->items[0][0] == '\0'))
                 r = error_set(error, ERROR_USAGE, 0,
                               "argv is empty: pass the command and its arguments");
-        return r;
+        return r == 0 ? plan_check_lengths(ret, "argument", error) : r;
 }
 
 /* A call may lower the policy's limit, but not raise it; 0 means no limit. */
@@ -101,12 +103,9 @@ static int exec_method_prepare(const Keeper *keeper, const RpcCall *call, Prepar
         const char *cwd = rpc_string(call, "cwd");
         int r = fill_argv(call, &prepared->spec.argv, error);
 
-        if (r == 0)
-                r = fill_env(keeper, call, &prepared->spec.env, error);
-        if (r == 0)
-                r = plan_check_lengths(&prepared->spec.argv, "argument", error);
-        if (r == 0)
-                r = plan_check_lengths(&prepared->spec.env, "environment variable", error);
+        if (r < 0)
+                return r;
+        r = fill_env(keeper, call, &prepared->spec.env, error);
         if (r < 0)
                 return r;
         method_take_limits(keeper, call, &prepared->spec.timeout, &prepared->spec.kept,
