@@ -93,9 +93,9 @@ def test_sessions_have_different_rules(sessions: Sessions) -> None:
 # Its queue is full until the next address is being tried. The kernel sends the request again after a second.
 LATE = """
 import socket, sys, time
-server = socket.create_server((sys.argv[1], 81), backlog=0)
+server = socket.create_server((sys.argv[1], 8181), backlog=0)
 ends = [socket.socket() for _ in range(3)]
-for end in ends: end.setblocking(False); end.connect_ex((sys.argv[1], 81))
+for end in ends: end.setblocking(False); end.connect_ex((sys.argv[1], 8181))
 print("full", flush=True)
 sys.stdin.readline()
 time.sleep(0.5)
@@ -110,13 +110,13 @@ while True:
 def test_the_audit_names_the_address_that_answered(sessions: Sessions, lab: Lab) -> None:
     """A later address may have been tried before. Whoever answers for a name must not hide its servers behind other addresses."""
     lab.name("late.example.org", answers=[netlab.REFUSING4, netlab.DROPPED4])
-    session = sessions.create("w", "--net", "late.example.org:81")
+    session = sessions.create("w", "--net", "late.example.org:8181")
     argv = lab.identity.as_user(["/usr/bin/python3", "-c", LATE, netlab.REFUSING4])
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin and server.stdout and server.stdout.readline() == "full\n"
         server.stdin.write("go on\n")
         server.stdin.flush()
-        assert session.out("cat </dev/tcp/late.example.org/81") == "late"
+        assert session.out("cat </dev/tcp/late.example.org/8181") == "late"
         server.kill()
 
     (row,) = until(lambda: audit(session, "network"), "the connection is noted")
