@@ -162,7 +162,7 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
  * holt-egress can refuse and report them. It never lets one in; for IPv4, the kernel would drop the
  * packet. Other protocols still have no route. For IPv6, the kernel accepts only local routes to
  * the loopback. */
-static int add_others(Maker *maker, uint8_t family) {
+static int maker_add_others(Maker *maker, uint8_t family) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);
         const NetAddress own = own_address(family);
@@ -330,9 +330,9 @@ static int maker_make_queue(Maker *maker) {
         r = send_with_fd(maker->fd, &made, sizeof(made), fd);
         /* A kernel may have no rules of routes. */
         if (r == 0 && maker_make_icmp(maker) == 0)
-                (void)add_others(maker, AF_INET);
+                (void)maker_add_others(maker, AF_INET);
         if (r == 0 && maker->has6)
-                (void)add_others(maker, AF_INET6);
+                (void)maker_add_others(maker, AF_INET6);
         return r;
 }
 
