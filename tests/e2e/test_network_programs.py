@@ -14,10 +14,10 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lib import netlab
 from lib.netlab import Lab, holt, lab  # noqa: F401
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
@@ -28,12 +28,11 @@ INDEX = f"https://{WEB}/files/simple/"
 REGISTRY = f"https://{WEB}/files/npm/"
 
 
-def optional(*programs: str) -> pytest.MarkDecorator:
-    """Like needs(), for programs that contrib/packages does not install. They are no reason to fail where every test must run."""
-    missing = [p for p in programs if not shutil.which(p, path=INSIDE)]
-    if missing and os.environ.get("MUST_RUN"):
-        return pytest.mark.parametrize("absent", [])
-    return needs(*programs)
+def optional(*programs: str) -> list[Any]:
+    """Parameters for programs that contrib/packages does not install. A missing one is skipped; where every test must run, it is
+    left out."""
+    return [pytest.param(p, marks=needs(p)) for p in programs
+            if shutil.which(p, path=INSIDE) or not os.environ.get("MUST_RUN")]
 
 
 def wheel_of(code: str) -> bytes:
@@ -99,7 +98,7 @@ def content(lab: Lab) -> Iterator[Lab]:
 
 
 @pytest.fixture
-def ca(lab: Lab, holt: Holt) -> list[str]:  # noqa: F811
+def ca(lab: Lab, holt: Holt) -> list[str]:
     """Options that make programs inside trust the lab's CA."""
     shutil.copy(lab.ca, holt.cwd / "ca.pem")
     path = f"{holt.cwd}/ca.pem"
@@ -107,16 +106,17 @@ def ca(lab: Lab, holt: Holt) -> list[str]:  # noqa: F811
     return [word for name in names for word in ("-e", f"{name}={path}")]
 
 
-def run(holt: Holt, options: list[str], rules: str, script: str) -> Result:  # noqa: F811
+def run(holt: Holt, options: list[str], rules: str, script: str) -> Result:
     return holt(["run", "--net", rules, *options, "-e", "HOME=/tmp", "--", "bash", "-ec", script])
 
 
 # --- package managers and git ---
 
 
+@pytest.mark.slow
 @needs("git", "python3")
 @pytest.mark.identities("user", "root", "nested")
-def test_pip_installs_from_an_index(holt: Holt, content: Lab, ca: list[str]) -> None:  # noqa: F811
+def test_pip_installs_from_an_index(holt: Holt, content: Lab, ca: list[str]) -> None:
     pip = f"python3 -m pip install --quiet --disable-pip-version-check --index-url {INDEX} --target t otterlib"
 
     assert run(holt, ca, WEB, f"{pip}; PYTHONPATH=t python3 -c 'import otterlib; print(otterlib.value)'").ok().out == "42\n"
@@ -124,7 +124,9 @@ def test_pip_installs_from_an_index(holt: Holt, content: Lab, ca: list[str]) -> 
     assert refused.code == 1 and f"--net {WEB} allows it" in refused.err
 
 
-@needs("git")
+@pytest.mark.slow
+@needs("git", "python3")
+@pytest.mark.identities("user")
 def test_holt_python_installs_a_missing_module(sessions: Sessions, content: Lab) -> None:
     session = sessions.create("p", "--net", f"{WEB}:80", "-e", f"PIP_INDEX_URL=http://{WEB}/files/simple/", "-e",
                               f"PIP_TRUSTED_HOST={WEB}")
@@ -132,20 +134,21 @@ def test_holt_python_installs_a_missing_module(sessions: Sessions, content: Lab)
     assert session("python", "-c", "import otterlib; otterlib.value").ok().out == "42\n"
 
 
+@pytest.mark.slow
 @needs("git")
-@optional("npm", "node")
-def test_npm_installs_from_a_registry(holt: Holt, content: Lab, ca: list[str]) -> None:  # noqa: F811
+@pytest.mark.parametrize("program", optional("npm"))
+def test_npm_installs_from_a_registry(holt: Holt, content: Lab, ca: list[str], program: str) -> None:
     (holt.cwd / "package.json").write_text('{"name": "x", "version": "1.0.0"}')
     holt.identity.own(holt.cwd / "package.json")
     npm = f"--silent --no-audit --no-fund --no-update-notifier --registry {REGISTRY}"
-    script = f"npm install {npm} otterpad; rm -r node_modules; npm ci {npm}; node -e 'console.log(require(\"otterpad\")())'"
+    script = f"{program} install {npm} otterpad; rm -r node_modules; {program} ci {npm}; node -e 'console.log(require(\"otterpad\")())'"
 
     assert run(holt, ca, WEB, script).ok().out == "42\n"
 
 
 @needs("git")
 @pytest.mark.parametrize("scheme", ["https", "http"])
-def test_git_clones(holt: Holt, content: Lab, ca: list[str], scheme: str) -> None:  # noqa: F811
+def test_git_clones(holt: Holt, content: Lab, ca: list[str], scheme: str) -> None:
     url = f"{scheme}://git.example.org/files/app.git"
 
     assert run(holt, ca, "git.example.org", f"git clone --quiet {url} a; cat a/README").ok().out == "an otter\n"
@@ -155,7 +158,7 @@ def test_git_clones(holt: Holt, content: Lab, ca: list[str], scheme: str) -> Non
 
 
 @needs("ssh", "git")
-def test_git_over_ssh_reaches_its_server(holt: Holt, lab: Lab) -> None:  # noqa: F811
+def test_git_over_ssh_reaches_its_server(holt: Holt, lab: Lab) -> None:
     """The lab's server has only a greeting, so git ends after it. The server speaks first."""
     lab.log()
     run(holt, [], "git.example.org:22", "ssh -o BatchMode=yes -o StrictHostKeyChecking=no git@git.example.org true || true").ok()
@@ -166,20 +169,18 @@ def test_git_over_ssh_reaches_its_server(holt: Holt, lab: Lab) -> None:  # noqa:
 # --- clients of HTTP ---
 
 CLIENTS = {
-    "curl": ("curl", "curl -sS {url}"),
-    "wget": ("wget", "wget -qO- --ca-certificate=ca.pem {url}"),
-    "node": ("node", "node -e 'fetch(\"{url}\").then(r => r.text()).then(t => process.stdout.write(t))'"),
-    "urllib": ("python3", "python3 -c 'import urllib.request as u; print(u.urlopen(\"{url}\").read().decode())'"),
+    "curl": "curl -sS {url}",
+    "wget": "wget -qO- --ca-certificate=ca.pem {url}",
+    "node": "node -e 'fetch(\"{url}\").then(r => r.text()).then(t => process.stdout.write(t))'",
+    "urllib": "python3 -c 'import urllib.request as u; print(u.urlopen(\"{url}\").read().decode())'",
 }
-PACKAGED = ("curl", "node", "urllib")
 
 
+@needs("curl", "node", "python3")
 @pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize(
-    "client", [pytest.param(c, marks=needs(CLIENTS[c][0])) for c in CLIENTS
-               if c in PACKAGED or shutil.which(CLIENTS[c][0]) or not os.environ.get("MUST_RUN")])
-def test_a_client_of_http(holt: Holt, lab: Lab, ca: list[str], client: str, scheme: str) -> None:  # noqa: F811
-    script = CLIENTS[client][1]
+@pytest.mark.parametrize("client", ["curl", "node", "urllib", *optional("wget")])
+def test_a_client_of_http(holt: Holt, lab: Lab, ca: list[str], client: str, scheme: str) -> None:
+    script = CLIENTS[client]
     reply = run(holt, ca, WEB, script.format(url=f"{scheme}://{WEB}/")).ok()
     refused = run(holt, ca, WEB, script.format(url=f"{scheme}://other.example.org/"))
 
@@ -198,12 +199,12 @@ asyncio.run(main())
 
 
 @needs("python3")
-def test_asyncio(holt: Holt, lab: Lab) -> None:  # noqa: F811
+def test_asyncio(holt: Holt, lab: Lab) -> None:
     assert holt(["run", "--net", WEB, "--", "python3", "-c", ASYNC.format(WEB)]).ok().out == "200\n"
 
 
 @needs("bash")
-def test_the_shell_s_own_connections(holt: Holt, lab: Lab) -> None:  # noqa: F811
+def test_the_shell_s_own_connections(holt: Holt, lab: Lab) -> None:
     script = f"exec 3<>/dev/tcp/{WEB}/80; printf 'GET / HTTP/1.0\\r\\nHost: {WEB}\\r\\n\\r\\n' >&3; head -1 <&3"
 
     assert run(holt, [], WEB, script).ok().out.startswith("HTTP/1.1 200")
@@ -222,5 +223,5 @@ def test_the_shell_s_own_connections(holt: Holt, lab: Lab) -> None:  # noqa: F81
     pytest.param("node -e 'require(\"dns\").resolve4(\"{0}\", (e, a) => process.exit(a[0] === \"198.18.1.0\" ? 0 : 1))'", id="c-ares",
                  marks=needs("node")),
 ])
-def test_resolvers_find_an_allowed_name(holt: Holt, lab: Lab, resolver: str) -> None:  # noqa: F811
+def test_resolvers_find_an_allowed_name(holt: Holt, lab: Lab, resolver: str) -> None:
     run(holt, [], WEB, resolver.format(WEB)).ok()
