@@ -168,11 +168,11 @@ _holt_operand() {
         kv:1) mapfile -t COMPREPLY < <(compgen -W 'get set delete keys' -- "$2") ;;
         kill:1)
                 mapfile -t COMPREPLY < <(
-                        command holt ps "$4" 2>/dev/null | sed -E '1d;/^[^ ]+ +ended /d;s/ .*//' | _holt_begin "$2")
+                        command holt ps "$4" 2>/dev/null | sed -E '1d;/^$/,$d;/^[^ ]+ +ended /d;s/ .*//' | _holt_begin "$2")
                 ;;
         logs:1 | wait:1)
                 mapfile -t COMPREPLY < <(
-                        command holt ps "$4" 2>/dev/null | sed '1d;s/ .*//' | _holt_begin "$2")
+                        command holt ps "$4" 2>/dev/null | sed '1d;/^$/,$d;s/ .*//' | _holt_begin "$2")
                 ;;
         *:0)
                 _holt_takes_session "$1" &&

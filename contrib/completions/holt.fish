@@ -130,9 +130,9 @@ function __holt_of_session
         and command holt kv $operands[1] keys --limit 1000 -- (commandline -ct | string unescape) 2>/dev/null
         true
     else if test "$verb" = kill; and test (count $operands) -eq 1
-        command holt ps $operands[1] 2>/dev/null | sed -E '1d;/^[^ ]+ +ended /d;s/^([^ ]+) +(.*)/\1\t\2/'
+        command holt ps $operands[1] 2>/dev/null | sed -E '1d;/^$/,$d;/^[^ ]+ +ended /d;s/^([^ ]+) +(.*)/\1\t\2/'
     else if contains -- "$verb" logs wait; and test (count $operands) -eq 1
-        command holt ps $operands[1] 2>/dev/null | sed -E '1d;s/^([^ ]+) +(.*)/\1\t\2/'
+        command holt ps $operands[1] 2>/dev/null | sed -E '1d;/^$/,$d;s/^([^ ]+) +(.*)/\1\t\2/'
     else
         return 1
     end

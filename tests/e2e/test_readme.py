@@ -27,6 +27,7 @@ VARYING = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "DATE"),
     (r"\d\d/[A-Z][a-z]{2}/\d{4} \d\d:\d\d:\d\d", "DATE"),
     (r"\d+\.\d{3}s", "TIME"),
+    (r"127\.0\.0\.1:\d{5}", "ADDRESS"),
 )
 
 
