@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/paths.h"
+#include "policy/net/ports.h"
 #include "policy/plan-parts.h"
 #include "policy/syscalls.h"
 
@@ -415,6 +416,25 @@ static int plan_copy(StrList *list, const StrList *from) {
         return r;
 }
 
+/* Two ports of the host cannot have the same port inside. */
+static int plan_check_imports(const StrList *imports, Error *reterr) {
+        const char *why;
+        NetPort port, other;
+
+        for (size_t i = 0; i < imports->count; i++)
+                for (size_t k = 0; k < i; k++) {
+                        if (net_import_parse(imports->items[i], &port, &why) < 0 ||
+                            net_import_parse(imports->items[k], &other, &why) < 0 ||
+                            port.inside != other.inside || port.host == other.host)
+                                continue;
+                        return error_set(reterr, ERROR_POLICY, 0,
+                                         "network.import: \"%s\" and \"%s\" have the same port "
+                                         "inside",
+                                         imports->items[k], imports->items[i]);
+                }
+        return 0;
+}
+
 static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                         Error *reterr) {
         (void)context;
@@ -425,7 +445,7 @@ static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContex
             plan_copy(&plan->net_publish, &policy->net_publish) < 0 ||
             plan_copy(&plan->net_import, &policy->net_import) < 0)
                 return error_oom(reterr);
-        return 0;
+        return plan_check_imports(&plan->net_import, reterr);
 }
 
 static int (*const plan_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,

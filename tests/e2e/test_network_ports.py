@@ -262,6 +262,12 @@ def test_no_server_of_the_host_listens(holt: Holt) -> None:
     assert f"could not connect to 127.0.0.1:{port} (ECONNREFUSED)" in result.err or "could not connect to [::1]" in result.err
 
 
+def test_two_imported_ports_cannot_be_one_inside(holt: Holt) -> None:
+    result = run(holt, "--import", "5432:80", "--import", "5433:80", "true")
+
+    assert result.refusal() == 'network.import: "5432:80" and "5433:80" have the same port inside'
+
+
 def test_ports_of_a_policy_file(holt: Holt, workspace: Path, host_port: int) -> None:
     (workspace.parent / "ports.json").write_text(json.dumps(
         {"holt": 1, "extends": "standard", "network": {"publish": ["0:3000"], "import": [f"{host_port}:5432"]}}))
