@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "base/util.h"
+#include "policy/net/text.h"
 
 enum { PORT_MAX = 65535 };
 
@@ -344,9 +345,8 @@ static int rule_split(const char *text, size_t *ret_length, const char **ret_rea
                         return net_refuse(ret_why, "has no reason after the \"#\"");
                 if (strlen(reason) > NET_REASON_MAX)
                         return net_refuse(ret_why, "has a reason of more than 200 bytes");
-                for (const char *p = reason; *p; p++)
-                        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-                                return net_refuse(ret_why, "has a control character in its reason");
+                if (!net_text_plain(reason))
+                        return net_refuse(ret_why, "has a control character in its reason");
         }
         *ret_length = length;
         *ret_reason = reason;

@@ -8,15 +8,18 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "policy/net/rules.h"
+#include "policy/net/text.h"
 
 /* A text is printed on the caller's terminal, so it must not contain control characters. */
 static bool event_text_valid(const char *text, size_t size) {
-        for (size_t i = 0; i < size; i++) {
-                const unsigned char byte = (unsigned char)text[i];
+        return memchr(text, '\0', size) && net_text_plain(text);
+}
 
-                if (byte == '\0')
+static bool event_name_valid(const char *name, size_t size) {
+        for (size_t i = 0; i < size; i++) {
+                if (name[i] == '\0')
                         return true;
-                if (byte < ' ' || byte == 0x7f)
+                if (name[i] <= ' ' || name[i] > '~')
                         return false;
         }
         return false;
@@ -25,7 +28,7 @@ static bool event_text_valid(const char *text, size_t size) {
 bool net_event_valid(const EgressEvent *event) {
         return event->type < EGRESS_TYPE_MAX && event->reason < EGRESS_REASON_MAX &&
                event->level < EGRESS_LEVEL_MAX &&
-               event_text_valid(event->name, sizeof(event->name)) &&
+               event_name_valid(event->name, sizeof(event->name)) &&
                event_text_valid(event->other, sizeof(event->other)) &&
                event_text_valid(event->rule, sizeof(event->rule));
 }

@@ -74,6 +74,7 @@ static void test_rules_in_their_usual_form(void **state) {
                 { "[::]/0:443", "[::]/0:443" },
                 { "[::1]:*", "[::1]:*" },
                 { "example.org:443 # the build needs it", "example.org:443" },
+                { "example.org:443 # f\xc3\xbcr \xe2\x82\xac", "example.org:443" },
         };
 
         (void)state;
@@ -131,6 +132,13 @@ static void test_other_texts_are_refused(void **state) {
                 { "*.*:443", "does not stand alone" },
                 { "*.com:443", "too wide" },
                 { "*.COM.:443", "too wide" },
+                { "a.example:1 # \xc2\x9b"
+                  "31mred",
+                  "control character" },
+                { "a.example:1 # txt.\xe2\x80\xae"
+                  "exe",
+                  "control character" },
+                { "a.example:1 # \xe2\x81\xa6", "control character" },
                 { "host", "is also a mode" },
                 { "NONE", "is also a mode" },
                 { "allow. # copied", "is also a mode" },
