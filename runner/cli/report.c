@@ -455,8 +455,8 @@ static void print_net_denials(const RunResult *result, FILE *out) {
                 if (net_denial_rule(denial, rule))
                         (void)snprintf(grant, sizeof(grant), "--net %s", rule);
                 if (net_denial_refused(denial))
-                        report_net_denial(peer, denial->count, net_denial_answer(denial), reason,
-                                          grant, net_denial_why_not(denial), "", out);
+                        report_net_denial(peer, net_denial_count(denial), net_denial_answer(denial),
+                                          reason, grant, net_denial_why_not(denial), "", out);
                 else if (result->outcome.exit_code != 0)
                         (void)fprintf(out, "holt: could not connect to %s (%s)\n", peer,
                                       net_denial_answer(denial));

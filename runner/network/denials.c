@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/time.h"
 #include "policy/net/rules.h"
 #include "policy/net/text.h"
 
@@ -40,7 +41,34 @@ static bool denial_is(const NetDenial *denial, const EgressEvent *event) {
                 memcmp(denial->event.address, event->address, sizeof(event->address)) == 0);
 }
 
+/* Returns the place for a new denial, or NULL. */
+static NetDenial *denials_place(NetDenials *all, uint64_t now) {
+        NetDenial *place = &all->items[0];
+
+        if (all->count < NET_DENIALS_MAX)
+                return &all->items[all->count++];
+        if (now < all->next)
+                return NULL;
+        all->next = now + 1000000 / NET_DENIALS_RATE;
+        for (unsigned i = 1; i < all->count; i++)
+                if (all->items[i].last < place->last)
+                        place = &all->items[i];
+        return place;
+}
+
+static const NetDenial *denials_add(NetDenials *all, const EgressEvent *event, uint64_t now) {
+        NetDenial *place = denials_place(all, now);
+
+        if (!place)
+                return NULL;
+        *place = (NetDenial){
+                .event = *event, .count = place->count + 1, .before = place->count, .last = now
+        };
+        return place;
+}
+
 const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event) {
+        const uint64_t now = time_now_usec();
         NetDenials *all = *denials;
 
         if (event->type != EGRESS_DENIED && event->type != EGRESS_FAILED)
@@ -52,12 +80,19 @@ const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event
         for (unsigned i = 0; i < all->count; i++)
                 if (denial_is(&all->items[i], event)) {
                         all->items[i].count++;
+                        all->items[i].last = now;
                         return NULL;
                 }
-        if (all->count == NET_DENIALS_MAX)
-                return NULL;
-        all->items[all->count] = (NetDenial){ .event = *event, .count = 1 };
-        return &all->items[all->count++];
+        return denials_add(all, event, now);
+}
+
+uint64_t net_denial_count(const NetDenial *denial) {
+        return denial->count - denial->before;
+}
+
+/* How many of it there were since the total count was `earlier`. */
+static uint64_t denial_count_since(const NetDenial *denial, uint64_t earlier) {
+        return denial->count - (earlier > denial->before ? earlier : denial->before);
 }
 
 void net_denials_count(const NetDenials *denials, NetCounts *ret) {
@@ -198,7 +233,7 @@ void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts
                 if (!net_denial_refused(denial) || denial->count == earlier)
                         continue;
                 json_write_object(w, NULL);
-                net_denial_write(w, denial, denial->count - earlier);
+                net_denial_write(w, denial, denial_count_since(denial, earlier));
                 json_write_end(w);
         }
 }

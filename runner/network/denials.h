@@ -9,18 +9,24 @@
 
 enum {
         NET_DENIALS_MAX = 64,
+        NET_DENIALS_RATE = 4,
         NET_PEER_TEXT = 320,
         NET_REASON_TEXT = 768,
 };
 
 typedef struct NetDenial {
         EgressEvent event; /* The first of this kind; checked by event_valid(). */
-        uint64_t count;
+        uint64_t count;    /* Also counts those before, whose place it has taken... */
+        uint64_t before;   /* ...and their number. */
+        uint64_t last;     /* usec of time_now_usec(). */
 } NetDenial;
 
+/* When all places are used, a new denial takes the one that has been quiet for longest. Since a
+ * program may cause very many, only NET_DENIALS_RATE of them per second do. */
 typedef struct NetDenials {
         NetDenial items[NET_DENIALS_MAX];
         unsigned count;
+        uint64_t next; /* usec of time_now_usec() at which the next one may take a place. */
 } NetDenials;
 
 /* The counts of all denials at one moment. */
@@ -39,6 +45,8 @@ bool net_event_valid(const EgressEvent *event);
  * Returns the denial if it is the first of its kind, otherwise NULL. */
 const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event);
 
+/* How many of this denial there were. */
+uint64_t net_denial_count(const NetDenial *denial);
 /* Whether the policy refused it; otherwise it was allowed and failed. */
 bool net_denial_refused(const NetDenial *denial);
 /* Writes why it was refused, with the reason that a rule for the host has. */

@@ -121,3 +121,14 @@ def test_the_audit_names_the_address_that_answered(sessions: Sessions, lab: Lab)
 
     (row,) = until(lambda: audit(session, "network"), "the connection is noted")
     assert row["address"] == netlab.REFUSING4
+
+
+def test_many_refusals_do_not_hide_the_next_one(session: Session) -> None:
+    """A program must not fill the list with names that nobody cares about, and then be refused in secret."""
+    session.sh("for i in $(seq 80); do getent hosts n$i.example.org; done")
+
+    def told() -> bool:
+        return "refused secret.example.org (" in session.sh("getent hosts secret.example.org").err
+
+    until(told, "the refusal is told")
+    assert "secret.example.org" in [row["what"] for row in audit(session, "denial")]
