@@ -21,15 +21,17 @@ extern char **environ;
  * programs accept no uid from 0x80000000 on. */
 enum { ROOT_UID_BASE = 0x78000000, ROOT_UID_MASK = 0x07ffffff };
 
-/* Whether this is the initial user namespace, which maps every id to itself
- * (user_namespaces(7)). */
-static bool in_initial_namespace(void) {
+/* Returns 1 in the initial user namespace, which maps every id to itself (user_namespaces(7)), 0 in
+ * another one, or -EMFILE or -ENFILE if holt cannot find out. */
+static int in_initial_namespace(void) {
         char buf[64] = "";
         unsigned inside, outside, count;
         _cleanup_close_ int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
 
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+                return -errno;
         if (fd < 0 || read(fd, buf, sizeof(buf) - 1) <= 0)
-                return false;
+                return 0;
         return sscanf(buf, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 &&
                outside == 0 && count == 4294967295U;
 }
@@ -81,11 +83,11 @@ int identity_choose(Launch *launch, Error *reterr) {
         *identity = (Identity){ .uid = geteuid(), .gid = getegid() };
         if (identity->uid != 0)
                 return 0;
-        if (!in_initial_namespace()) {
-                if (is_host_root())
-                        return refuse_host_root(reterr);
-                return 0;
-        }
+        r = in_initial_namespace();
+        if (r < 0)
+                return error_set(reterr, ERROR_SETUP, -r, "cannot open /proc/self/uid_map");
+        if (r == 0)
+                return is_host_root() ? refuse_host_root(reterr) : 0;
         r = choose_own_uid(&identity->uid, reterr);
         if (r < 0)
                 return r;

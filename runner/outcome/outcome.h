@@ -49,7 +49,7 @@ typedef struct Outcome {
         Denials denials;
         NetDenials *net_denials; /* Refused names and connections. Owned, or NULL. */
         EgressLevel network_level;
-        bool network_lost;       /* holt-egress ended, and the network with it. */
+        bool network_lost; /* holt-egress ended, and the network with it. */
         LimitsHit limits_hit;
         Refusals *refusals; /* Refused paths, if the command failed. Owned, or NULL. */
         char *said; /* The end of its messages, if it failed and they are known. Owned, or NULL. */
