@@ -402,3 +402,16 @@ def test_forward_after_the_waiting_process_was_killed(session: Session) -> None:
     assert "lost its process for the network" in result.refusal() and "holt stop w" in result.cure
     session.stop()
     forward(session, "3000").ok()
+
+
+def test_the_port_of_a_killed_holt_closes(holt: Holt) -> None:
+    port = free_port()
+    with holt.start(["run", "-p", f"{port}:3000", "sleep", "1000"], report=False) as running:
+        until(lambda: accepts(port), "the port opens")
+        running.process.kill()
+        until(lambda: not accepts(port), "the port closes")
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
