@@ -302,6 +302,14 @@ def test_holt_inside_holt_says_that_it_does_not_nest(holt: Holt, workspace: Path
     assert "docker" not in result.err
 
 
+@pytest.mark.identities("user", "root", "nested")
+def test_doctor_tells_the_level_of_the_network(holt: Holt, hostile: Hostile) -> None:
+    without = doctor(holt, hostile.refusing_packet_filter())
+
+    assert without["works"] and without["layers"]["network"]["works"] and "level 1" in without["layers"]["network"]["note"]
+    assert "level " in doctor(holt, ())["layers"]["network"]["note"]
+
+
 @pytest.mark.identities("root")
 def test_doctor_tries_the_id_map_where_it_stands(holt: Holt, workspace: Path) -> None:
     """Only the file system itself can tell whether it takes an id map. A ramfs does not."""
