@@ -8,6 +8,7 @@
 #include "cli/ask.h"
 #include "cli/show.h"
 #include "cli/verbs.h"
+#include "network/protocol.h"
 #include "session/live.h"
 #include "session/sources.h"
 
@@ -126,6 +127,10 @@ static void print_network(const JsonValue *session) {
                 print_fact(label, json_string(rule));
                 label = "";
         }
+        if (json_member_uint(session, "network_level") == EGRESS_LEVEL_TRUE)
+                print_fact("level", "2: programs get the errors of the real connections");
+        else if (json_member(session, "network_level"))
+                print_fact("level", "1: a connection that fails is accepted first");
 }
 
 static void print_degraded(const JsonValue *session) {

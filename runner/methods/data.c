@@ -23,6 +23,8 @@ static int method_session_show(RpcCall *call, void *data, Error *error) {
         json_write_uint(w, "processes", processes_live(keeper->processes));
         settings_write_facts(&keeper->settings, &keeper->plan, w);
         result_write_layers(w, &keeper->launch.layers, keeper->launch.identity.from_root);
+        if (keeper->sandbox.network.level)
+                json_write_uint(w, "network_level", keeper->sandbox.network.level);
         rpc_reply(call);
         return 0;
 }
@@ -225,6 +227,9 @@ static const RpcField show_fields[] = {
         { "allow_degraded", RPC_STRINGS, RPC_ALWAYS, "layers that may be missing" },
         { "layers", RPC_MAP, RPC_SOMETIMES,
           "the state of each layer of a live session, such as \"on\"" },
+        { "network_level", RPC_UINT, RPC_SOMETIMES,
+          "of a live session with rules: 2 if programs get the errors of the real connections, "
+          "otherwise 1" },
 };
 static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_fields) };
 

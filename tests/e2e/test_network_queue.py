@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from lib import netlab
@@ -10,6 +12,7 @@ from lib.hostile import Hostile
 from lib.netlab import Lab, holt, lab  # noqa: F401
 from lib.netprobe import Answers, probe
 from lib.sandbox import Holt
+from lib.sessions import Sessions, until
 from lib.tools import needs
 
 pytestmark = needs("python3")
@@ -131,6 +134,18 @@ def test_other_protocols_still_have_no_route(holt: Holt) -> None:
     by_udp, six = probe(holt, ["datagram", "8.8.8.8", 53], ["datagram", "2001:4860::8888", 53], net="web.example.org:80")
 
     assert (by_udp.value, six.value) == ("ENETUNREACH", "ENETUNREACH")
+
+
+@needs("curl")
+def test_a_session_tells_its_level_and_audits_the_error(sessions: Sessions) -> None:
+    session = sessions.create("w", "--net", "*.example.org:80")
+    assert session.sh("curl -sS http://refused.example.org/").code == 7
+
+    rows = until(
+        lambda: [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "network"], "the connection is noted")
+    shown = sessions.holt(["show", "--json", "w"]).ok().out
+    assert {row["error"] for row in rows} == {"ECONNREFUSED"} and json.loads(shown)["network_level"] == 2
+    assert "2: programs get the errors" in sessions.holt(["show", "w"]).ok().out
 
 
 # --- many at once ---
