@@ -2,6 +2,7 @@
 #include "egress/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -68,6 +69,22 @@ static size_t filter_sockets(struct sock_filter *filter, size_t n) {
         return n;
 }
 
+/* No socket may have an owner: the kernel sends it any signal (F_SETSIG) when bytes come. */
+static size_t filter_owners(struct sock_filter *filter, size_t n) {
+        const struct sock_filter rule[] = {
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 5),
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETOWN, 1, 0),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETOWN_EX, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rule); i++)
+                n = filter_add(filter, n, rule[i]);
+        return n;
+}
+
 static int egress_confine_calls(const int *calls, size_t count) {
         struct sock_filter filter[FILTER_MAX];
         const struct sock_filter begin[] = {
@@ -81,11 +98,12 @@ static int egress_confine_calls(const int *calls, size_t count) {
         struct sock_fprog program = { .filter = filter };
         size_t n = 0;
 
-        static_assert(ELEMENTSOF(egress_calls) * 2 + 20 < FILTER_MAX + ELEMENTSOF(egress_calls),
+        static_assert(ELEMENTSOF(egress_calls) * 2 + 24 < FILTER_MAX + ELEMENTSOF(egress_calls),
                       "the filter has room");
         for (size_t i = 0; i < ELEMENTSOF(begin); i++)
                 n = filter_add(filter, n, begin[i]);
         n = filter_sockets(filter, n);
+        n = filter_owners(filter, n);
         for (size_t i = 0; i < count; i++)
                 n = filter_add(filter, n,
                                (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
