@@ -43,9 +43,11 @@ typedef struct Egress {
         struct Connection *connections;
         size_t connections_count;
         struct Pipes *pipes;
-        struct Ports *ports;       /* NULL without ports. */
-        struct Requests *requests; /* To the maker. */
-        struct Queue *queue;       /* NULL if connections do not wait (queue.h). */
+        struct Ports *ports;        /* NULL without ports. */
+        struct Requests *requests;  /* To the maker. */
+        struct Listener *listeners; /* See serving.h. */
+        struct Grant *grants;       /* The first is carried out now (grants.h). */
+        struct Queue *queue;        /* NULL if connections do not wait (queue.h). */
 } Egress;
 
 /* --- accept.c --- */

@@ -15,6 +15,7 @@
 #include "egress/confine.h"
 #include "egress/connection.h"
 #include "egress/egress.h"
+#include "egress/grants.h"
 #include "egress/listeners.h"
 #include "egress/maker.h"
 #include "egress/ports.h"
@@ -22,8 +23,7 @@
 #include "egress/queue.h"
 #include "egress/requests.h"
 #include "egress/resolver.h"
-
-enum { ACCEPT_TURN = 64 }; /* Connections until others have their turn. */
+#include "egress/serving.h"
 
 /* --- settings --- */
 
@@ -135,35 +135,6 @@ static int egress_number_names(Egress *egress, Error *reterr) {
         return r;
 }
 
-typedef struct Listener {
-        Egress *egress;
-        int fd;
-        LoopWatch *watch;
-} Listener;
-
-static void listener_on_event(void *data, uint32_t events) {
-        const Listener *listener = data;
-
-        (void)events;
-        for (int i = 0; i < ACCEPT_TURN; i++) {
-                int fd = egress_accept(listener->egress, listener->fd);
-
-                if (fd < 0)
-                        return;
-                connection_accept(listener->egress, fd);
-        }
-}
-
-static int listener_add(Egress *egress, int fd, Error *reterr) {
-        Listener *listener = calloc(1, sizeof(*listener));
-
-        if (!listener)
-                return error_oom(reterr);
-        *listener = (Listener){ .egress = egress, .fd = fd };
-        return loop_watch(egress->loop, fd, EPOLLIN, listener_on_event, listener, &listener->watch,
-                          reterr);
-}
-
 /* Receives the maker's sockets. */
 static int egress_receive(Egress *egress, Error *reterr) {
         int udp_fd = FD_NONE, r = 0;
@@ -192,7 +163,8 @@ static int egress_receive(Egress *egress, Error *reterr) {
                 else if (made.kind == MADE_ICMP)
                         queue_send_errors(egress, fd);
                 else
-                        r = listener_add(egress, fd, reterr);
+                        r = serving_add(egress, &(ListenerPlan){ made.address, made.port }, fd,
+                                        reterr);
         }
         return r;
 }
@@ -204,6 +176,7 @@ static const struct {
 } commands[] = {
         { "publish", ports_publish },
         { "unpublish", ports_unpublish },
+        { "grant", grants_add },
 };
 
 /* Reads one command: its name and its value. Returns false if it is malformed. */

@@ -386,7 +386,7 @@ static void maker_answer(Maker *maker, const MakerRequest *request) {
         if (r == 0 && request->kind == MADE_SOCKET) {
                 fd = socket(request->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
                 r = fd < 0 ? -errno : 0;
-        } else if (r == 0) {
+        } else if (r == 0 && request->kind == MADE_LISTENER) {
                 r = make_bound(&request->address, request->port, SOCK_STREAM, &fd);
         }
         made.ready.errnum = -r;

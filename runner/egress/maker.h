@@ -20,6 +20,7 @@ typedef enum MadeKind {
         MADE_RESOLVER_TCP,
         MADE_READY,  /* No socket: everything is made. error has the result. */
         MADE_SOCKET, /* For a published port. */
+        MADE_ROUTE,  /* No socket: only a route, for a live grant. */
         MADE_QUEUE,  /* Packets that wait (queue.h). */
         MADE_ICMP,   /* For errors of packets that wait. */
 } MadeKind;

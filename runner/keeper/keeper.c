@@ -137,6 +137,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper->tools = tools_free(keeper->tools);
         keeper_end_network(keeper);
         keeper_ports_free(keeper);
+        keeper_grants_free(keeper);
         sandbox_clear(&keeper->sandbox);
         if (!keeper_is_renewed(keeper))
                 keeper_sweep(keeper);

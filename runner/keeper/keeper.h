@@ -65,6 +65,7 @@ typedef struct Keeper {
         struct Staged *staged;
         LoopWatch *network_watch; /* NULL without a network. */
         struct PortWaits *ports;  /* See ports.c. */
+        struct GrantWait *grants; /* See grants.c. */
         LoopWatch *owner_watch;   /* Watches owner_fd; NULL in a session without an owner. */
         struct Receives *receives;
         Sweeper *sweeper;            /* See sweep.c. */
@@ -231,6 +232,17 @@ int keeper_close_port(Keeper *keeper, uint16_t inside, uint16_t host, RpcCall *c
 void keeper_on_port(Keeper *keeper, const EgressEvent *event);
 /* Fails the calls that wait: holt-egress has ended. */
 void keeper_fail_ports(Keeper *keeper);
+
+/* --- grants (grants.c) --- */
+
+/* Adds the rules, which are taken over, and replies to call when they are in force. Returns 0 or a
+ * negative errno. */
+int keeper_grant(Keeper *keeper, StrList *rules, RpcCall *call, Error *reterr);
+/* holt-egress has replied to the oldest grant. */
+void keeper_on_grant(Keeper *keeper, const EgressEvent *event);
+/* holt-egress has gone. */
+void keeper_fail_grants(Keeper *keeper);
+void keeper_grants_free(Keeper *keeper);
 
 /* --- the check of protected paths (sweep.c) --- */
 

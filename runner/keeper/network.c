@@ -55,6 +55,8 @@ static void keeper_on_network_event(void *data, const EgressEvent *event, const 
                 audit_port(keeper, event);
                 return keeper_on_port(keeper, event);
         }
+        if (event->type == EGRESS_GRANTED)
+                return keeper_on_grant(keeper, event);
         if (event->type == EGRESS_CLOSED || event->type == EGRESS_FAILED)
                 return audit_connection(keeper, event);
         if (!first)
@@ -73,6 +75,7 @@ void keeper_read_network(Keeper *keeper) {
         if (network->control_fd < 0) {
                 keeper->network_watch = loop_unwatch(keeper->network_watch);
                 keeper_fail_ports(keeper);
+                keeper_fail_grants(keeper);
         }
 }
 

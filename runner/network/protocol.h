@@ -36,6 +36,8 @@ typedef enum EgressEventType {
          * and port are the host's; other is the value. */
         EGRESS_PUBLISHED,
         EGRESS_UNPUBLISHED,
+        /* Replies to the command "grant", in their order. port: the one that errnum is about. */
+        EGRESS_GRANTED,
         EGRESS_TYPE_MAX,
 } EgressEventType;
 

@@ -14,6 +14,7 @@ static const struct {
         const char *verb, *method;
         unsigned operands;
 } verbs[] = {
+        { "allow", "session.allow", 2 },
         { "audit", "audit.list", 1 },
         { "cp", "files.read or files.write", 2 },
         { "create", "session.create", 1 },

@@ -207,6 +207,8 @@ def call_everything(rpc: Rpc, workspace: Path) -> None:
     call("tools.list")
     call_processes(rpc, call)
     call_files(call)
+    rpc.call("session.create", name="n", policy={"holt": 1, "network": {"allow": ["example.org:80"]}})
+    rpc.call("session.allow", session="n", grants=["net:example.org:443"])
     call("python.run", code="import sys; print(1, file=sys.stderr); x = 1; x")
     assert call("python.run", code="1 / 0")["error"]["name"] == "ZeroDivisionError"
     call("python.variables")

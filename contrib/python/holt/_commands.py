@@ -196,6 +196,13 @@ class CommandsApi(Part):
         return [process_info_of(each) for each in listed["processes"]]
 
     @operation
+    def allow(self, *grants: str) -> "Steps[None]":
+        """Allows the session more of the network, at once and until it is removed: box.allow("net:example.org:443").
+
+        Each grant is "net:" and a rule, or "net:@" and a named set. Raises UsageError for a session without a network."""
+        yield self._ask("session.allow", {"grants": list(grants)})
+
+    @operation
     def forward(self, port: int, host_port: int = 0, address: Optional[str] = None) -> "Steps[str]":
         """Lets programs of the host connect to a port inside, and returns the address for them, such as "127.0.0.1:49152".
 

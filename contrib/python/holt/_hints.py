@@ -22,7 +22,7 @@ METHODS: Dict[str, str] = {
     "python.restart": "restart_python()", "history.list": "history()", "audit.list": "audit()",
     "tools.register": "add_tool()", "tools.unregister": "remove_tool()", "files.open": "files.save()",
     "files.receive": "files.write()", "kv.get": "kv.get()", "mount.list": "mount.list()",
-    "ports.forward": "forward()", "ports.close": "close_port()",
+    "session.allow": "allow()", "ports.forward": "forward()", "ports.close": "close_port()",
 }
 """The method of this package for each method of holt serve whose name or place differs."""
 

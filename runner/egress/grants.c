@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/grants.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/list.h"
+#include "base/strings.h"
+#include "egress/ports.h"
+#include "egress/requests.h"
+#include "egress/serving.h"
+
+/* A listener or a route that the maker is asked for. */
+typedef struct GrantPart {
+        struct GrantPart *next;
+        struct Grant *grant;
+        ListenerPlan at;
+        int fd; /* FD_NONE for a route, and until it is made. */
+} GrantPart;
+
+typedef struct Grant {
+        struct Grant *next;
+        Egress *egress;
+        char *text;
+        NetRules rules;
+        GrantPart *parts;
+        size_t waiting;      /* Parts without an answer. */
+        ListenerPlan *moved; /* Listeners that made way for one of every address. */
+        size_t moved_count;
+        bool undoing; /* The grant has failed, and `moved` is made again. */
+        int errnum;   /* The first error, and its port. */
+        uint16_t port;
+} Grant;
+
+static void grant_begin(Grant *grant);
+static void grant_finish(Grant *grant);
+
+/* --- parts --- */
+
+static void grant_fail(Grant *grant, int errnum, uint16_t port) {
+        if (grant->errnum)
+                return;
+        grant->errnum = errnum;
+        grant->port = port;
+}
+
+static void part_on_answer(void *data, int fd, int errnum) {
+        GrantPart *part = data;
+
+        part->fd = fd;
+        if (errnum)
+                grant_fail(part->grant, errnum, part->at.port);
+        if (--part->grant->waiting == 0)
+                grant_finish(part->grant);
+}
+
+static void grant_request(Grant *grant, MadeKind kind, const ListenerPlan *at, uint8_t prefix) {
+        const MakerRequest request = {
+                .kind = kind, .address = at->address, .prefix = prefix, .port = at->port
+        };
+        GrantPart *part = calloc(1, sizeof(*part));
+        int r = part ? 0 : -ENOMEM;
+
+        if (r == 0) {
+                *part = (GrantPart){ .grant = grant, .at = *at, .fd = FD_NONE };
+                list_append(&grant->parts, part);
+                grant->waiting++;
+                r = request_send(grant->egress, &request, part_on_answer, part);
+                grant->waiting -= r < 0;
+        }
+        if (r < 0)
+                grant_fail(grant, -r, at->port);
+}
+
+/* Gives the parts to the loop, or closes their sockets. */
+static void grant_take_parts(Grant *grant, bool serve) {
+        list_each_safe(part, grant->parts) {
+                Error ignored;
+
+                if (part->fd >= 0 && serve)
+                        (void)serving_add(grant->egress, &part->at, part->fd, &ignored);
+                else
+                        fd_close(part->fd);
+                free(part);
+        }
+        grant->parts = NULL;
+}
+
+/* --- the plan --- */
+
+/* Plans for the rules in force and the new ones together. */
+static int grant_plan(const Grant *grant, NetPlan *ret) {
+        const NetRules *old = &grant->egress->rules, *new = &grant->rules;
+        const size_t count = old->count + new->count;
+        _cleanup_free_ NetRule *items = calloc(count, sizeof(*items));
+        const NetRules all = { .items = items, .count = count };
+        const NetPort *imports;
+        const size_t imports_count = ports_imports(grant->egress, &imports);
+
+        if (!items)
+                return -ENOMEM;
+        for (size_t i = 0; i < count; i++)
+                items[i] = i < old->count ? old->items[i] : new->items[i - old->count];
+        return net_plan_make(&all, imports, imports_count, ret);
+}
+
+/* Gives the plan's names the numbers that they have in this sandbox. */
+static int grant_number_listener(Egress *egress, const NetPlan *plan, ListenerPlan *at) {
+        const int planned = net_address_number(&at->address);
+        int number;
+
+        if (planned < 0 || (size_t)planned >= plan->names_count)
+                return 0;
+        number = names_add(egress->names, plan->names[planned]);
+        if (number < 0)
+                return number;
+        at->address = net_address_of_number(at->address.family, (unsigned)number);
+        return 0;
+}
+
+static int grant_make_way(Grant *grant, const ListenerPlan *at) {
+        _cleanup_free_ ListenerPlan *places = NULL;
+        const int count = serving_make_way(grant->egress, at, &places);
+        ListenerPlan *grown;
+
+        if (count <= 0)
+                return count;
+        grown = reallocarray(grant->moved, grant->moved_count + (size_t)count, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        grant->moved = grown;
+        memcpy(grown + grant->moved_count, places, (size_t)count * sizeof(*places));
+        grant->moved_count += (size_t)count;
+        return 0;
+}
+
+static int grant_ask_listener(Grant *grant, const NetPlan *plan, ListenerPlan at) {
+        Egress *egress = grant->egress;
+        int r = grant_number_listener(egress, plan, &at);
+
+        if (r < 0 || serving_has(egress, &at) || (at.address.family == AF_INET6 && !egress->has6))
+                return r;
+        r = grant_make_way(grant, &at);
+        if (r == 0)
+                grant_request(grant, MADE_LISTENER, &at, 0);
+        return r;
+}
+
+static void grant_ask_routes(Grant *grant) {
+        for (size_t i = 0; i < grant->rules.count; i++) {
+                const NetRule *rule = &grant->rules.items[i];
+                const ListenerPlan at = { .address = rule->address };
+
+                if (rule->kind == NET_BLOCK &&
+                    (rule->address.family == AF_INET || grant->egress->has6))
+                        grant_request(grant, MADE_ROUTE, &at, rule->prefix);
+        }
+}
+
+static int grant_ask(Grant *grant) {
+        NetPlan plan;
+        int r = grant_plan(grant, &plan);
+
+        if (r < 0)
+                return r;
+        grant_ask_routes(grant);
+        for (size_t i = 0; r == 0 && i < plan.listeners_count; i++)
+                r = grant_ask_listener(grant, &plan, plan.listeners[i]);
+        net_plan_clear(&plan);
+        return r;
+}
+
+/* --- the grant --- */
+
+static int grant_parse(const Grant *grant, NetRules *ret) {
+        char *rest = grant->text, *line;
+        const char *why;
+        int r = 0;
+
+        while (r == 0 && (line = strsep(&rest, "\n")))
+                r = net_rules_add(ret, line, &why);
+        return r;
+}
+
+static int grant_add_rules(Grant *grant) {
+        NetRules *to = &grant->egress->rules, *from = &grant->rules;
+        NetRule *grown = reallocarray(to->items, to->count + from->count, sizeof(*grown));
+
+        if (!grown)
+                return -ENOMEM;
+        to->items = grown;
+        memcpy(grown + to->count, from->items, from->count * sizeof(*grown));
+        to->count += from->count;
+        from->count = 0; /* The reasons belong to the egress now. */
+        return 0;
+}
+
+static void grant_reply(Grant *grant) {
+        Egress *egress = grant->egress;
+        const EgressEvent event = { .type = EGRESS_GRANTED,
+                                    .errnum = (uint32_t)grant->errnum,
+                                    .port = grant->port };
+
+        (void)list_remove(&egress->grants, grant);
+        net_rules_clear(&grant->rules);
+        free(grant->moved);
+        free(grant->text);
+        free(grant);
+        egress_reply(egress, &event);
+        if (egress->grants)
+                grant_begin(egress->grants);
+}
+
+/* Every part has its answer. */
+static void grant_finish(Grant *grant) {
+        if (!grant->errnum && grant_add_rules(grant) < 0)
+                grant_fail(grant, ENOMEM, 0);
+        grant_take_parts(grant, !grant->errnum || grant->undoing);
+        if (grant->errnum && !grant->undoing && grant->moved_count > 0) {
+                grant->undoing = true;
+                grant->waiting = 1; /* Until all are asked for. */
+                for (size_t i = 0; i < grant->moved_count; i++)
+                        grant_request(grant, MADE_LISTENER, &grant->moved[i], 0);
+                if (--grant->waiting > 0)
+                        return;
+                grant_take_parts(grant, true);
+        }
+        grant_reply(grant);
+}
+
+static void grant_begin(Grant *grant) {
+        int r = grant->egress->ports_only ? -ENONET : grant_parse(grant, &grant->rules);
+
+        grant->waiting = 1; /* Until all are asked for. */
+        if (r == 0)
+                r = grant_ask(grant);
+        if (r < 0)
+                grant_fail(grant, -r, 0);
+        if (--grant->waiting == 0)
+                grant_finish(grant);
+}
+
+void grants_add(Egress *egress, const char *value) {
+        const EgressEvent failed = { .type = EGRESS_GRANTED, .errnum = ENOMEM };
+        const bool idle = !egress->grants;
+        Grant *grant = calloc(1, sizeof(*grant));
+
+        if (grant)
+                grant->text = strdup(value);
+        if (!grant || !grant->text) {
+                free(grant);
+                return egress_reply(egress, &failed);
+        }
+        grant->egress = egress;
+        list_append(&egress->grants, grant);
+        if (idle)
+                grant_begin(grant);
+}

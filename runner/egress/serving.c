@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/serving.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "base/list.h"
+#include "egress/connection.h"
+
+enum { ACCEPT_TURN = 64 }; /* Connections until others have their turn. */
+
+typedef struct Listener {
+        struct Listener *next;
+        Egress *egress;
+        ListenerPlan at;
+        int fd;
+        LoopWatch *watch;
+} Listener;
+
+static void listener_on_event(void *data, uint32_t events) {
+        const Listener *listener = data;
+
+        (void)events;
+        for (int i = 0; i < ACCEPT_TURN; i++) {
+                int fd = egress_accept(listener->egress, listener->fd);
+
+                if (fd < 0)
+                        return;
+                connection_accept(listener->egress, fd);
+        }
+}
+
+int serving_add(Egress *egress, const ListenerPlan *at, int fd, Error *reterr) {
+        Listener *listener = calloc(1, sizeof(*listener));
+        int r = listener ? 0 : error_oom(reterr);
+
+        if (r == 0) {
+                *listener = (Listener){ .egress = egress, .at = *at, .fd = fd };
+                r = loop_watch(egress->loop, fd, EPOLLIN, listener_on_event, listener,
+                               &listener->watch, reterr);
+        }
+        if (r < 0) {
+                fd_close(fd);
+                free(listener);
+                return r;
+        }
+        list_push(&egress->listeners, listener);
+        return 0;
+}
+
+static bool listener_takes_all(const ListenerPlan *at) {
+        const NetAddress any = { .family = at->address.family };
+
+        return net_address_equal(&at->address, &any);
+}
+
+bool serving_has(const Egress *egress, const ListenerPlan *at) {
+        for (const Listener *l = egress->listeners; l; l = l->next)
+                if (l->at.port == at->port && l->at.address.family == at->address.family &&
+                    (listener_takes_all(&l->at) || net_address_equal(&l->at.address, &at->address)))
+                        return true;
+        return false;
+}
+
+static void listener_end(Egress *egress, Listener *listener) {
+        listener_on_event(listener, 0);
+        (void)list_remove(&egress->listeners, listener);
+        listener->watch = loop_unwatch(listener->watch);
+        fd_close(listener->fd);
+        free(listener);
+}
+
+int serving_make_way(Egress *egress, const ListenerPlan *any, ListenerPlan **ret) {
+        ListenerPlan *places = NULL;
+        int count = 0;
+
+        if (!listener_takes_all(any))
+                return 0;
+        for (const Listener *l = egress->listeners; l; l = l->next)
+                count++;
+        places = count > 0 ? calloc((size_t)count, sizeof(*places)) : NULL;
+        if (count > 0 && !places)
+                return -ENOMEM;
+        count = 0;
+        list_each_safe(l, egress->listeners) {
+                if (l->at.port != any->port || l->at.address.family != any->address.family)
+                        continue;
+                places[count++] = l->at;
+                listener_end(egress, l);
+        }
+        *ret = places;
+        return count;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listeners inside the sandbox that holt-egress serves. */
+#pragma once
+
+#include "egress/egress.h"
+
+/* Serves fd, a listener bound as `at` says, and takes it over. Returns 0 or a negative errno. */
+int serving_add(Egress *egress, const ListenerPlan *at, int fd, Error *reterr);
+/* Whether a listener exists there, or one for every address of the port. */
+bool serving_has(const Egress *egress, const ListenerPlan *at);
+/* Takes the listeners of single addresses off the port of `any`, because they keep another from
+ * taking every address. Connections that wait are accepted first. The caller owns *ret, an array
+ * with the places of these listeners. Returns their number or -ENOMEM. */
+int serving_make_way(Egress *egress, const ListenerPlan *any, ListenerPlan **ret);

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grants to a live session. holt-egress adds the rules, and its replies come in the order of the
+ * commands. Then the settings get the rules, so that the next keeper has them. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "keeper/keeper.h"
+#include "policy/net/rules.h"
+#include "session/allow.h"
+
+/* A grant without a reply of holt-egress. */
+struct GrantWait {
+        struct GrantWait *next;
+        RpcCall *call; /* NULL if nobody waits for this one. */
+        StrList rules;
+};
+
+enum { GRANTS_MAX = 16 }; /* Grants without a reply. */
+
+typedef struct GrantWait GrantWait;
+
+static GrantWait *grant_free(GrantWait *wait) {
+        if (wait)
+                strlist_clear(&wait->rules);
+        free(wait);
+        return NULL;
+}
+
+static void grant_on_call_end(RpcCall *call, void *data) {
+        GrantWait *wait = data;
+
+        (void)call;
+        wait->call = NULL;
+}
+
+/* --- for the method --- */
+
+static int grant_check(const Keeper *keeper, Error *reterr) {
+        size_t count = 0;
+        int r = allow_check_mode(&keeper->settings, reterr);
+
+        if (r < 0)
+                return r;
+        if (keeper->settings.policy.network != NETWORK_ALLOW) {
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "the live session was started without a network");
+                return error_cure(reterr, r,
+                                  "Stop it, and grant again; its next start has the network: "
+                                  "holt stop %s",
+                                  keeper->name);
+        }
+        for (const GrantWait *wait = keeper->grants; wait; wait = wait->next)
+                count++;
+        return count < GRANTS_MAX
+                       ? 0
+                       : error_set(reterr, ERROR_LIMIT, 0, "too many grants are being carried out");
+}
+
+static int grant_send(Keeper *keeper, const StrList *rules, Error *reterr) {
+        _cleanup_free_ char *text = strdup(rules->items[0]);
+        int r;
+
+        for (size_t i = 1; text && i < rules->count; i++) {
+                char *longer = str_format("%s\n%s", text, rules->items[i]);
+
+                free(text);
+                text = longer;
+        }
+        if (!text)
+                return error_oom(reterr);
+        r = network_command(&keeper->sandbox.network, "grant", text);
+        if (r == -EMSGSIZE)
+                return error_set(reterr, ERROR_LIMIT, 0,
+                                 "the rules are too long for one grant; grant them in turn");
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot reach holt-egress") : 0;
+}
+
+int keeper_grant(Keeper *keeper, StrList *rules, RpcCall *call, Error *reterr) {
+        int r = grant_check(keeper, reterr);
+        GrantWait *wait = r == 0 ? calloc(1, sizeof(*wait)) : NULL;
+
+        if (r < 0)
+                return r;
+        r = wait ? grant_send(keeper, rules, reterr) : error_oom(reterr);
+        if (r < 0) {
+                (void)grant_free(wait);
+                return r;
+        }
+        wait->call = call;
+        wait->rules = *rules;
+        *rules = (StrList){ 0 };
+        list_append(&keeper->grants, wait);
+        rpc_call_on_end(call, grant_on_call_end, wait);
+        return 0;
+}
+
+/* --- replies --- */
+
+static int grant_refuse(const EgressEvent *event, Error *reterr) {
+        int r;
+
+        if (event->errnum == EADDRINUSE) {
+                r = error_set(reterr, ERROR_BUSY, EADDRINUSE,
+                              "a program in the session listens on port %u itself", event->port);
+                return error_cure(reterr, r,
+                                  "Let it listen on 127.0.0.1 alone, or on another port. A "
+                                  "wildcard or a block needs the port on every address.");
+        }
+        if (event->errnum == E2BIG)
+                return error_set(reterr, ERROR_LIMIT, 0,
+                                 "the session's rules would need more than %d listeners",
+                                 NET_LISTENERS_MAX);
+        return error_set(reterr, ERROR_SETUP, (int)event->errnum, "cannot grant the rules");
+}
+
+static void grant_answer(Keeper *keeper, const EgressEvent *event, const GrantWait *wait) {
+        Error error;
+        int r = event->errnum ? grant_refuse(event, &error)
+                              : allow_store(&keeper->settings, keeper->store, &wait->rules, &error);
+
+        if (!wait->call)
+                return;
+        if (r < 0)
+                return rpc_fail(wait->call, &error);
+        json_write_bool(rpc_result(wait->call), "live", true);
+        rpc_reply(wait->call);
+}
+
+static GrantWait *grant_take(Keeper *keeper) {
+        GrantWait *wait = keeper->grants;
+
+        if (wait) {
+                (void)list_remove(&keeper->grants, wait);
+                if (wait->call)
+                        rpc_call_on_end(wait->call, NULL, NULL);
+        }
+        return wait;
+}
+
+void keeper_on_grant(Keeper *keeper, const EgressEvent *event) {
+        GrantWait *wait = grant_take(keeper);
+
+        if (wait)
+                grant_answer(keeper, event, wait);
+        (void)grant_free(wait);
+}
+
+void keeper_fail_grants(Keeper *keeper) {
+        const EgressEvent lost = { .errnum = EPIPE };
+
+        while (keeper->grants)
+                keeper_on_grant(keeper, &lost);
+}
+
+void keeper_grants_free(Keeper *keeper) {
+        while (keeper->grants)
+                (void)grant_free(grant_take(keeper));
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The method that grants a live session more. */
+#include "methods/area.h"
+#include "session/allow.h"
+
+static int method_session_allow(RpcCall *call, void *data, Error *error) {
+        _cleanup_(strlist_clear) StrList grants = { 0 }, rules = { 0 };
+        int r = rpc_strings(call, "grants", &grants, error);
+
+        if (r == 0 && grants.count == 0)
+                r = error_set(error, ERROR_USAGE, 0, "grants: the list is empty");
+        for (size_t i = 0; r == 0 && i < grants.count; i++) {
+                const char *rule;
+
+                r = allow_parse(grants.items[i], &rule, error);
+                if (r == 0 && strlist_add(&rules, rule) < 0)
+                        r = error_oom(error);
+        }
+        return r < 0 ? r : keeper_grant(data, &rules, call, error);
+}
+
+static const RpcParam allow_params[] = {
+        { "grants", RPC_STRINGS, true, 256,
+          "\"net:\" and a rule or a set each, such as \"net:example.org:443\"" },
+};
+
+static const RpcField allowed_fields[] = {
+        { "live", RPC_BOOL, RPC_ALWAYS, "the grant is in force now" },
+};
+static const RpcShape allowed_shape = { .name = "SessionAllowed", RPC_FIELDS(allowed_fields) };
+
+static const RpcMethod methods[] = {
+        {
+                .name = "session.allow",
+                .help = "allows the session more of the network, from now on until it is removed",
+                RPC_PARAMS(allow_params),
+                .result = &allowed_shape,
+                .errors = RPC_ERROR(USAGE) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
+                .example = { "{\"grants\": [\"net:example.org:443\"]}", "{\"live\": true}" },
+                .function = method_session_allow,
+        },
+};
+const MethodArea method_allow_area = { methods, ELEMENTSOF(methods) };

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/allow.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "base/time.h"
+#include "policy/net/rules.h"
+#include "session/live.h"
+
+int allow_parse(const char *text, const char **ret_rule, Error *reterr) {
+        const char *why = "";
+        char quoted[160];
+        int r;
+
+        if (strncmp(text, ALLOW_NET, strlen(ALLOW_NET)) != 0) {
+                r = error_set(reterr, ERROR_USAGE, 0, "\"%s\" is not a grant",
+                              str_quote(text, quoted, sizeof(quoted)));
+                return error_cure(reterr, r,
+                                  "Write " ALLOW_NET " and a rule, such as "
+                                  "net:example.org:443 or net:@python.");
+        }
+        text += strlen(ALLOW_NET);
+        if (net_rule_check(text, &why) < 0)
+                return error_set(reterr, ERROR_USAGE, 0, "rule \"%s\" %s",
+                                 str_quote(text, quoted, sizeof(quoted)), why);
+        *ret_rule = text;
+        return 0;
+}
+
+int allow_check_mode(const Settings *settings, Error *reterr) {
+        if (settings->policy.network != NETWORK_HOST)
+                return 0;
+        return error_set(reterr, ERROR_USAGE, 0,
+                         "the session is on the host's own network, and needs no grant for it");
+}
+
+static int allow_audit(Store *store, const char *rule, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_free_ char *grant = str_format(ALLOW_NET "%s", rule);
+
+        if (!grant)
+                return error_oom(reterr);
+        json_write_object(&w, NULL);
+        json_write_string(&w, "grant", grant);
+        json_write_end(&w);
+        return json_write_finish(&w) < 0
+                       ? error_oom(reterr)
+                       : store_audit_add(store, "grant", w.data, time_epoch_ms(), reterr);
+}
+
+static int allow_add(Policy *policy, const char *rule, Error *reterr) {
+        for (size_t i = 0; i < policy->net_allow.count; i++)
+                if (streq(policy->net_allow.items[i], rule))
+                        return 0;
+        return policy_set(policy, "network.allow", rule, ORIGIN_CALLER, "holt allow", reterr);
+}
+
+int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr) {
+        Policy *policy = &settings->policy;
+        int r = 0;
+
+        if (policy->network != NETWORK_ALLOW)
+                r = policy_set(policy, "network.mode", "allow", ORIGIN_CALLER, "holt allow",
+                               reterr);
+        for (size_t i = 0; r == 0 && i < rules->count; i++)
+                r = allow_add(policy, rules->items[i], reterr);
+        if (r == 0)
+                r = settings_write(settings, store, reterr);
+        for (size_t i = 0; r == 0 && i < rules->count; i++)
+                r = allow_audit(store, rules->items[i], reterr);
+        return r;
+}
+
+static int allow_read(const StrList *grants, StrList *ret, Error *reterr) {
+        for (size_t i = 0; i < grants->count; i++) {
+                const char *rule;
+                int r = allow_parse(grants->items[i], &rule, reterr);
+
+                if (r == 0 && strlist_add(ret, rule) < 0)
+                        r = error_oom(reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int allow_at_rest(const char *session, const StrList *grants, Error *reterr) {
+        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        _cleanup_(settings_clear) Settings settings = { 0 };
+        _cleanup_(strlist_clear) StrList rules = { 0 };
+        Store *store = NULL;
+        int r = allow_read(grants, &rules, reterr);
+
+        if (r == 0)
+                r = session_open(session, &dir_fd, NULL, reterr);
+        if (r == 0)
+                r = session_lock(dir_fd, &lock_fd, reterr);
+        if (r == 0)
+                r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
+        if (r == 0)
+                r = allow_check_mode(&settings, reterr);
+        if (r == 0)
+                r = allow_store(&settings, store, &rules, reterr);
+        store_free(store);
+        return r;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grants: rules that a caller adds to a session that exists. */
+#pragma once
+
+#include "session/settings.h"
+
+/* The prefix of a grant for the network; a rule or a set follows (policy/net/rules.h). */
+#define ALLOW_NET "net:"
+
+/* Checks a grant. Returns 0, and its rule in *ret_rule, which points into text; or -EINVAL with an
+ * ERROR_USAGE. */
+int allow_parse(const char *text, const char **ret_rule, Error *reterr);
+/* Adds the rules to the settings and stores them, with an audit row for each. A session without a
+ * network gets one. Returns 0 or a negative errno. */
+int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr);
+/* Does the same for a session at rest. grants: with their prefix. Returns -EWOULDBLOCK with an
+ * ERROR_BUSY if the session is live, or another negative errno. */
+int allow_at_rest(const char *session, const StrList *grants, Error *reterr);
+/* Refuses a grant to a session on the host's network, which needs none. Returns 0 or -EINVAL. */
+int allow_check_mode(const Settings *settings, Error *reterr);
