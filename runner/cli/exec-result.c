@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/ask.h"
 #include "cli/git-hint.h"
@@ -11,6 +12,7 @@
 #include "cli/network-hint.h"
 #include "cli/report.h"
 #include "outcome/result.h"
+#include "session/directory.h"
 
 int exec_result_code(const ExecResult *result) {
         uint64_t code = 125;
@@ -58,8 +60,22 @@ void exec_result_tell_network(const JsonValue *result, const JsonValue *show, co
                                    exec_result_has_net_denial(result), text, length, stderr);
 }
 
+/* A live session can get the rule by holt allow, so this names no option of holt create. */
+static void exec_result_tell_net_denial(const char *session, const JsonValue *denial) {
+        static const char option[] = "--net ";
+        const char *grant = json_member_text(denial, "grant");
+        char who[SESSION_NAME_MAX + 32];
+
+        (void)snprintf(who, sizeof(who), "holt allow %s net:", session);
+        if (strncmp(grant, option, strlen(option)) == 0)
+                grant += strlen(option);
+        report_net_denial(json_member_text(denial, "what"), json_member_uint(denial, "count"),
+                          json_member_text(denial, "answer"), json_member_text(denial, "reason"),
+                          grant, json_member_text(denial, "why_not"), who, stderr);
+}
+
 /* Returns whether it has named an option of holt create. */
-static bool exec_result_tell_denials(const JsonValue *result) {
+static bool exec_result_tell_denials(const char *session, const JsonValue *result) {
         const JsonValue *denials = json_member(result, "denials");
         unsigned refused = 0;
         bool option = false;
@@ -67,6 +83,10 @@ static bool exec_result_tell_denials(const JsonValue *result) {
         for (const JsonValue *d = json_first(denials); d; d = json_next(d)) {
                 const char *why_not = json_member_text(d, "why_not");
 
+                if (streq(json_member_text(d, "layer"), "network")) {
+                        exec_result_tell_net_denial(session, d);
+                        continue;
+                }
                 option |= json_member_text(d, "grant")[0] ||
                           (!json_member_text(d, "path")[0] && !why_not[0]);
                 if (json_member_text(d, "path")[0]) {
@@ -75,13 +95,6 @@ static bool exec_result_tell_denials(const JsonValue *result) {
                                         json_member_text(d, "path"), json_member_text(d, "answer"),
                                         json_member_text(d, "reason"), json_member_text(d, "grant"),
                                         why_not, "holt create ", stderr);
-                        continue;
-                }
-                if (streq(json_member_text(d, "layer"), "network")) {
-                        report_net_denial(
-                                json_member_text(d, "what"), json_member_uint(d, "count"),
-                                json_member_text(d, "answer"), json_member_text(d, "reason"),
-                                json_member_text(d, "grant"), why_not, "holt create ", stderr);
                         continue;
                 }
                 report_denial(json_member_text(d, "what"), json_member_uint(d, "count"),
@@ -115,13 +128,13 @@ static bool exec_result_tell_limits(const JsonValue *result) {
 }
 
 /* Returns whether it has named an option of holt create. */
-static bool exec_result_tell_reasons(const JsonValue *const results[2]) {
+static bool exec_result_tell_reasons(const char *session, const JsonValue *const results[2]) {
         bool option = false;
 
         for (size_t i = 0; i < 2; i++)
                 option |= exec_result_tell_limits(results[i]);
         for (size_t i = 0; i < 2; i++)
-                option |= exec_result_tell_denials(results[i]);
+                option |= exec_result_tell_denials(session, results[i]);
         return option;
 }
 
@@ -136,7 +149,7 @@ static void exec_result_tell_fixed(const char *session) {
 }
 
 void exec_result_tell_refused(const char *session, const JsonValue *const results[2]) {
-        if (exec_result_tell_reasons(results))
+        if (exec_result_tell_reasons(session, results))
                 exec_result_tell_fixed(session);
 }
 
@@ -235,7 +248,7 @@ void exec_result_tell(const ExecResult *result) {
         exec_result_tell_replaced(result->result);
         if (exec_result_code(result) != 0) {
                 bool option = exec_result_tell_reasons(
-                        (const JsonValue *[]){ result->result, result->refused });
+                        result->session, (const JsonValue *[]){ result->result, result->refused });
 
                 option |= exec_result_tell_git(result);
                 if (option)

@@ -108,3 +108,10 @@ def test_a_word_that_is_no_grant_is_refused(session: Session, word: str, reason:
     refused = session("allow", word)
 
     assert refused.code == 125 and reason in refused.err
+
+
+def test_the_refusal_of_a_command_names_the_grant(session: Session) -> None:
+    refused = session.sh("curl -sS http://other.example.org/")
+
+    assert "holt allow w net:other.example.org allows it" in refused.err
+    assert "holt create" not in refused.err and "are fixed" not in refused.err
