@@ -10,6 +10,7 @@
 #include "policy/network-fields.h"
 #include "policy/net/ports.h"
 #include "policy/net/rules.h"
+#include "policy/net/upstream.h"
 #include "policy/plan.h"
 #include "policy/syscalls.h"
 #include "policy/workspace-fields.h"
@@ -398,6 +399,21 @@ const PolicyField policy_fields[] = {
           .option = "--import",
           .option_arg = "HOSTPORT[:PORT]",
           .help = "port of the host's loopback that commands reach on their own loopback" },
+        { .path = "network.proxy",
+          .kind = FIELD_BOOL,
+          .offset = AT(net_proxy),
+          .option = "--proxy",
+          .help = "add an HTTP and SOCKS5 proxy inside, with the same rules",
+          .document_help =
+                  "whether there is an HTTP and SOCKS5 proxy inside, with the same rules" },
+        { .path = "network.upstream",
+          .kind = FIELD_PATH,
+          .offset = AT(net_upstream),
+          .check = net_upstream_check,
+          .mask = net_upstream_mask,
+          .option = "--upstream",
+          .option_arg = "URL",
+          .help = "HTTP proxy outside that all connections go through" },
         { .path = "python.program",
           .kind = FIELD_PATH,
           .offset = AT(python),

@@ -7,6 +7,7 @@
 
 #include "base/paths.h"
 #include "policy/net/ports.h"
+#include "policy/net/upstream.h"
 #include "policy/plan-parts.h"
 #include "policy/syscalls.h"
 
@@ -118,6 +119,7 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->net_allow);
         strlist_clear(&plan->net_publish);
         strlist_clear(&plan->net_import);
+        free(plan->net_upstream);
         *plan = (LaunchPlan){ 0 };
 }
 
@@ -238,6 +240,8 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
              env_set_all(&plan->env, env_offline, ELEMENTSOF(env_offline)) < 0) ||
             (policy->network == NETWORK_ALLOW &&
              env_set_all(&plan->env, env_ruled, ELEMENTSOF(env_ruled)) < 0) ||
+            (policy->network == NETWORK_ALLOW && policy->net_proxy &&
+             net_proxy_add_env(&plan->env) < 0) ||
             (policy->wheels && env_set_all(&plan->env, env_wheels, ELEMENTSOF(env_wheels)) < 0))
                 return error_oom(reterr);
         for (size_t i = 0; i < policy->env_pass.count; i++) {
@@ -440,10 +444,15 @@ static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContex
         (void)context;
         plan->network = policy->network;
         plan->net_sni = policy->net_sni;
+        plan->net_proxy = policy->net_proxy && policy->network == NETWORK_ALLOW;
         if ((policy->network == NETWORK_ALLOW &&
              plan_copy(&plan->net_allow, &policy->net_allow) < 0) ||
             plan_copy(&plan->net_publish, &policy->net_publish) < 0 ||
             plan_copy(&plan->net_import, &policy->net_import) < 0)
+                return error_oom(reterr);
+        if (policy->net_upstream && policy->network == NETWORK_ALLOW)
+                plan->net_upstream = strdup(policy->net_upstream);
+        if (policy->net_upstream && policy->network == NETWORK_ALLOW && !plan->net_upstream)
                 return error_oom(reterr);
         return plan_check_imports(&plan->net_import, reterr);
 }

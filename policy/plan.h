@@ -275,6 +275,8 @@ typedef struct LaunchPlan {
         StrList net_allow; /* rules and sets; empty unless the mode is NETWORK_ALLOW */
         unsigned net_sni;  /* NetworkSni */
         StrList net_publish, net_import;
+        bool net_proxy;
+        char *net_upstream; /* URL, perhaps with a password; or NULL */
 
         /* the command */
         StrList argv;

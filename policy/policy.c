@@ -126,9 +126,11 @@ typedef struct Word {
 /* what may have a second line, which is the cure. */
 static int policy_refuse_value(const Word *word, const char *what) {
         const size_t length = strcspn(what, "\n");
+        _cleanup_free_ char *masked = word->field->mask ? word->field->mask(word->text) : NULL;
         char quoted[160];
         int r = error_set(word->reterr, ERROR_POLICY, 0, "%s: \"%s\" %.*s", word->where,
-                          str_quote(word->text, quoted, sizeof(quoted)), (int)length, what);
+                          str_quote(masked ? masked : word->text, quoted, sizeof(quoted)),
+                          (int)length, what);
 
         return what[length] ? error_cure(word->reterr, r, "%s", what + length + 1) : r;
 }

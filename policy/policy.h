@@ -92,6 +92,8 @@ typedef struct Policy {
         unsigned net_sni;    /* NetworkSni */
         StrList net_publish; /* [ADDRESS:]HOSTPORT:PORT each */
         StrList net_import;  /* HOSTPORT[:PORT] each */
+        bool net_proxy;      /* a proxy inside, for programs that need one */
+        char *net_upstream;  /* URL of the proxy outside, perhaps with a password, or NULL */
         /* Once the project's file has a rule, net_allow contains what is left of its rules. */
         StrList net_callers; /* the caller's own rules */
         size_t net_asked;    /* the number of the project's rules, with those that were dropped */
@@ -217,6 +219,9 @@ typedef struct PolicyField {
         const char *session_help;   /* the help of holt create, or NULL if it is the same */
         const char *document_help;  /* the description in the schema, or NULL if it is the same */
         const char *unset;          /* the default of an unset path, for people; NULL for none */
+        /* For a path whose value may contain a password: returns it without. Owned by the caller.
+         */
+        char *(*mask)(const char *text);
 
         /* An additional check of the text before the kind's own, or NULL. Returns -EINVAL with a
          * static reason, whose second line, if any, is the cure. */

@@ -18,8 +18,9 @@ typedef struct NetAddress {
 enum {
         NET_POOL4_PREFIX = 15,
         NET_POOL6_PREFIX = 64,
-        NET_OWN = 1,     /* 198.18.0.1 and fd00:686f:6c74::1: the sandbox, with its resolver */
-        NET_FIRST = 256, /* the address of name number 0 */
+        NET_OWN = 1, /* 198.18.0.1 and fd00:686f:6c74::1: the sandbox, with its resolver */
+        NET_PROXY_PORT = 3128, /* the port of network.proxy, at the sandbox's own address */
+        NET_FIRST = 256,       /* the address of name number 0 */
         NET_NUMBERS_MAX = 65536,
 };
 

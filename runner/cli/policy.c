@@ -153,6 +153,24 @@ static int set_show(const PolicyArgs *args, const char *name, Error *reterr) {
         return policy_verb_flush_output(reterr);
 }
 
+/* Replaces passwords, because a policy that is shown is often passed on. */
+static int policy_verb_mask(Policy *policy, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < policy_fields_count; i++) {
+                const PolicyField *field = &policy_fields[i];
+                _cleanup_free_ char *text = field->mask ? policy_field_text(policy, field, 0)
+                                                        : NULL;
+                _cleanup_free_ char *masked = text ? field->mask(text) : NULL;
+
+                if (text && !masked)
+                        return error_oom(reterr);
+                if (masked)
+                        r = policy_set(policy, field->path, masked, ORIGIN_CALLER, "", reterr);
+        }
+        return r;
+}
+
 static int policy_show(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
         _cleanup_(policy_clear) Policy policy = { 0 };
@@ -161,6 +179,9 @@ static int policy_show(const PolicyArgs *args, const OptionResult *result, Error
         if (result->operands_count == 1 && result->operands[0][0] == '@')
                 return set_show(args, result->operands[0], reterr);
         r = resolve_shown(result, &policy, reterr);
+        if (r < 0)
+                return r;
+        r = policy_verb_mask(&policy, reterr);
         if (r < 0)
                 return r;
         if (!args->json)

@@ -458,8 +458,10 @@ static void print_net_denials(const RunResult *result, FILE *out) {
                         report_net_denial(peer, net_denial_count(denial), net_denial_answer(denial),
                                           reason, grant, net_denial_why_not(denial), "", out);
                 else if (result->outcome.exit_code != 0)
-                        (void)fprintf(out, "holt: could not connect to %s (%s)\n", peer,
-                                      net_denial_answer(denial));
+                        (void)fprintf(out, "holt: could not connect to %s (%s)%s%s\n", peer,
+                                      net_denial_answer(denial),
+                                      denial->event.reason == EGRESS_UNREACHED ? "" : ": ",
+                                      denial->event.reason == EGRESS_UNREACHED ? "" : reason);
         }
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection, for the two files that handle it. No other file includes this header. */
+/* One connection, for the files that handle it. No other file includes this header. */
 #pragma once
 
 #include "egress/connection.h"
 #include "egress/hello.h"
+#include "egress/proxy.h"
 #include "egress/pump.h"
 #include "egress/queue.h"
+#include "egress/upstream.h"
 
 enum {
         ATTEMPTS_MAX = 8, /* Addresses that are tried. */
@@ -14,8 +16,9 @@ enum {
 typedef enum ConnectionState {
         CONNECTION_RESOLVES,
         CONNECTION_CONNECTS,
-        CONNECTION_ENTERS, /* It is connected outside, and let in inside (queue.h). */
-        CONNECTION_GREETS, /* The client's first bytes are awaited. */
+        CONNECTION_TUNNELS, /* The proxy outside connects. */
+        CONNECTION_ENTERS,  /* It is connected outside, and let in inside (queue.h). */
+        CONNECTION_GREETS,  /* The client's first bytes are awaited. */
         CONNECTION_MOVES,
 } ConnectionState;
 
@@ -35,7 +38,7 @@ typedef struct Connection {
         LoopTimer *timer;
         NetAddress asked; /* The address inside. */
         uint16_t port;
-        uint16_t target_port; /* Another one than port for an imported port. */
+        uint16_t target_port; /* Another one for an imported port, and for a proxy outside. */
         bool broken;          /* The peer reset it before it was let in. */
         bool published;       /* From the host to a published port. */
         int number;           /* Of the name; negative for a block. */
@@ -47,9 +50,12 @@ typedef struct Connection {
         size_t attempts_open;
         int errnum; /* Of the last attempt that failed. */
         uint64_t started_ms, deadline;
-        uint64_t silent; /* The time at which the client has been silent in its greeting. */
-        Pump up, down;   /* To the server, and to the client. */
-        Hello hello;     /* The client's greeting as far as it is known. */
+        uint64_t silent;    /* The time at which the client has been silent in its greeting. */
+        Pump up, down;      /* To the server, and to the client. */
+        Hello hello;        /* The client's greeting as far as it is known. */
+        Proxy *proxy;       /* The request to the proxy inside, until it has its reply; or NULL. */
+        UpstreamCall *call; /* To the proxy outside, or NULL. */
+        bool tunnels;       /* A proxy outside connects. */
 } Connection;
 
 /* --- connection.c --- */
@@ -58,8 +64,27 @@ typedef struct Connection {
 const char *connection_name(const Connection *c);
 /* Each of these frees the connection. */
 void connection_refuse(Connection *c, EgressReason reason, const char *other);
+/* Refuses a host that is not the one of the connection's address. name or address may be NULL. */
+void connection_refuse_host(Connection *c, EgressReason reason, const char *name,
+                            const NetAddress *address, const char *other);
+/* For a connection that was allowed, and could not be made because of c->errnum. */
+void connection_unreached(Connection *c, EgressReason reason);
 /* For a connection that was allowed. */
 void connection_end(Connection *c, int errnum);
+/* Connects to the next of c->targets. If all have failed, it frees the connection. */
+void connection_try(Connection *c);
+
+/* --- connection-judge.c --- */
+
+/* Each of these may free the connection. */
+
+/* Judges c->asked and c->port, and connects. */
+void connection_judge(Connection *c);
+/* Judges a target that a client of the proxy inside names, and connects. A name gets the address
+ * that the resolver would have answered. */
+void connection_judge_target(Connection *c, const Authority *target);
+/* Connects to a port of the loopback: the sandbox's for a published port, otherwise the host's. */
+void connection_try_loopback(Connection *c, uint16_t port);
 
 /* --- connection-move.c --- */
 

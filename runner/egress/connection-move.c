@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "egress/connection-internal.h"
+#include "egress/http-proxy.h"
 
 enum {
         HELLO_TIME = 30000000,  /* usec for a whole greeting, from its first byte. */
@@ -16,9 +17,25 @@ enum {
 
 /* --- moving --- */
 
-static void connection_move(Connection *c) {
-        int up = PUMP_WAITS, down = pump_run(&c->down, c->egress->pipes);
+/* After the request that the proxy inside has written anew, the client must wait for the end. A
+ * second request could be for another host. Returns whether one has come. */
+static bool connection_goes_on(Connection *c) {
+        char byte;
+        ssize_t n;
 
+        if (!c->up.limited || c->up.left > 0 || !c->up.readable)
+                return false;
+        n = recv(c->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        c->up.ended = c->up.ended || n == 0;
+        return n > 0;
+}
+
+static void connection_move(Connection *c) {
+        int up = PUMP_WAITS, down;
+
+        if (connection_goes_on(c))
+                return connection_end(c, ECONNRESET);
+        down = pump_run(&c->down, c->egress->pipes);
         if (c->state == CONNECTION_MOVES && down >= 0)
                 up = pump_run(&c->up, c->egress->pipes);
         if (down < 0 || up < 0)
@@ -161,17 +178,38 @@ static void connection_on_server(void *data, uint32_t events) {
 
 /* --- the start, and the time --- */
 
+/* Replies to a client of the proxy inside. Returns 0 or a negative errno. */
+static int connection_open_proxy(Connection *c) {
+        Pump *up = &c->up;
+        uint64_t body = HTTP_PROXY_ENDLESS;
+        int r = 0;
+
+        if (c->proxy)
+                r = proxy_open(c->proxy, c->client_fd, &up->ahead, &up->ahead_length, &body);
+        up->limited = up->ahead && body != HTTP_PROXY_ENDLESS;
+        up->left = body;
+        c->proxy = proxy_free(c->proxy);
+        return r;
+}
+
 void connection_begin_judged(Connection *c) {
         const uint32_t events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+        int r;
 
         loop_timer_set(c->timer, 0);
         c->up = (Pump){ .from = c->client_fd, .to = c->server_fd, .pipe = { FD_NONE, FD_NONE } };
         c->down = (Pump){ .from = c->server_fd, .to = c->client_fd, .pipe = { FD_NONE, FD_NONE } };
         c->up.writable = c->down.writable = c->up.readable = c->up.urgent = true;
         c->state = CONNECTION_GREETS;
-        if (loop_watch(c->egress->loop, c->server_fd, events, connection_on_server, c,
-                       &c->server_watch, NULL) < 0)
-                return connection_end(c, ENOMEM);
+        r = connection_open_proxy(c);
+        if (r == 0)
+                r = loop_watch(c->egress->loop, c->server_fd, events, connection_on_server, c,
+                               &c->server_watch, NULL);
+        if (r < 0)
+                return connection_end(c, -r);
+        /* A request that the proxy has written anew names the host that was judged. */
+        if (c->up.ahead)
+                return greeting_end(c);
         connection_greet(c);
 }
 

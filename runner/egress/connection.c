@@ -17,13 +17,13 @@
 
 #include "base/list.h"
 #include "base/strings.h"
-#include "egress/dns-wire.h"
-#include "egress/hello.h"
 #include "egress/ports.h"
+#include "egress/proxy.h"
 #include "egress/pump.h"
 #include "egress/queue.h"
 #include "egress/requests.h"
 #include "egress/socket-address.h"
+#include "egress/upstream.h"
 
 enum {
         ATTEMPT_PAUSE = 250000,   /* usec between attempts. */
@@ -47,18 +47,18 @@ static void attempts_close(Connection *c) {
         c->attempts_open = 0;
 }
 
-static void connection_tell(const Connection *c, EgressEventType type, EgressReason reason,
-                            int errnum) {
+static EgressEvent connection_tell(const Connection *c, EgressEventType type, EgressReason reason,
+                                   int errnum) {
         EgressEvent event = { .type = type,
                               .reason = reason,
                               .errnum = (uint32_t)errnum,
                               .port = c->port,
-                              .family = c->asked.family,
                               .sent = c->up.moved,
                               .received = c->down.moved,
                               .started_ms = c->started_ms,
                               .ended_ms = time_epoch_ms() };
-        const NetAddress *address = c->tried > 0 ? &c->targets[c->tried - 1] : &c->asked;
+        const NetAddress *address = c->tried > 0 && !c->tunnels ? &c->targets[c->tried - 1]
+                                                                : &c->asked;
         const char *name = connection_name(c);
 
         if (c->published) {
@@ -67,10 +67,13 @@ static void connection_tell(const Connection *c, EgressEventType type, EgressRea
                 event.sent = c->down.moved;
                 event.received = c->up.moved;
         }
-        event.family = address->family;
-        memcpy(event.address, address->bytes, sizeof(event.address));
+        /* A proxy outside does not tell the address of a name. */
+        event.family = c->tunnels && name ? 0 : address->family;
+        if (event.family)
+                memcpy(event.address, address->bytes, sizeof(event.address));
         (void)snprintf(event.name, sizeof(event.name), "%s", name ? name : "");
         egress_send(c->egress, &event);
+        return event;
 }
 
 static void socket_reset(int fd) {
@@ -86,6 +89,10 @@ static void connection_drop(Connection *c, bool reset) {
         c->held = queue_release(egress, c->held, c->errnum);
         if (c->state == CONNECTION_RESOLVES && c->number >= 0)
                 names_forget(egress->names, (unsigned)c->number, c);
+        if (c->tunnels)
+                upstream_forget(egress, c);
+        c->call = upstream_end(c->call);
+        c->proxy = proxy_free(c->proxy);
         attempts_close(c);
         c->client_watch = loop_unwatch(c->client_watch);
         c->server_watch = loop_unwatch(c->server_watch);
@@ -103,29 +110,51 @@ static void connection_drop(Connection *c, bool reset) {
         free(c);
 }
 
-void connection_refuse(Connection *c, EgressReason reason, const char *other) {
-        EgressEvent event = egress_denial(c->egress, reason, connection_name(c), &c->asked, c->port,
-                                          other);
+/* A client of the proxy inside that waits for its reply gets the reason. */
+static void connection_reject(Connection *c, const EgressEvent *event) {
+        Proxy *proxy = TAKE_PTR(c->proxy);
 
-        c->errnum = reason == EGRESS_NO_ADDRESS ? ENETUNREACH : ECONNREFUSED;
-        if (c->held)
-                event.errnum = (uint32_t)c->errnum;
-        egress_send(c->egress, &event);
+        if (proxy) {
+                c->client_watch = loop_unwatch(c->client_watch);
+                proxy_refuse(proxy, TAKE_FD(c->client_fd), event);
+        }
         connection_drop(c, true);
 }
 
+void connection_refuse_host(Connection *c, EgressReason reason, const char *name,
+                            const NetAddress *address, const char *other) {
+        EgressEvent event = egress_denial(c->egress, reason, name, address, c->port, other);
+
+        c->errnum = reason == EGRESS_NO_ADDRESS ? ENETUNREACH : ECONNREFUSED;
+        if (c->held || c->proxy)
+                event.errnum = (uint32_t)(c->held ? c->errnum : EACCES);
+        egress_send(c->egress, &event);
+        connection_reject(c, &event);
+}
+
+void connection_refuse(Connection *c, EgressReason reason, const char *other) {
+        connection_refuse_host(c, reason, connection_name(c), &c->asked, other);
+}
+
 void connection_end(Connection *c, int errnum) {
-        connection_tell(c, EGRESS_CLOSED, 0, errnum);
+        (void)connection_tell(c, EGRESS_CLOSED, 0, errnum);
         connection_drop(c, errnum != 0);
+}
+
+void connection_unreached(Connection *c, EgressReason reason) {
+        EgressEvent event;
+
+        /* The client of a published port learns it. For the sandbox, it is no failed connection. */
+        if (c->published)
+                return connection_drop(c, true);
+        event = connection_tell(c, EGRESS_FAILED, reason, c->errnum);
+        connection_reject(c, &event);
 }
 
 /* --- connecting --- */
 
-static void connection_open(Connection *c, Attempt *attempt) {
-        attempt->watch = loop_unwatch(attempt->watch);
-        c->server_fd = TAKE_FD(attempt->fd);
-        c->tried = (size_t)(attempt - c->attempts) + 1; /* A later one may have been started. */
-        attempts_close(c);
+/* Nothing is missing but the program's own connection, which may still wait. */
+static void connection_open(Connection *c) {
         if (!c->held)
                 return connection_begin_judged(c);
         c->state = CONNECTION_ENTERS;
@@ -133,7 +162,33 @@ static void connection_open(Connection *c, Attempt *attempt) {
         queue_let_in(c->egress, c->held);
 }
 
-static void connection_try(Connection *c);
+static void connection_on_tunnel(void *data, EgressReason reason, int errnum) {
+        Connection *c = data;
+
+        c->call = NULL;
+        if (errnum == 0)
+                return connection_open(c);
+        c->errnum = errnum;
+        connection_unreached(c, reason);
+}
+
+/* The server, or the proxy outside, is connected. */
+static void connection_connected(Connection *c, Attempt *attempt) {
+        attempt->watch = loop_unwatch(attempt->watch);
+        c->server_fd = TAKE_FD(attempt->fd);
+        c->tried = (size_t)(attempt - c->attempts) + 1; /* A later one may have been started. */
+        attempts_close(c);
+        loop_timer_set(c->timer, 0);
+        if (!c->tunnels)
+                return connection_open(c);
+        c->state = CONNECTION_TUNNELS;
+        c->call = upstream_call(c->egress, c->server_fd, connection_name(c), &c->asked, c->port,
+                                connection_on_tunnel, c);
+        if (!c->call) {
+                c->errnum = ENOMEM;
+                connection_unreached(c, EGRESS_UNREACHED);
+        }
+}
 
 /* Ends the connection if no address is left. */
 static void attempt_failed(Connection *c, Attempt *attempt, int errnum) {
@@ -157,7 +212,7 @@ static void attempt_on_event(void *data, uint32_t events) {
                 attempt->connection->broken = true;
         else if (errnum)
                 return attempt_failed(attempt->connection, attempt, errnum);
-        connection_open(attempt->connection, attempt);
+        connection_connected(attempt->connection, attempt);
 }
 
 /* Settings of both sockets. Bytes are passed on at once, and an urgent byte like others. */
@@ -204,20 +259,13 @@ static int attempt_start(Connection *c, Attempt *attempt, const NetAddress *targ
         return attempt->fd < 0 ? -errno : attempt_connect(attempt, target, c->target_port);
 }
 
-static void connection_unreached(Connection *c) {
-        /* The host's client learns it. For the sandbox, it is no failed connection. */
-        if (!c->published)
-                connection_tell(c, EGRESS_FAILED, EGRESS_UNREACHED, c->errnum);
-        connection_drop(c, true);
-}
-
 static bool connection_has_more(const Connection *c) {
         return c->tried < c->targets_count && c->tried < ATTEMPTS_MAX;
 }
 
 /* Tries the next address, or ends the connection if all have failed. The last one has as much time
  * as the kernel gives it. */
-static void connection_try(Connection *c) {
+void connection_try(Connection *c) {
         while (connection_has_more(c)) {
                 Attempt *attempt = &c->attempts[c->tried];
                 int r = attempt_start(c, attempt, &c->targets[c->tried++]);
@@ -233,7 +281,7 @@ static void connection_try(Connection *c) {
                 attempt->fd = fd_close(attempt->fd);
         }
         if (c->attempts_open == 0)
-                return connection_unreached(c);
+                return connection_unreached(c, c->tunnels ? EGRESS_NO_UPSTREAM : EGRESS_UNREACHED);
         loop_timer_set(c->timer, time_now_usec() + CONNECT_TIME);
 }
 
@@ -247,72 +295,10 @@ static void connection_on_time(void *data) {
         if (c->state == CONNECTION_CONNECTS && connection_has_more(c))
                 return connection_try(c);
         c->errnum = ETIMEDOUT;
-        connection_unreached(c);
+        connection_unreached(c, c->tunnels ? EGRESS_NO_UPSTREAM : EGRESS_UNREACHED);
 }
 
-/* --- judging --- */
-
-/* Adds an address of the name, unless it is a private one that no block allows. */
-static void connection_add_target(Connection *c, const NetAddress *address, const char **refused) {
-        const char *why = net_address_forbidden(address);
-
-        if (why && !net_rules_find_address(&c->egress->rules, address, c->port))
-                *refused = why;
-        else
-                c->targets[c->targets_count++] = *address;
-}
-
-static void connection_on_addresses(void *data, const NameResult *result) {
-        Connection *c = data;
-        const char *refused = NULL;
-
-        c->state = CONNECTION_CONNECTS;
-        /* Addresses of the family that the program has chosen come first. */
-        for (int other = 0; other <= 1; other++)
-                for (size_t i = 0; i < result->count; i++)
-                        if ((result->items[i].family != c->asked.family) == other)
-                                connection_add_target(c, &result->items[i], &refused);
-        if (c->targets_count == 0 && refused)
-                return connection_refuse(c, EGRESS_PRIVATE, refused);
-        c->errnum = EHOSTUNREACH;
-        connection_try(c);
-}
-
-/* Connects to a port of the loopback: the sandbox's for a published port, otherwise the host's. */
-static void connection_try_loopback(Connection *c, uint16_t port) {
-        c->state = CONNECTION_CONNECTS;
-        c->target_port = port;
-        for (size_t i = 0; i < ELEMENTSOF(net_loopback); i++)
-                c->targets[c->targets_count++] = net_loopback[i];
-        connection_try(c);
-}
-
-static void connection_judge(Connection *c) {
-        Egress *egress = c->egress;
-        const NetPort *imported = ports_imported(egress, &c->asked, c->port);
-        const char *name;
-
-        if (imported)
-                return connection_try_loopback(c, imported->host);
-        c->number = net_address_number(&c->asked);
-        name = connection_name(c);
-        if (name) {
-                c->rule = net_rules_find(&egress->rules, name, c->port);
-                if (!c->rule)
-                        return connection_refuse(c, EGRESS_NO_PORT, NULL);
-                return names_resolve(egress->names, (unsigned)c->number, connection_on_addresses,
-                                     c);
-        }
-        c->number = -1;
-        c->rule = net_rules_find_address(&egress->rules, &c->asked, c->port);
-        if (!c->rule && net_rules_address(&egress->rules, &c->asked))
-                return connection_refuse(c, EGRESS_NO_PORT, NULL);
-        if (!c->rule)
-                return connection_refuse(c, EGRESS_NO_ADDRESS, NULL);
-        c->targets[c->targets_count++] = c->asked;
-        c->state = CONNECTION_CONNECTS;
-        connection_try(c);
-}
+/* --- accepting --- */
 
 /* Reads the local address of the accepted socket. */
 static int connection_read_asked(Connection *c) {
@@ -349,7 +335,7 @@ static void connection_make_room(const Egress *egress) {
         if (egress->connections_count < CONNECTIONS_MAX)
                 return;
         for (Connection *c = egress->connections; c; c = c->next)
-                if (c->held && c->state <= CONNECTION_CONNECTS)
+                if (c->held && c->state <= CONNECTION_TUNNELS)
                         oldest = c;
         if (oldest)
                 connection_refuse(oldest, EGRESS_BUSY, NULL);
@@ -393,6 +379,8 @@ void connection_accept(Egress *egress, int fd) {
 
         if (c)
                 return connection_enter(c, fd);
+        if (proxy_takes(egress, fd))
+                return proxy_accept(egress, fd);
         c = connection_take(egress, fd);
         if (!c)
                 return;
@@ -421,4 +409,15 @@ void connection_publish(Egress *egress, int fd, uint16_t port) {
         c->published = true;
         c->port = port;
         connection_try_loopback(c, port);
+}
+
+void connection_ask(Egress *egress, int fd, Proxy *proxy) {
+        Connection *c = connection_take(egress, fd);
+
+        if (!c) {
+                (void)proxy_free(proxy);
+                return;
+        }
+        c->proxy = proxy;
+        connection_judge_target(c, proxy_target(proxy));
 }

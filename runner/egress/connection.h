@@ -15,3 +15,5 @@ void connection_accept(Egress *egress, int fd);
 void connection_hold(Egress *egress, Held *held, const Syn *syn, struct Connection **ret);
 /* Takes over fd, an accepted socket of the host, whose bytes go to a port inside. */
 void connection_publish(Egress *egress, int fd, uint16_t port);
+/* Takes over fd, a client of the proxy inside, and its request. */
+void connection_ask(Egress *egress, int fd, struct Proxy *proxy);

@@ -48,6 +48,10 @@ typedef struct Egress {
         struct Listener *listeners; /* See serving.h. */
         struct Grant *grants;       /* The first is carried out now (grants.h). */
         struct Queue *queue;        /* NULL if connections do not wait (queue.h). */
+        bool proxy;                 /* The sandbox has a proxy: proxy.h. */
+        struct Proxy *proxies;
+        size_t proxies_count, proxies_bytes;
+        struct Upstream *upstream; /* NULL unless connections go through a proxy: upstream.h. */
 } Egress;
 
 /* --- accept.c --- */
@@ -70,3 +74,6 @@ void egress_deny(Egress *egress, EgressReason reason, const char *name, const Ne
 void egress_send(Egress *egress, const EgressEvent *event);
 /* Sends the reply to a command of holt, which is never lost. */
 void egress_reply(Egress *egress, const EgressEvent *event);
+/* Makes the event of a refusal. */
+EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char *name,
+                          const NetAddress *address, uint16_t port, const char *other);

@@ -5,13 +5,38 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/util.h"
+#include "base/strings.h"
 
 enum { HTTP_PORT = 80 };
 
 static void http_proxy_refuse(HttpProxyRequest *request, const char *why) {
         request->kind = HTTP_PROXY_BAD;
         request->why = why;
+}
+
+/* Returns the length of the body. */
+static uint64_t http_proxy_body(const HttpHead *head) {
+        HttpText rest = head->fields;
+        uint64_t length = 0;
+        HttpField field;
+        bool known = false;
+
+        while (http_field_next(&rest, &field)) {
+                const bool is_length = http_text_is(&field.name, "Content-Length");
+                char text[24];
+
+                if (http_text_is(&field.name, "Transfer-Encoding") || (is_length && known) ||
+                    (is_length && field.value.length >= sizeof(text)))
+                        return HTTP_PROXY_ENDLESS;
+                if (!is_length)
+                        continue;
+                known = true;
+                memcpy(text, field.value.at, field.value.length);
+                text[field.value.length] = '\0';
+                if (str_to_uint(text, HTTP_PROXY_ENDLESS, &length) < 0)
+                        return HTTP_PROXY_ENDLESS;
+        }
+        return length;
 }
 
 static void http_proxy_judge(const HttpHead *head, HttpProxyRequest *request) {
@@ -23,6 +48,7 @@ static void http_proxy_judge(const HttpHead *head, HttpProxyRequest *request) {
                 request->kind = head->form == HTTP_AUTHORITY ? HTTP_PROXY_CONNECT
                                                              : HTTP_PROXY_FORWARD;
                 request->target = head->target;
+                request->body = http_proxy_body(head);
                 if (request->target.port == 0)
                         request->target.port = HTTP_PORT;
         }

@@ -18,6 +18,8 @@ enum {
         HTTP_PROXY_GROWTH = 1024, /* The head for a server has at most so many bytes more. */
 };
 
+#define HTTP_PROXY_ENDLESS UINT64_MAX
+
 typedef enum HttpProxyKind {
         HTTP_PROXY_MORE,    /* More bytes are needed. */
         HTTP_PROXY_CONNECT, /* The bytes after the head are for the target. */
@@ -30,6 +32,7 @@ typedef struct HttpProxyRequest {
         const char *why;  /* The reason for HTTP_PROXY_BAD; static. */
         Authority target; /* The port is never 0. */
         size_t length;    /* Bytes of the head. */
+        uint64_t body;    /* Bytes of the body, or HTTP_PROXY_ENDLESS if the head does not tell. */
         size_t seen;      /* Only for http-proxy.c: how far the bytes have been read. */
 } HttpProxyRequest;
 

@@ -116,6 +116,12 @@ int net_plan_make(const NetRules *rules, const NetPort *imports, size_t imports_
         return r;
 }
 
+int net_plan_add_proxy(NetPlan *plan, const NetRules *rules) {
+        const NetAddress own = { AF_INET, { 198, 18, 0, NET_OWN } };
+
+        return port_is_wide(rules, NET_PROXY_PORT) ? 0 : plan_listener(plan, &own, NET_PROXY_PORT);
+}
+
 void net_plan_clear(NetPlan *plan) {
         free(plan->listeners);
         free(plan->routes);

@@ -34,4 +34,7 @@ typedef struct NetPlan {
 /* Returns 0, -ENOMEM, or -E2BIG if the rules need more than NET_LISTENERS_MAX listeners. */
 int net_plan_make(const NetRules *rules, const NetPort *imports, size_t imports_count,
                   NetPlan *ret);
+/* Adds the listener of network.proxy, unless one listener takes its port of every address. Returns
+ * like net_plan_make(). */
+int net_plan_add_proxy(NetPlan *plan, const NetRules *rules);
 void net_plan_clear(NetPlan *plan);

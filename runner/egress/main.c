@@ -24,6 +24,7 @@
 #include "egress/requests.h"
 #include "egress/resolver.h"
 #include "egress/serving.h"
+#include "egress/upstream.h"
 
 /* --- settings --- */
 
@@ -48,12 +49,19 @@ static int set_sni(Egress *egress, const char *value, Error *reterr) {
         return 0;
 }
 
+static int set_proxy(Egress *egress, const char *value, Error *reterr) {
+        (void)reterr;
+        egress->proxy = streq(value, "true");
+        return 0;
+}
+
 static const struct {
         const char *name;
         int (*set)(Egress *egress, const char *value, Error *reterr);
 } settings[] = {
         { "allow", set_allow },           { "mode", set_mode },           { "sni", set_sni },
-        { "publish", ports_set_publish }, { "import", ports_set_import },
+        { "publish", ports_set_publish }, { "import", ports_set_import }, { "proxy", set_proxy },
+        { "upstream", upstream_set },
 };
 
 static int egress_apply_setting(Egress *egress, const char *name, const char *value,
@@ -104,6 +112,8 @@ static int egress_fork_maker(Egress *egress, Error *reterr) {
         const size_t count = ports_imports(egress, &imports);
         int r = net_plan_make(&egress->rules, imports, count, &egress->plan);
 
+        if (r == 0 && egress->proxy)
+                r = net_plan_add_proxy(&egress->plan, &egress->rules);
         egress->plan.ports_only = egress->ports_only;
         if (r == -E2BIG)
                 return error_set(reterr, ERROR_POLICY, 0,

@@ -62,6 +62,7 @@ struct Names {
         void *tree; /* Of Name, by text (tsearch(3)). */
         Name **items;
         size_t count, room;
+        Name *host; /* See names_resolve_host(). */
         HostLine *hosts;
         size_t hosts_count;
         uint64_t below_credit; /* usec: the time at which the next new name would be free. */
@@ -359,11 +360,10 @@ static int name_wait(Name *name, NameFn fn, void *data) {
         return 0;
 }
 
-void names_resolve(Names *names, unsigned number, NameFn fn, void *data) {
+static void name_resolve(Name *name, NameFn fn, void *data) {
         static const NameResult failed = { .code = DNS_SERVFAIL };
         const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC,
                                                    .ai_flags = ARES_AI_NOSORT };
-        Name *name = number < names->count ? names->items[number] : NULL;
 
         if (!name)
                 return fn(data, &failed);
@@ -374,16 +374,38 @@ void names_resolve(Names *names, unsigned number, NameFn fn, void *data) {
         if (name->asking)
                 return;
         name->asking = true;
-        ares_getaddrinfo(names->channel, name->text, NULL, &hints, name_on_lookup, name);
-        names_set_timer(names);
+        ares_getaddrinfo(name->names->channel, name->text, NULL, &hints, name_on_lookup, name);
+        names_set_timer(name->names);
+}
+
+static void name_forget(Name *name, const void *data) {
+        list_each_safe(wait, name->waits)
+                if (wait->data == data) {
+                        (void)list_remove(&name->waits, wait);
+                        free(wait);
+                }
+}
+
+void names_resolve(Names *names, unsigned number, NameFn fn, void *data) {
+        name_resolve(number < names->count ? names->items[number] : NULL, fn, data);
 }
 
 void names_forget(Names *names, unsigned number, const void *data) {
-        if (number >= names->count)
-                return;
-        list_each_safe(wait, names->items[number]->waits)
-                if (wait->data == data) {
-                        (void)list_remove(&names->items[number]->waits, wait);
-                        free(wait);
-                }
+        if (number < names->count)
+                name_forget(names->items[number], data);
+}
+
+void names_resolve_host(Names *names, const char *host, NameFn fn, void *data) {
+        if (!names->host)
+                names->host = calloc(1, sizeof(*names->host));
+        if (names->host) {
+                names->host->names = names;
+                (void)snprintf(names->host->text, sizeof(names->host->text), "%s", host);
+        }
+        name_resolve(names->host, fn, data);
+}
+
+void names_forget_host(const Names *names, const void *data) {
+        if (names->host)
+                name_forget(names->host, data);
 }

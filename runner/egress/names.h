@@ -39,5 +39,9 @@ typedef void (*NameFn)(void *data, const NameResult *result);
 
 /* Finds the addresses of name number `number`, and calls fn once: now or later. */
 void names_resolve(Names *names, unsigned number, NameFn fn, void *data);
+/* The same for a host that is none of the sandbox's names: it has no number, and no program inside
+ * can ask for it. There is one such host; the first call names it. */
+void names_resolve_host(Names *names, const char *host, NameFn fn, void *data);
+void names_forget_host(const Names *names, const void *data);
 /* Forgets a call to fn with this data. */
 void names_forget(Names *names, unsigned number, const void *data);

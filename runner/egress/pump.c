@@ -53,7 +53,13 @@ static void pump_drop_pipe(Pump *pump, Pipes *pipes) {
 }
 
 void pump_clear(Pump *pump, Pipes *pipes) {
+        free(pump->ahead);
+        pump->ahead = NULL;
         pump_drop_pipe(pump, pipes);
+}
+
+static size_t pump_most(const Pump *pump) {
+        return pump->limited && pump->left < PIPE_SIZE ? (size_t)pump->left : PIPE_SIZE;
 }
 
 /* splice(2) never goes past the urgent byte of TCP, and calls that the end if the source has ended
@@ -70,7 +76,7 @@ static ssize_t pump_take_urgent(Pump *pump) {
 
 /* A full pipe gives EAGAIN too; then the source may still be readable. */
 static ssize_t pump_splice(Pump *pump) {
-        ssize_t n = splice(pump->from, NULL, pump->pipe[1], NULL, PIPE_SIZE,
+        ssize_t n = splice(pump->from, NULL, pump->pipe[1], NULL, pump_most(pump),
                            SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
         if (n > 0)
@@ -92,7 +98,8 @@ static ssize_t pump_fill(Pump *pump, Pipes *pipes) {
         ssize_t n;
         int r;
 
-        if (pump->ended || !pump->readable || pump->held >= PIPE_SIZE)
+        if (pump->ended || !pump->readable || pump->held >= PIPE_SIZE ||
+            (pump->limited && pump->left == 0))
                 return 0;
         if (pump->pipe[0] < 0) {
                 r = pipes_take(pipes, pump->pipe);
@@ -102,6 +109,8 @@ static ssize_t pump_fill(Pump *pump, Pipes *pipes) {
         n = pump_splice(pump);
         if (n > 0)
                 pump->held += (size_t)n;
+        if (n > 0 && pump->limited)
+                pump->left -= (size_t)n;
         return n;
 }
 
@@ -123,7 +132,32 @@ static ssize_t pump_drain(Pump *pump) {
         return n;
 }
 
+/* Returns 1 once all bytes of `ahead` are sent, 0 if the target takes no more, or a negative errno.
+ */
+static int pump_send_ahead(Pump *pump) {
+        while (pump->ahead && pump->writable) {
+                ssize_t n = send(pump->to, pump->ahead + pump->ahead_sent,
+                                 pump->ahead_length - pump->ahead_sent,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+                if (n < 0 && errno != EAGAIN)
+                        return -errno;
+                pump->writable = n > 0;
+                pump->ahead_sent += n > 0 ? (size_t)n : 0;
+                pump->moved += n > 0 ? (uint64_t)n : 0;
+                if (pump->ahead_sent == pump->ahead_length) {
+                        free(pump->ahead);
+                        pump->ahead = NULL;
+                }
+        }
+        return !pump->ahead;
+}
+
 int pump_run(Pump *pump, Pipes *pipes) {
+        int r = pump_send_ahead(pump);
+
+        if (r <= 0)
+                return r < 0 ? r : PUMP_WAITS;
         for (int i = 0; i < TURN_MOVES; i++) {
                 ssize_t filled = pump_fill(pump, pipes), drained;
 

@@ -106,11 +106,21 @@ static bool address_allowed(const Egress *egress, const NetAddress *address, con
         return !why;
 }
 
+/* Answers with the name's address inside. */
+static void wait_allow(DnsWait *wait, uint32_t ttl) {
+        const Egress *egress = wait->resolver->egress;
+        const uint8_t family = wait->query.type == DNS_AAAA ? AF_INET6 : AF_INET;
+        const NetAddress answer = net_address_of_number(family, wait->number);
+
+        if (family == AF_INET6 && !egress->has6)
+                return wait_reply(wait, DNS_NOERROR, NULL, NULL, 0);
+        wait_reply(wait, DNS_NOERROR, &answer, NULL, ttl);
+}
+
 static void wait_on_addresses(void *data, const NameResult *result) {
         DnsWait *wait = data;
         Egress *egress = wait->resolver->egress;
         const uint8_t family = wait->query.type == DNS_AAAA ? AF_INET6 : AF_INET;
-        const NetAddress answer = net_address_of_number(family, wait->number);
         size_t allowed = 0, of_family = 0;
         const char *why = NULL;
 
@@ -124,9 +134,9 @@ static void wait_on_addresses(void *data, const NameResult *result) {
                 egress_deny(egress, EGRESS_PRIVATE, wait->name, &result->items[0], 0, why);
                 return wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
         }
-        if (of_family == 0 || (family == AF_INET6 && !egress->has6))
+        if (of_family == 0)
                 return wait_reply(wait, result->code, NULL, NULL, 0);
-        wait_reply(wait, DNS_NOERROR, &answer, NULL, result->ttl);
+        wait_allow(wait, result->ttl);
 }
 
 static bool name_is_exact(const NetRules *rules, const char *name) {
@@ -136,8 +146,7 @@ static bool name_is_exact(const NetRules *rules, const char *name) {
         return false;
 }
 
-/* Returns the name's number, or -ENOSPC if the name is too long, or one of too many. */
-static int name_number(Egress *egress, const char *name) {
+int resolver_number(Egress *egress, const char *name) {
         if (name_is_exact(&egress->rules, name))
                 return names_add(egress->names, name);
         if (strlen(name) > BELOW_LENGTH)
@@ -156,12 +165,15 @@ static void resolve_name(DnsWait *wait) {
         }
         if (wait->query.type != DNS_A && wait->query.type != DNS_AAAA)
                 return wait_reply(wait, DNS_NOERROR, NULL, NULL, 0);
-        number = name_number(egress, name);
+        number = resolver_number(egress, name);
         if (number < 0) {
                 egress_deny(egress, EGRESS_BAD_NAME, name, NULL, 0, NULL);
                 return wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
         }
         wait->number = (unsigned)number;
+        /* The proxy outside resolves the name when a connection needs it. */
+        if (egress->upstream)
+                return wait_allow(wait, 60);
         names_resolve(egress->names, wait->number, wait_on_addresses, wait);
 }
 

@@ -124,6 +124,12 @@ static const struct {
                           "the number of connections is limited" },
         [EGRESS_UNREACHED] = { "the network allows it, but it could not be reached", "ECONNRESET",
                                "the policy already allows it" },
+        [EGRESS_UNRESOLVED] = { "the network allows it, but the name has no address", "NXDOMAIN",
+                                "the policy already allows it" },
+        [EGRESS_NO_UPSTREAM] = { "the proxy of network.upstream could not be reached", "ECONNRESET",
+                                 "the policy already allows it" },
+        [EGRESS_UPSTREAM_REFUSED] = { "the proxy of network.upstream refused to connect",
+                                      "ECONNRESET", "the policy already allows it" },
 };
 static_assert(ELEMENTSOF(reasons) == EGRESS_REASON_MAX, "every reason has a row");
 

@@ -56,6 +56,10 @@ static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, E
         if (r == 0)
                 r = net_settings_add(settings, "mode",
                                      plan->network == NETWORK_ALLOW ? "allow" : "none", reterr);
+        if (r == 0 && plan->net_proxy)
+                r = net_settings_add(settings, "proxy", "true", reterr);
+        if (r == 0 && plan->net_upstream)
+                r = net_settings_add(settings, "upstream", plan->net_upstream, reterr);
         for (size_t i = 0; i < ELEMENTSOF(lists); i++)
                 for (size_t k = 0; r == 0 && k < lists[i].values->count; k++)
                         r = net_settings_add(settings, lists[i].name, lists[i].values->items[k],

@@ -42,16 +42,19 @@ typedef enum EgressEventType {
 } EgressEventType;
 
 typedef enum EgressReason {
-        EGRESS_NO_RULE,    /* No rule allows the name. */
-        EGRESS_NO_PORT,    /* Rules allow the name, but not the port. */
-        EGRESS_NO_ADDRESS, /* No rule allows the address. */
-        EGRESS_PRIVATE,    /* The name leads to an address that only a block may allow. */
-        EGRESS_OTHER_SNI,  /* The TLS client asked for another name. */
-        EGRESS_NO_SNI,     /* The TLS client named no server, or hid the name. */
-        EGRESS_OTHER_HOST, /* The HTTP client asked for another host. */
-        EGRESS_BAD_NAME,   /* The name is too long, or too many names were asked for. */
-        EGRESS_BUSY,       /* Too many connections at once. */
-        EGRESS_UNREACHED,  /* Allowed, but the peer could not be reached. */
+        EGRESS_NO_RULE,          /* No rule allows the name. */
+        EGRESS_NO_PORT,          /* Rules allow the name, but not the port. */
+        EGRESS_NO_ADDRESS,       /* No rule allows the address. */
+        EGRESS_PRIVATE,          /* The name leads to an address that only a block may allow. */
+        EGRESS_OTHER_SNI,        /* The TLS client asked for another name. */
+        EGRESS_NO_SNI,           /* The TLS client named no server, or hid the name. */
+        EGRESS_OTHER_HOST,       /* The HTTP client asked for another host. */
+        EGRESS_BAD_NAME,         /* The name is too long, or too many names were asked for. */
+        EGRESS_BUSY,             /* Too many connections at once. */
+        EGRESS_UNREACHED,        /* Allowed, but the peer could not be reached. */
+        EGRESS_UNRESOLVED,       /* Allowed, but the name has no address outside. */
+        EGRESS_NO_UPSTREAM,      /* Allowed, but the proxy outside could not be reached. */
+        EGRESS_UPSTREAM_REFUSED, /* Allowed, but the proxy outside did not connect. */
         EGRESS_REASON_MAX,
 } EgressReason;
 

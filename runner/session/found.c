@@ -122,6 +122,8 @@ static int compare_scalar(const Comparison *c, const PolicyField *field) {
 
         if (!is_given(c, field, NULL) || compare_same(c, field, asked, there))
                 return 0;
+        if (field->mask)
+                return compare_refuse(c, field->path, NULL);
         return asked && there && streq(asked, there)
                        ? refuse_moved(c, field, asked)
                        : compare_refuse_value(c, field->path, there, asked);

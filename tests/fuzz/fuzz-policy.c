@@ -96,6 +96,7 @@ static void fuzz_project(const char *bytes, size_t size) {
         REQUIRE(!project.allow_wide && project.network != NETWORK_HOST);
         REQUIRE(project.net_sni == SNI_REQUIRED);
         REQUIRE(project.net_publish.count == 0 && project.net_import.count == 0);
+        REQUIRE(!project.net_proxy && !project.net_upstream);
         REQUIRE(rules_within(&project.net_allow, &caller.net_allow));
         REQUIRE(project.timeout && project.timeout <= caller.timeout);
         REQUIRE(project.kill_after <= caller.kill_after);

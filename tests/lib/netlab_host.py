@@ -7,6 +7,7 @@ then commands. It ends when its input ends.
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import hashlib
 import json
@@ -242,6 +243,46 @@ class Http:
         end.sendall(head.encode() + (b"" if method == "HEAD" else data))
 
 
+class Proxy:
+    """An HTTP proxy that only knows CONNECT. It resolves names like the rest of the network."""
+
+    def __init__(self, login: str = "") -> None:
+        self.login = login
+
+    def __call__(self, end: socket.socket, about: Json) -> None:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += end.recv(1)
+        (method, target, _), *fields = [line.split(" ", 2) for line in head.decode("latin-1").split("\r\n")[:-2]]
+        given = {name.lower(): " ".join(rest) for name, *rest in fields}
+        log("proxy", method=method, target=target, login=given.get("proxy-authorization:"), **about)
+        if self.login and given.get("proxy-authorization:") != "Basic " + base64.b64encode(self.login.encode()).decode():
+            end.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            return
+        host, _, port = target.rpartition(":")
+        try:
+            server = socket.create_connection((host.strip("[]"), int(port)), timeout=10)
+        except OSError:
+            end.sendall(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+            return
+        with server:
+            server.settimeout(None)
+            end.sendall(b"HTTP/1.0 200 OK\r\nVia: netlab\r\n\r\n")
+            back = threading.Thread(target=self._copy, args=(server, end), daemon=True)
+            back.start()
+            self._copy(end, server)
+            back.join()
+
+    @staticmethod
+    def _copy(source: socket.socket, target: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
 class Tls:
     """Another server, behind TLS. The certificate has all names of the lab, so only the client checks the name."""
 
@@ -299,6 +340,7 @@ def servers(directory: Path) -> dict[str, Any]:
         "http": http, "https": Tls(directory, http), "tls-echo": Tls(directory, echo),
         "smtp": spoken(b"220 mail.example.org ESMTP\r\n"), "ssh": spoken(b"SSH-2.0-netlab\r\n"),
         "mysql": spoken(b"\x4a\0\0\0\x0a8.0.36\0"), "echo": echo, "digest": digest, "download": download,
+        "proxy": Proxy(), "proxy-login": Proxy("agent:p@ss:word"),
         "reset": reset, "reset-later": reset_later, "hold": hold, "deaf": deaf,
     }
 

@@ -55,6 +55,8 @@ static const struct {
         { "network.allow", "a.example:443", "none", 0 },
         { "network.sni", "optional", "required", 0 },
         { "network.sni", "required", "optional", -EPERM },
+        { "network.proxy", "false", "true", -EPERM },
+        { "network.upstream", "http://a:1", "http://b:1", -EPERM },
         { "network.publish", "8080:80", "8081:80", -EPERM },
         { "network.import", "80", "81", -EPERM },
         { "syscalls.preset", "default", "strict", 0 },

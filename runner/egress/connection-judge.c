@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "egress/connection-internal.h"
+#include "egress/ports.h"
+#include "egress/resolver.h"
+#include "egress/upstream.h"
+
+/* Adds an address of the name, unless it is a private one that no block allows. */
+static void connection_add_target(Connection *c, const NetAddress *address, const char **refused) {
+        const char *why = net_address_forbidden(address);
+
+        if (why && !net_rules_find_address(&c->egress->rules, address, c->port))
+                *refused = why;
+        else
+                c->targets[c->targets_count++] = *address;
+}
+
+static void connection_on_addresses(void *data, const NameResult *result) {
+        Connection *c = data;
+        const char *refused = NULL;
+
+        c->state = CONNECTION_CONNECTS;
+        /* Addresses of the family that the program has chosen come first. */
+        for (int other = 0; other <= 1; other++)
+                for (size_t i = 0; i < result->count; i++)
+                        if ((result->items[i].family != c->asked.family) == other)
+                                connection_add_target(c, &result->items[i], &refused);
+        if (c->targets_count == 0 && refused)
+                return connection_refuse(c, EGRESS_PRIVATE, refused);
+        c->errnum = EHOSTUNREACH;
+        if (c->targets_count == 0)
+                return connection_unreached(c, EGRESS_UNRESOLVED);
+        connection_try(c);
+}
+
+void connection_try_loopback(Connection *c, uint16_t port) {
+        c->state = CONNECTION_CONNECTS;
+        c->target_port = port;
+        for (size_t i = 0; i < ELEMENTSOF(net_loopback); i++)
+                c->targets[c->targets_count++] = net_loopback[i];
+        connection_try(c);
+}
+
+/* A proxy outside resolves the name itself, so its addresses are unknown here. */
+static void connection_on_upstream(void *data, const NameResult *result) {
+        Connection *c = data;
+
+        c->state = CONNECTION_CONNECTS;
+        for (size_t i = 0; i < result->count; i++)
+                c->targets[c->targets_count++] = result->items[i];
+        c->errnum = EHOSTUNREACH;
+        connection_try(c);
+}
+
+/* Finds the addresses to connect to, for a connection that the rules allow. */
+static void connection_resolve(Connection *c) {
+        Egress *egress = c->egress;
+
+        c->tunnels = egress->upstream != NULL;
+        if (c->tunnels)
+                return upstream_resolve(egress, &c->target_port, connection_on_upstream, c);
+        if (c->number >= 0)
+                return names_resolve(egress->names, (unsigned)c->number, connection_on_addresses,
+                                     c);
+        c->targets[c->targets_count++] = c->asked;
+        c->state = CONNECTION_CONNECTS;
+        connection_try(c);
+}
+
+void connection_judge(Connection *c) {
+        Egress *egress = c->egress;
+        const NetPort *imported = ports_imported(egress, &c->asked, c->port);
+        const char *name;
+
+        if (imported)
+                return connection_try_loopback(c, imported->host);
+        c->number = net_address_number(&c->asked);
+        name = connection_name(c);
+        if (name) {
+                c->rule = net_rules_find(&egress->rules, name, c->port);
+                if (!c->rule)
+                        return connection_refuse(c, EGRESS_NO_PORT, NULL);
+                return connection_resolve(c);
+        }
+        c->number = -1;
+        c->rule = net_rules_find_address(&egress->rules, &c->asked, c->port);
+        if (!c->rule && net_rules_address(&egress->rules, &c->asked))
+                return connection_refuse(c, EGRESS_NO_PORT, NULL);
+        if (!c->rule)
+                return connection_refuse(c, EGRESS_NO_ADDRESS, NULL);
+        connection_resolve(c);
+}
+
+void connection_judge_target(Connection *c, const Authority *target) {
+        const NetRules *rules = &c->egress->rules;
+        int number;
+
+        c->asked = net_address_unmapped(&target->address);
+        c->port = c->target_port = target->port;
+        if (target->address.family == 0) {
+                if (!net_rules_name(rules, target->host))
+                        return connection_refuse_host(c, EGRESS_NO_RULE, target->host, NULL, NULL);
+                number = resolver_number(c->egress, target->host);
+                if (number < 0)
+                        return connection_refuse_host(c, EGRESS_BAD_NAME, target->host, NULL, NULL);
+                c->asked = net_address_of_number(AF_INET, (unsigned)number);
+        }
+        connection_judge(c);
+}
