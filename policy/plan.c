@@ -239,9 +239,8 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
             (policy->network == NETWORK_NONE &&
              env_set_all(&plan->env, env_offline, ELEMENTSOF(env_offline)) < 0) ||
             (policy->network == NETWORK_ALLOW &&
-             env_set_all(&plan->env, env_ruled, ELEMENTSOF(env_ruled)) < 0) ||
-            (policy->network == NETWORK_ALLOW && policy->net_proxy &&
-             net_proxy_add_env(&plan->env) < 0) ||
+             (env_set_all(&plan->env, env_ruled, ELEMENTSOF(env_ruled)) < 0 ||
+              (policy->net_proxy && net_proxy_add_env(&plan->env) < 0))) ||
             (policy->wheels && env_set_all(&plan->env, env_wheels, ELEMENTSOF(env_wheels)) < 0))
                 return error_oom(reterr);
         for (size_t i = 0; i < policy->env_pass.count; i++) {
@@ -420,41 +419,21 @@ static int plan_copy(StrList *list, const StrList *from) {
         return r;
 }
 
-/* Two ports of the host cannot have the same port inside. */
-static int plan_check_imports(const StrList *imports, Error *reterr) {
-        const char *why;
-        NetPort port, other;
-
-        for (size_t i = 0; i < imports->count; i++)
-                for (size_t k = 0; k < i; k++) {
-                        if (net_import_parse(imports->items[i], &port, &why) < 0 ||
-                            net_import_parse(imports->items[k], &other, &why) < 0 ||
-                            port.inside != other.inside || port.host == other.host)
-                                continue;
-                        return error_set(reterr, ERROR_POLICY, 0,
-                                         "network.import: \"%s\" and \"%s\" have the same port "
-                                         "inside",
-                                         imports->items[k], imports->items[i]);
-                }
-        return 0;
-}
-
 static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                         Error *reterr) {
         (void)context;
         plan->network = policy->network;
         plan->net_sni = policy->net_sni;
         plan->net_proxy = policy->net_proxy && policy->network == NETWORK_ALLOW;
+        if (policy->net_upstream && policy->network == NETWORK_ALLOW)
+                plan->net_upstream = strdup(policy->net_upstream);
         if ((policy->network == NETWORK_ALLOW &&
              plan_copy(&plan->net_allow, &policy->net_allow) < 0) ||
             plan_copy(&plan->net_publish, &policy->net_publish) < 0 ||
-            plan_copy(&plan->net_import, &policy->net_import) < 0)
+            plan_copy(&plan->net_import, &policy->net_import) < 0 ||
+            (policy->net_upstream && policy->network == NETWORK_ALLOW && !plan->net_upstream))
                 return error_oom(reterr);
-        if (policy->net_upstream && policy->network == NETWORK_ALLOW)
-                plan->net_upstream = strdup(policy->net_upstream);
-        if (policy->net_upstream && policy->network == NETWORK_ALLOW && !plan->net_upstream)
-                return error_oom(reterr);
-        return plan_check_imports(&plan->net_import, reterr);
+        return net_imports_check(&plan->net_import, reterr);
 }
 
 static int (*const plan_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,

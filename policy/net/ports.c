@@ -108,3 +108,21 @@ char *net_port_host_text(const NetPort *port, char ret[NET_PORT_TEXT]) {
                        net_address_text(&port->address, text), port->host);
         return ret;
 }
+
+int net_imports_check(const StrList *imports, Error *reterr) {
+        const char *why;
+        NetPort port, other;
+
+        for (size_t i = 0; i < imports->count; i++)
+                for (size_t k = 0; k < i; k++) {
+                        if (net_import_parse(imports->items[i], &port, &why) < 0 ||
+                            net_import_parse(imports->items[k], &other, &why) < 0 ||
+                            port.inside != other.inside || port.host == other.host)
+                                continue;
+                        return error_set(reterr, ERROR_POLICY, 0,
+                                         "network.import: \"%s\" and \"%s\" have the same port "
+                                         "inside",
+                                         imports->items[k], imports->items[i]);
+                }
+        return 0;
+}

@@ -2,6 +2,8 @@
 /* Ports that a sandbox shares with the host. Pure. */
 #pragma once
 
+#include "base/error.h"
+#include "base/strings.h"
 #include "policy/net/address.h"
 
 /* A published or an imported port. */
@@ -24,3 +26,5 @@ bool net_port_equal(const NetPort *a, const NetPort *b);
 enum { NET_PORT_TEXT = 60 };
 /* Writes the host's side, such as "127.0.0.1:8080". Returns ret. */
 char *net_port_host_text(const NetPort *port, char ret[NET_PORT_TEXT]);
+/* Refuses two ports of the host that have the same port inside. Returns 0 or a negative errno. */
+int net_imports_check(const StrList *imports, Error *reterr);
