@@ -3,7 +3,7 @@
 #pragma once
 
 #include "egress/connection.h"
-#include "egress/hello.h"
+#include "wire/hello.h"
 #include "egress/proxy.h"
 #include "egress/pump.h"
 #include "egress/queue.h"

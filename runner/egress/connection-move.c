@@ -8,7 +8,7 @@
 
 #include "base/strings.h"
 #include "egress/connection-internal.h"
-#include "egress/http-proxy.h"
+#include "wire/http-proxy.h"
 
 enum {
         HELLO_TIME = 30000000,  /* usec for a whole greeting, from its first byte. */

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/strings.h"
 #include "base/time.h"
-#include "egress/dns-wire.h"
+#include "wire/dns-wire.h"
 
 enum {
         TTL_MAX = 60,       /* Seconds. */

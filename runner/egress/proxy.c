@@ -17,8 +17,8 @@
 #include "base/list.h"
 #include "base/strings.h"
 #include "egress/connection.h"
-#include "egress/http-proxy.h"
-#include "egress/socks.h"
+#include "wire/http-proxy.h"
+#include "wire/socks.h"
 #include "network/denials.h"
 
 enum {

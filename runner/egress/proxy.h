@@ -3,7 +3,7 @@
  * requests are judged and connected like the connections of other programs (connection.h). */
 #pragma once
 
-#include "egress/authority.h"
+#include "wire/authority.h"
 #include "egress/egress.h"
 
 /* A request of a client. */

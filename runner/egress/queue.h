@@ -12,7 +12,7 @@
 #pragma once
 
 #include "egress/egress.h"
-#include "egress/syn.h"
+#include "wire/syn.h"
 
 typedef struct Held Held;
 

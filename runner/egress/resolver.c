@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/strings.h"
-#include "egress/dns-wire.h"
+#include "wire/dns-wire.h"
 
 enum {
         QUERY_MAX = 512,    /* Bytes. A query has one name. */

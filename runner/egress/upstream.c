@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/base64.h"
-#include "egress/upstream-wire.h"
+#include "wire/upstream-wire.h"
 #include "policy/net/upstream.h"
 
 enum { UPSTREAM_TIME = 130000000 }; /* usec: longer than the proxy tries to connect. */

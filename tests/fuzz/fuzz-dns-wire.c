@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "egress/dns-wire.h"
+#include "wire/dns-wire.h"
 #include "tests/fuzz/harness.h"
 
 static void check_name(const char *name) {

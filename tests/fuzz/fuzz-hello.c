@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/authority.h"
-#include "egress/hello.h"
+#include "wire/authority.h"
+#include "wire/hello.h"
 #include "tests/fuzz/harness.h"
 
 static void check(const Hello *hello) {

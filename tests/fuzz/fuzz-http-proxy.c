@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/http-proxy.h"
+#include "wire/http-proxy.h"
 #include "tests/fuzz/harness.h"
 
 /* Each piece gets memory of its own, so that no byte can be read before it has arrived. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "egress/socks.h"
+#include "wire/socks.h"
 #include "tests/fuzz/harness.h"
 
 static void check_request(const uint8_t *data, size_t size, int r, const Authority *authority) {

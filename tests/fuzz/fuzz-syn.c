@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "egress/syn.h"
+#include "wire/syn.h"
 #include "tests/fuzz/harness.h"
 
 enum { HEADERS_MAX = 60 + 14 };

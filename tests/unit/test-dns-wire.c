@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "egress/dns-wire.h"
+#include "wire/dns-wire.h"
 
 /* --- queries --- */
 

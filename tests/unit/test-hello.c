@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "egress/hello.h"
+#include "wire/hello.h"
 
 /* --- ClientHellos --- */
 

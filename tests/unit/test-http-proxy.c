@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "egress/http-proxy.h"
+#include "wire/http-proxy.h"
 
 static uint8_t bytes[HTTP_PROXY_MAX + 100], written[HTTP_PROXY_MAX + HTTP_PROXY_GROWTH];
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "egress/socks.h"
+#include "wire/socks.h"
 
 /* Copies of the exact size, so that a sanitizer sees each read past the end. */
 static int greeting(const char *bytes, size_t length, uint8_t reply[2]) {

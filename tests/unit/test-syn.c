@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "egress/syn.h"
+#include "wire/syn.h"
 
 /* Ports 4660 and 443, sequence number 0x01020304, flags SYN. */
 #define TCP "\x12\x34\x01\xbb\1\2\3\4\0\0\0\0\x50\x02"

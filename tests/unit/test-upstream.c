@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "egress/upstream-wire.h"
+#include "wire/upstream-wire.h"
 #include "policy/net/upstream.h"
 
 static void test_url(void **state) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/http-head.h"
+#include "wire/http-head.h"
 
 #include <errno.h>
 #include <string.h>

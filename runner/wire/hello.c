@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/hello.h"
+#include "wire/hello.h"
 
 #include <assert.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 
 #include "base/strings.h"
 #include "base/util.h"
-#include "egress/hello-tls.h"
-#include "egress/http-head.h"
+#include "wire/hello-tls.h"
+#include "wire/http-head.h"
 
 void hello_refuse(Hello *hello, const char *why) {
         hello->kind = HELLO_BAD;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/hello-tls.h"
+#include "wire/hello-tls.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "egress/authority.h"
+#include "wire/authority.h"
 
 enum {
         TLS_ALERT = 0x15,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/syn.h"
+#include "wire/syn.h"
 
 #include <errno.h>
 #include <netinet/in.h>

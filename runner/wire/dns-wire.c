@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/dns-wire.h"
+#include "wire/dns-wire.h"
 
 #include <errno.h>
 #include <string.h>

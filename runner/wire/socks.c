@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/socks.h"
+#include "wire/socks.h"
 
 #include <errno.h>
 #include <string.h>

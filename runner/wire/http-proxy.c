@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/http-proxy.h"
+#include "wire/http-proxy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "egress/authority.h"
+#include "wire/authority.h"
 
 enum {
         SOCKS_FIRST = 5, /* The first byte of a client with SOCKS5. */

@@ -2,7 +2,7 @@
 /* The part of hello.h for TLS. */
 #pragma once
 
-#include "egress/hello.h"
+#include "wire/hello.h"
 
 /* Reads records from hello->seen on, and a ClientHello once it is whole. */
 void hello_tls_parse(const uint8_t *data, size_t length, Hello *hello);

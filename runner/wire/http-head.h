@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "egress/authority.h"
+#include "wire/authority.h"
 
 /* A part of the head. It is not NUL-terminated. */
 typedef struct HttpText {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/authority.h"
+#include "wire/authority.h"
 
 #include <errno.h>
 #include <string.h>

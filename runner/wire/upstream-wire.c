@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/upstream-wire.h"
+#include "wire/upstream-wire.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "egress/authority.h"
-#include "egress/http-head.h"
+#include "wire/authority.h"
+#include "wire/http-head.h"
 
 enum {
         HTTP_PROXY_MAX = 65536,   /* Bytes of a head. */
