@@ -114,11 +114,22 @@ static int grant_refuse(const EgressEvent *event, Error *reterr) {
         return error_set(reterr, ERROR_SETUP, (int)event->errnum, "cannot grant the rules");
 }
 
+/* session.show describes the plan. */
+static void grant_show(Keeper *keeper) {
+        const StrList *allow = &keeper->settings.policy.net_allow;
+
+        for (size_t i = keeper->plan.net_allow.count; i < allow->count; i++)
+                if (strlist_add(&keeper->plan.net_allow, allow->items[i]) < 0)
+                        return;
+}
+
 static void grant_answer(Keeper *keeper, const EgressEvent *event, const GrantWait *wait) {
         Error error;
         int r = event->errnum ? grant_refuse(event, &error)
                               : allow_store(&keeper->settings, keeper->store, &wait->rules, &error);
 
+        if (r == 0)
+                grant_show(keeper);
         if (!wait->call)
                 return;
         if (r < 0)

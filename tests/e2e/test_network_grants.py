@@ -38,6 +38,7 @@ def test_a_live_session_has_a_grant_at_once(session: Session) -> None:
     assert curl(session, "http://other.example.org/") == "200" == curl(session, "http://web.example.org/")
     assert curl(session, "http://four.example.org/") == "000"
     assert grants(session) == [{"grant": "net:other.example.org:80"}]
+    assert session.show()["network"]["allow"] == ["web.example.org:80", "other.example.org:80"]
 
 
 def test_a_grant_lasts_until_the_next_keeper(session: Session) -> None:
