@@ -90,15 +90,17 @@ static void grant_take_parts(Grant *grant, bool serve) {
 
 /* --- the plan --- */
 
-/* Plans for the rules in force and the new ones together. */
-static int grant_plan(const Grant *grant, NetPlan *ret) {
+/* Plans for the rules in force and the new ones together. The plan borrows names from *ret_items,
+ * which the caller frees. */
+static int grant_plan(const Grant *grant, NetRule **ret_items, NetPlan *ret) {
         const NetRules *old = &grant->egress->rules, *new = &grant->rules;
         const size_t count = old->count + new->count;
-        _cleanup_free_ NetRule *items = calloc(count, sizeof(*items));
+        NetRule *items = calloc(count, sizeof(*items));
         const NetRules all = { .items = items, .count = count };
         const NetPort *imports;
         const size_t imports_count = ports_imports(grant->egress, &imports);
 
+        *ret_items = items;
         if (!items)
                 return -ENOMEM;
         for (size_t i = 0; i < count; i++)
@@ -160,8 +162,9 @@ static void grant_ask_routes(Grant *grant) {
 }
 
 static int grant_ask(Grant *grant) {
+        _cleanup_free_ NetRule *items = NULL;
         NetPlan plan;
-        int r = grant_plan(grant, &plan);
+        int r = grant_plan(grant, &items, &plan);
 
         if (r < 0)
                 return r;

@@ -56,6 +56,13 @@ def test_a_session_at_rest_gets_a_grant_without_a_start(session: Session) -> Non
     assert curl(session, "http://other.example.org/") == "200" == curl(session, "http://four.example.org/")
 
 
+def test_many_grants_of_names_follow_each_other(session: Session) -> None:
+    for name in ("other", "four", "six", "many", "mixed"):
+        session("allow", f"net:{name}.example.org:443", f"net:{name}.example.org:80").ok()
+
+    assert curl(session, "http://other.example.org/") == "200" == curl(session, "http://four.example.org/")
+
+
 def test_a_wildcard_takes_a_port_over_from_names(session: Session) -> None:
     assert curl(session, "http://web.example.org/") == "200"
 
