@@ -143,9 +143,9 @@ def test_a_session_tells_its_level_and_audits_the_error(sessions: Sessions) -> N
 
     rows = until(
         lambda: [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "network"], "the connection is noted")
-    shown = sessions.holt(["show", "--json", "w"]).ok().out
+    shown = sessions(["show", "--json", "w"]).ok().out
     assert {row["error"] for row in rows} == {"ECONNREFUSED"} and json.loads(shown)["network_level"] == 2
-    assert "2: programs get the errors" in sessions.holt(["show", "w"]).ok().out
+    assert "2: programs get the errors" in sessions(["show", "w"]).ok().out
 
 
 # --- many at once ---
