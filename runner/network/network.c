@@ -24,7 +24,7 @@ enum {
 
 /* --- the settings --- */
 
-typedef struct Settings {
+typedef struct NetSettings {
         char data[EGRESS_SETTINGS_MAX];
         size_t length;
 } NetSettings;
