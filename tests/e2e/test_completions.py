@@ -13,6 +13,7 @@ import pytest
 
 from lib.paths import PROJECT
 from lib.sandbox import Holt
+from lib.tap import Tap
 from lib.tools import needs
 
 Put = Callable[..., Path]
@@ -257,7 +258,8 @@ HOSTILE = (
     )),
 ))
 def test_completion_never_runs_typed_words(
-    shell: str, line: str, completed: Callable[..., list[str]], others: Callable[..., list[str]], holt: Holt, put: Put
+    shell: str, line: str, completed: Callable[..., list[str]], others: Callable[..., list[str]], holt: Holt, put: Put,
+    tap: Tap | None,
 ) -> None:
     """Fake programs named sed, grep and holt note their arguments. The first two never get a typed word, and holt is
     never called in a way that runs a command. Blanks in a word are written "_"."""
@@ -288,6 +290,8 @@ def test_completion_never_runs_typed_words(
             known = ("ls", "files ", "kv ", "ps ", "policy list", "policy syscalls")
             assert call.endswith("--help") and len(call.split()) <= 3 or call.startswith(known), (each, call)
     holt(["stop", "work"], env=sessions(holt)).ok()
+    # Messages repeat the typed words, and some of these look like options.
+    assert not [wrong for wrong in tap.look() if "is of the command line" not in wrong] if tap else True
 
 
 @needs("bash")

@@ -114,7 +114,7 @@ def test_a_bad_policy_file_leaves_nothing_for_the_next_session(sessions: Session
         ({"policy_name": "-"}, '"-" names no policy file'),
         ({"policy_name": "/dev/stdin"}, "policy file /dev/stdin"),
         ({"tier": "huge"}, 'tier cannot be "huge"'),
-        ({"idle": "soon"}, 'idle: "soon"'),
+        ({"idle": "soon"}, '"soon" is not a valid time'),
         ({"allow_degraded": ["nothing"]}, '"nothing"'),
         ({"workspace": "/no/such"}, "/no/such"),
         ({"env": {"A=B": "1"}}, "each name in env must have"),
