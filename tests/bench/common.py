@@ -84,7 +84,7 @@ def place(holt: Path, programs: tuple[str, ...] = ()) -> Iterator[tuple[Sessions
         home.mkdir()
         for name in programs:
             subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", build / name, HERE / f"{name}.c"], check=True)
-        for name in ("holt", "holt-full"):
+        for name in ("holt", "holt-full", "holt-egress"):
             shutil.copy(holt.parent / name, build / name)
         os.environ["HOME"] = str(home)
         if os.getuid() == 0:
