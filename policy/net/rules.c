@@ -117,7 +117,7 @@ static int rule_read_name(NetRule *rule, const char *host, size_t length, const 
 
 /* --- ports --- */
 
-static int port_read(const char *text, size_t length, uint16_t *ret) {
+int net_port_read(const char *text, size_t length, uint16_t *ret) {
         unsigned port = 0;
 
         if (length == 0 || length > 5 || text[0] == '0')
@@ -143,11 +143,11 @@ static int rule_read_ports(NetRule *rule, const char *text, size_t length, const
                 rule->last = PORT_MAX;
                 return 0;
         }
-        if (port_read(text, first, &rule->first) < 0)
+        if (net_port_read(text, first, &rule->first) < 0)
                 return net_refuse(ret_why, "has no valid port: write a number from 1 to 65535, a "
                                            "range such as 8000-8010, or \"*\" for all ports");
         rule->last = rule->first;
-        if (dash && port_read(dash + 1, length - first - 1, &rule->last) < 0)
+        if (dash && net_port_read(dash + 1, length - first - 1, &rule->last) < 0)
                 return net_refuse(ret_why, "has a range of ports without a valid end; write it "
                                            "like 8000-8010");
         if (rule->last < rule->first)

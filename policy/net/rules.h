@@ -50,6 +50,8 @@ int net_rules_narrow(NetRules *rules, const NetRules *allowed, const char *text,
                      const char **ret_why);
 void net_rules_clear(NetRules *rules);
 
+/* Reads a port from 1 to 65535, without leading zeros. Returns 0 or -EINVAL. */
+int net_port_read(const char *text, size_t length, uint16_t *ret);
 /* Writes the usual form of a name to ret: lower case, no trailing dot. Returns 0, or -EINVAL if it
  * is no valid DNS name of ASCII letters, digits, '-', '_' and '.'. */
 int net_name_normal(const char *name, size_t length, char ret[NET_NAME_MAX + 1]);

@@ -67,22 +67,6 @@ static int upstream_read_login(const char *text, size_t length, char ret[NET_LOG
         return ret[0] != ':' && strchr(ret, ':') ? 0 : -EINVAL;
 }
 
-static int upstream_read_port(const char *text, size_t length, uint16_t *ret) {
-        unsigned port = 0;
-
-        if (length == 0 || length > 5 || text[0] == '0')
-                return -EINVAL;
-        for (size_t i = 0; i < length; i++) {
-                if (text[i] < '0' || text[i] > '9')
-                        return -EINVAL;
-                port = port * 10 + (unsigned)(text[i] - '0');
-        }
-        if (port > UINT16_MAX)
-                return -EINVAL;
-        *ret = (uint16_t)port;
-        return 0;
-}
-
 static int upstream_read_host(const char *text, size_t length, NetUpstream *ret) {
         const bool brackets = length > 2 && text[0] == '[' && text[length - 1] == ']';
         NetAddress address;
@@ -114,7 +98,7 @@ int net_upstream_parse(const char *text, NetUpstream *ret, const char **ret_why)
                 length--;
         colon = memrchr(host, ':', length);
         if (!colon ||
-            upstream_read_port(colon + 1, length - (size_t)(colon + 1 - host), &upstream.port) < 0)
+            net_port_read(colon + 1, length - (size_t)(colon + 1 - host), &upstream.port) < 0)
                 return upstream_refuse(ret_why, "does not end in a port; write it like "
                                                 "http://proxy.example.com:3128");
         if (upstream_read_host(host, (size_t)(colon - host), &upstream) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holt-egress and its maker give up before they serve. */
+/* The confinement of holt-egress and its maker, before they serve. */
 #pragma once
 
 #include "base/error.h"

@@ -13,7 +13,7 @@
 #include "egress/listeners.h"
 #include "network/protocol.h"
 
-/* What a socket that the maker passes is for. */
+/* The purpose of a socket that the maker passes. */
 typedef enum MadeKind {
         MADE_LISTENER,     /* For connections of programs inside. */
         MADE_RESOLVER_UDP, /* DNS. */

@@ -58,7 +58,7 @@ typedef enum EgressReason {
         EGRESS_REASON_MAX,
 } EgressReason;
 
-/* What a program learns of a connection that fails. */
+/* How truly a program learns why a connection failed. */
 typedef enum EgressLevel {
         EGRESS_NO_LEVEL,    /* There is no network. */
         EGRESS_LEVEL_RESET, /* Each connection is accepted first; one that fails is reset later. */

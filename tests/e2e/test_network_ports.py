@@ -51,7 +51,7 @@ def published(running: Running) -> str:
 
 
 def fetched(address: str, path: str = "") -> str:
-    """What the server replies once it listens."""
+    """Waits until the server listens, and returns its reply."""
     def attempt() -> str:
         with contextlib.suppress(OSError):
             return fetch(address, path)

@@ -152,7 +152,7 @@ class Outcome:
 
     @property
     def hint(self) -> Optional[str]:
-        """What was refused, which limits were reached, and the arguments of Sandbox that help. None if there is nothing to
+        """Refusals, limits that were reached, and the arguments of Sandbox that help. None if there is nothing to
         say, which is always so after a success."""
         if self.ok:
             return None
