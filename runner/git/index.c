@@ -3,17 +3,20 @@
  * data) and a hash. The index does not tell the length of its hashes. If the repository's hash is
  * unknown, both lengths are tried, and exactly one must fit to the last byte. Two extensions let
  * git's threads start to read in the middle. EOIE has the end of the entries, and IEOT the start of
- * each block of entries. Both must agree with the result of reading from the start.
+ * each block of entries. Both must agree with the result of reading from the start, which notes
+ * where each entry begins.
  *
- * Each run reads the index twice, and a large repository has 50,000 entries. So a file is read
+ * Each run reads the index, and a large repository has 50,000 entries. So a file is read once,
  * through a small window that stays in the processor's cache. An entry's name is compared with the
- * name before, and only the rest is copied and checked. */
+ * name before, and only the rest is checked. Both are compared in the window: a copy that was just
+ * written byte by byte is slow to read again. */
 #include "git/index.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -31,10 +34,14 @@ enum {
         EXTENSION_HEADER = 8,
         SHA1_SIZE = 20,
         SHA256_SIZE = 32,
+        ENTRY_MIN = STAT_SIZE + SHA1_SIZE + 4, /* Flags, and a name of no bytes with its end. */
         ENTRY_MAX = STAT_SIZE + SHA256_SIZE + 16 + PATH_MAX,
         WINDOW_SIZE = 64 * 1024,
+
+        START_BUILDS = 1 << 30, /* An entry of version 4 whose name builds on the one before. */
 };
 static_assert(ENTRY_MAX < WINDOW_SIZE, "an entry fits the window");
+static_assert(START_BUILDS > (int)GIT_INDEX_SIZE_MAX, "the mark is no part of an offset");
 
 /* The part of an index that is in memory. */
 typedef struct Window {
@@ -54,12 +61,15 @@ typedef struct Reader {
         /* The entry that was read last, and the offset of the next one. */
         size_t at;
         uint32_t mode;
-        char name[PATH_MAX];
+        const char *name; /* In the window, or in `copy`. A zero byte follows it. */
         size_t length;
+        char copy[PATH_MAX];
         size_t kept; /* Bytes of the name that come from the name before. */
         size_t from; /* Offset of the first part that differs from the name before. */
         size_t last; /* Offset of the last part. */
         bool zero;   /* The new bytes contain a zero byte. */
+
+        uint32_t *starts; /* The offset of each entry, with START_BUILDS, and of their end. */
 
         bool nameless; /* An entry has no name. Only a split index may have such entries. */
 } Reader;
@@ -85,6 +95,10 @@ static void window_move(Window *window, size_t at) {
                 window->errnum = errno;
 }
 
+static bool window_has(const Window *window, size_t at, size_t size) {
+        return at >= window->at && at + size <= window->at + window->size;
+}
+
 /* Returns the bytes at an offset, which is at most `end`. *ret_size tells how many there are before
  * `end`: at least `wanted`, if the index has as many. They are valid until the next call. */
 static const uint8_t *window_bytes(Window *window, size_t at, size_t wanted, size_t end,
@@ -93,7 +107,7 @@ static const uint8_t *window_bytes(Window *window, size_t at, size_t wanted, siz
 
         if (wanted > end - at)
                 wanted = end - at;
-        if (window->fd >= 0 && (at < window->at || at + wanted > window->at + window->size))
+        if (window->fd >= 0 && !window_has(window, at, wanted))
                 window_move(window, at);
         size = window->size - (at - window->at);
         *ret_size = size < end - at ? size : end - at;
@@ -125,9 +139,11 @@ static int reader_open(Reader *reader, const Window *window, size_t size, size_t
         reader->version = git_index_number(header + 4);
         reader->count = git_index_number(header + 8);
         reader->at = HEADER_SIZE;
-        reader->length = reader->kept = reader->last = 0;
-        reader->nameless = false;
-        return reader->version >= 2 && reader->version <= 4 ? 0 : -EBADMSG;
+        reader->name = reader->copy;
+        if (reader->version < 2 || reader->version > 4 || reader->count > size / ENTRY_MIN)
+                return -EBADMSG;
+        reader->starts = malloc((reader->count + 1) * sizeof(*reader->starts));
+        return reader->starts ? 0 : -ENOMEM;
 }
 
 /* --- entries --- */
@@ -151,25 +167,20 @@ static bool ends_with_zeros(const uint8_t *bytes, size_t size, size_t count) {
         return last >> (64 - 8 * count) == 0; /* Both architectures are little-endian. */
 }
 
-/* Takes a name: the first `kept` bytes of the name before, and then the bytes of `rest`. Most rests
- * are short, so one loop is faster than memcpy(3) and searches. */
-static void reader_set_name(Reader *reader, const uint8_t *rest, size_t kept, size_t length) {
-        const char *slash = kept < reader->last ? memrchr(reader->name, '/', kept) : NULL;
-        size_t last = slash                 ? (size_t)(slash - reader->name) + 1
-                      : kept < reader->last ? 0
-                                            : reader->last;
+/* Takes a name whose first `kept` bytes are those of the name before. Most rests are short, so one
+ * loop is faster than searches. */
+static void reader_set_name(Reader *reader, const char *name, size_t kept, size_t length) {
+        const char *slash = kept < reader->last ? memrchr(name, '/', kept) : NULL;
+        size_t last = slash ? (size_t)(slash - name) + 1 : kept < reader->last ? 0 : reader->last;
 
         reader->from = last;
         reader->zero = false;
         for (size_t i = kept; i < length; i++) {
-                const char byte = (char)rest[i - kept];
-
-                reader->name[i] = byte;
-                reader->zero |= byte == '\0';
-                if (byte == '/')
+                reader->zero |= name[i] == '\0';
+                if (name[i] == '/')
                         last = i + 1;
         }
-        reader->name[length] = '\0';
+        reader->name = name;
         reader->last = last;
         reader->kept = kept;
         reader->length = length;
@@ -200,13 +211,13 @@ static int read_name(Reader *reader, size_t before, const uint8_t *name, size_t 
         if (length == NAME_LENGTH)
                 length = strnlen((const char *)name, size);
         next = (before + length + 8) & ~(size_t)7;
-        if (length >= sizeof(reader->name) || next - before > size ||
+        if (length >= sizeof(reader->copy) || next - before > size ||
             !ends_with_zeros(name, next - before, next - before - length))
                 return -EBADMSG;
         reader->at += next;
         kept = git_index_common(reader->name, name,
                                 length < reader->length ? length : reader->length);
-        reader_set_name(reader, name + kept, kept, length);
+        reader_set_name(reader, (const char *)name, kept, length);
         return 0;
 }
 
@@ -236,19 +247,35 @@ static int read_compressed_name(Reader *reader, size_t before, const uint8_t *na
                 return -EBADMSG;
         kept = reader->length - cut;
         rest = strnlen((const char *)name + n, size - n);
-        if (n + rest >= size || kept + rest >= sizeof(reader->name))
+        if (n + rest >= size || kept + rest >= sizeof(reader->copy))
                 return -EBADMSG;
         if (length != (kept + rest < NAME_LENGTH ? kept + rest : NAME_LENGTH))
                 return -EBADMSG;
-        reader_set_name(reader, name + n, kept, kept + rest);
+        memcpy(reader->copy + kept, name + n, rest + 1);
+        reader_set_name(reader, reader->copy, kept, kept + rest);
         reader->at += before + n + rest + 1;
         return 0;
 }
 
+/* Returns the bytes of the next entry, of which nearly all are in the window. If it moves, the name
+ * before is copied: the file may have another one by now, which was not checked. */
+static const uint8_t *reader_entry(Reader *reader, size_t *ret_size) {
+        Window *window = &reader->window;
+
+        if (window_has(window, reader->at, ENTRY_MAX) && reader->end - reader->at >= ENTRY_MAX) {
+                *ret_size = ENTRY_MAX;
+                return window->bytes + (reader->at - window->at);
+        }
+        if (reader->name != reader->copy) {
+                memcpy(reader->copy, reader->name, reader->length + 1);
+                reader->name = reader->copy;
+        }
+        return window_bytes(window, reader->at, ENTRY_MAX, reader->end, ret_size);
+}
+
 static int read_entry(Reader *reader) {
         size_t before = STAT_SIZE + reader->hash_size + 2, size;
-        const uint8_t *entry = window_bytes(&reader->window, reader->at, ENTRY_MAX, reader->end,
-                                            &size);
+        const uint8_t *entry = reader_entry(reader, &size);
         unsigned flags;
 
         if (size < before + 2)
@@ -278,13 +305,10 @@ static bool git_index_is_part(const char *part, size_t length) {
  * leads to sub, "." recurses without end, and `git checkout .` writes "../file", "/file" and
  * ".git/hooks/post-checkout".
  *
- * Checks only the parts of the name that differ from the name before, which was checked already.
+ * Checks only the parts from an offset, because the others were checked with the name before.
  * Millions of entries may share thousands of bytes. */
-static bool git_index_is_path(const Reader *reader) {
-        if (reader->from == reader->last)
-                return git_index_is_part(reader->name + reader->last,
-                                         reader->length - reader->last);
-        for (const char *part = reader->name + reader->from;; part++) {
+static bool git_index_is_path(const char *name, size_t from) {
+        for (const char *part = name + from;; part++) {
                 const size_t length = (size_t)(strchrnul(part, '/') - part);
 
                 if (!git_index_is_part(part, length))
@@ -317,14 +341,14 @@ static size_t git_index_depth(const char *name) {
 }
 
 /* Adds the name to one of the lists. */
-static int git_index_take_path(const Reader *reader, GitIndex *ret, StrList *list, size_t max) {
-        if (!can_be_there(reader->name))
+static int git_index_take_path(const char *name, GitIndex *ret, StrList *list, size_t max) {
+        if (!can_be_there(name))
                 return -EBADMSG;
-        ret->bytes += strlen(reader->name) + 1;
+        ret->bytes += strlen(name) + 1;
         if (list->count == max || ret->bytes > GIT_INDEX_PATHS_MAX ||
-            git_index_depth(reader->name) > GIT_INDEX_DEPTH_MAX)
+            git_index_depth(name) > GIT_INDEX_DEPTH_MAX)
                 return -E2BIG;
-        return strlist_add(list, reader->name);
+        return strlist_add(list, name);
 }
 
 static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZE + 1]) {
@@ -332,21 +356,18 @@ static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZ
                 (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
 }
 
-/* Takes a sparse directory; its name ends in a slash. */
-static int take_tree(Reader *reader, GitIndex *ret) {
-        int r;
+/* Takes a sparse directory; its name ends in a slash. All parts are checked, because the last one
+ * is before the slash. */
+static int take_tree(const Reader *reader, GitIndex *ret) {
+        char path[PATH_MAX];
 
         if (reader->length < 2 || reader->name[reader->length - 1] != '/' || reader->zero)
                 return -EBADMSG;
-        /* The slash is put back afterwards, because the next name of version 4 builds on this
-         * one. */
-        reader->name[reader->length - 1] = '\0';
-        reader->from = 0; /* Checks all parts, because the last one is before the slash. */
-        r = git_index_is_path(reader)
-                    ? git_index_take_path(reader, ret, &ret->trees, GIT_INDEX_TREES_MAX)
-                    : -EBADMSG;
-        reader->name[reader->length - 1] = '/';
-        return r;
+        memcpy(path, reader->name, reader->length - 1);
+        path[reader->length - 1] = '\0';
+        return git_index_is_path(path, 0)
+                       ? git_index_take_path(path, ret, &ret->trees, GIT_INDEX_TREES_MAX)
+                       : -EBADMSG;
 }
 
 static int take_entry(Reader *reader, bool every, GitIndex *ret) {
@@ -361,63 +382,52 @@ static int take_entry(Reader *reader, bool every, GitIndex *ret) {
                 ret->nameless |= link;
                 return 0;
         }
-        if (reader->zero || !git_index_is_path(reader))
+        if (reader->zero ||
+            !(reader->from == reader->last ? git_index_is_part(reader->name + reader->last,
+                                                               reader->length - reader->last)
+                                           : git_index_is_path(reader->name, reader->from)))
                 return -EBADMSG;
-        return link || every ? git_index_take_path(reader, ret, &ret->links, GIT_INDEX_LINKS_MAX)
-                             : 0;
+        return link || every
+                       ? git_index_take_path(reader->name, ret, &ret->links, GIT_INDEX_LINKS_MAX)
+                       : 0;
 }
 
 static int read_entries(Reader *reader, bool every, GitIndex *ret) {
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < reader->count; i++) {
+                const size_t start = reader->at;
+
                 r = read_entry(reader);
                 if (r == 0)
                         r = take_entry(reader, every, ret);
+                reader->starts[i] = (uint32_t)start;
+                if (reader->version == 4 && reader->kept > 0)
+                        reader->starts[i] |= START_BUILDS;
         }
+        reader->starts[reader->count] = (uint32_t)reader->at;
         return r;
 }
 
 /* --- extensions --- */
 
-/* Checks one block of IEOT, which consists of its offset and its number of entries. In version 4,
- * the first name in a block does not build on another name. */
-static int check_block(Reader *reader, const uint8_t *block, uint64_t *total) {
-        const uint32_t count = git_index_number(block + 4);
-
-        *total += count;
-        if (git_index_number(block) != reader->at || *total > reader->count)
-                return -EBADMSG;
-        for (uint32_t i = 0; i < count; i++)
-                if (read_entry(reader) < 0 || (i == 0 && reader->version == 4 && reader->kept > 0))
-                        return -EBADMSG;
-        return 0;
-}
-
-/* Checks IEOT, whose `size` bytes are at an offset. The entries are read a second time, through a
- * window of their own. */
-static int check_blocks(Reader *whole, size_t at, size_t size) {
-        _cleanup_free_ uint8_t *buffer = NULL;
-        Reader reader = *whole;
+/* Checks IEOT, whose `size` bytes are at an offset: a version, and then the offset and the number
+ * of entries of each block. The first name of a block must not build on another, because git's
+ * thread knows no name before it. */
+static int check_blocks(Reader *reader, size_t at, size_t size) {
         uint64_t total = 0;
 
         if (size < 4 || (size - 4) % 8 != 0)
                 return -EBADMSG;
-        if (reader.window.fd >= 0) {
-                reader.window.bytes = reader.window.buffer = buffer = malloc(WINDOW_SIZE);
-                reader.window.at = reader.window.size = 0;
-                if (!buffer)
-                        return -ENOMEM;
-        }
-        reader.at = HEADER_SIZE;
-        reader.length = reader.last = 0;
         for (size_t block = 4; block < size; block += 8) {
-                const uint8_t *bytes = reader_bytes(whole, at + block, 8);
+                const uint8_t *bytes = reader_bytes(reader, at + block, 8);
 
-                if (!bytes || check_block(&reader, bytes, &total) < 0)
+                if (!bytes || total > reader->count ||
+                    git_index_number(bytes) != reader->starts[total])
                         return -EBADMSG;
+                total += git_index_number(bytes + 4);
         }
-        return total == whole->count ? 0 : -EBADMSG;
+        return total == reader->count ? 0 : -EBADMSG;
 }
 
 static int take_shared(Reader *reader, size_t at, size_t size, GitIndex *ret) {
@@ -492,6 +502,7 @@ static int read_as(const Window *window, size_t size, size_t hash_size, bool eve
                 r = read_entries(&reader, every, ret);
         if (r == 0)
                 r = read_extensions(&reader, ret);
+        free(reader.starts);
         return reader.window.errnum ? -reader.window.errnum : r;
 }
 

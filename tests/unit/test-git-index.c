@@ -314,7 +314,28 @@ static void test_blocks_begin_where_the_entries_do(void **state) {
         }
 }
 
-/* Each list of blocks takes as long as reading all entries. */
+/* In version 4 a name builds on the one before, but git's thread knows no name before its block. */
+static void test_a_block_begins_with_a_whole_name(void **state) {
+        (void)state;
+        for (uint8_t cut = 2; cut <= 4; cut++) {
+                Bytes bytes = make_header(4, 2, 20), data = { 0 };
+
+                put_compressed(&bytes, 0160000, 0, "sub1", 4);
+                put_number(&data, 1);
+                put_number(&data, 12);
+                put_number(&data, 1);
+                put_number(&data, (uint32_t)bytes.size);
+                put_number(&data, 1);
+                put_compressed(&bytes, 0160000, cut, "else", 8U - cut);
+                put_extension(&bytes, "IEOT", data.data, data.size);
+                if (cut == 4)
+                        assert_links(&bytes, (const char *const[]){ "sub1", "else", NULL });
+                else
+                        assert_refused(&bytes);
+        }
+}
+
+/* git writes the list once. */
 static void test_blocks_are_said_once(void **state) {
         const Bytes once = make_with_blocks(12 + 72, 2), plain = make_plain(20);
         Bytes twice = once;
@@ -490,6 +511,7 @@ int main(void) {
                 cmocka_unit_test(test_unknown_versions_are_refused),
                 cmocka_unit_test(test_bytes_that_are_no_extension_are_refused),
                 cmocka_unit_test(test_blocks_begin_where_the_entries_do),
+                cmocka_unit_test(test_a_block_begins_with_a_whole_name),
                 cmocka_unit_test(test_blocks_are_said_once),
                 cmocka_unit_test(test_the_end_is_where_the_entries_end),
                 cmocka_unit_test(test_a_split_index_names_its_other_part),
