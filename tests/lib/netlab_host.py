@@ -252,7 +252,10 @@ class Proxy:
     def __call__(self, end: socket.socket, about: Json) -> None:
         head = b""
         while not head.endswith(b"\r\n\r\n"):
-            head += end.recv(1)
+            byte = end.recv(1)
+            if not byte:
+                return
+            head += byte
         (method, target, _), *fields = [line.split(" ", 2) for line in head.decode("latin-1").split("\r\n")[:-2]]
         given = {name.lower(): " ".join(rest) for name, *rest in fields}
         log("proxy", method=method, target=target, login=given.get("proxy-authorization:"), **about)
