@@ -111,7 +111,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         if (result->outcome.signal == SIGSYS)
                 result_write_foreign(w);
         result_write_refusals(w, result->outcome.refusals);
-        net_denials_write(w, result->outcome.net_denials, NULL);
+        net_denials_write(w, result->outcome.net_denials, NULL, false);
         json_write_end(w);
 }
 

@@ -62,7 +62,7 @@ static void keeper_on_network_event(void *data, const EgressEvent *event, const 
         if (!first)
                 return;
         json_write_object(&w, NULL);
-        net_denial_write(&w, first, 1);
+        net_denial_write(&w, first, 1, true);
         audit_finish(keeper, &w, "denial");
 }
 

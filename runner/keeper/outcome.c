@@ -27,7 +27,7 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, const Re
         if (process->outcome.signal == SIGSYS)
                 result_write_foreign(w);
         result_write_refusals(w, refusals);
-        net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before);
+        net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before, true);
         json_write_end(w);
         limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method that grants a live session more. */
+/* The method that grants a session more. Here it is live; for one at rest, `holt serve` stores the
+ * grant (serve/proxy-rest.c). */
 #include "methods/area.h"
 #include "session/allow.h"
 
@@ -7,15 +8,8 @@ static int method_session_allow(RpcCall *call, void *data, Error *error) {
         _cleanup_(strlist_clear) StrList grants = { 0 }, rules = { 0 };
         int r = rpc_strings(call, "grants", &grants, error);
 
-        if (r == 0 && grants.count == 0)
-                r = error_set(error, ERROR_USAGE, 0, "grants: the list is empty");
-        for (size_t i = 0; r == 0 && i < grants.count; i++) {
-                const char *rule;
-
-                r = allow_parse(grants.items[i], &rule, error);
-                if (r == 0 && strlist_add(&rules, rule) < 0)
-                        r = error_oom(error);
-        }
+        if (r == 0)
+                r = allow_read(&grants, &rules, error);
         return r < 0 ? r : keeper_grant(data, &rules, call, error);
 }
 
@@ -25,7 +19,8 @@ static const RpcParam allow_params[] = {
 };
 
 static const RpcField allowed_fields[] = {
-        { "live", RPC_BOOL, RPC_ALWAYS, "the grant is in force now" },
+        { "live", RPC_BOOL, RPC_ALWAYS,
+          "false: the session is at rest, and its next start has the grant" },
 };
 static const RpcShape allowed_shape = { .name = "SessionAllowed", RPC_FIELDS(allowed_fields) };
 
@@ -36,6 +31,7 @@ static const RpcMethod methods[] = {
                 RPC_PARAMS(allow_params),
                 .result = &allowed_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),
+                .at_rest = true,
                 .example = { "{\"grants\": [\"net:example.org:443\"]}", "{\"live\": true}" },
                 .function = method_session_allow,
         },

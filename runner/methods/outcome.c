@@ -17,10 +17,26 @@ const RpcShape method_usage = { .name = "Usage",
                                 .help = "time and memory that were used; null if not known",
                                 RPC_FIELDS(usage_fields) };
 
+static const RpcField grants_fields[] = {
+        { "grants", RPC_STRINGS, RPC_ALWAYS, "the grants, such as \"net:example.org:443\"" },
+};
+static const RpcShape grants_shape = { .name = "Grants", RPC_FIELDS(grants_fields) };
+
+static const char *const grant_methods[] = { "session.allow", NULL };
+static const RpcField grant_call_fields[] = {
+        { "method", RPC_STRING, RPC_ALWAYS, "its name", .values = grant_methods },
+        { "params", RPC_SHAPE, RPC_ALWAYS, "its parameters, except the session",
+          .shape = &grants_shape },
+};
+static const RpcShape grant_call_shape = { .name = "GrantCall",
+                                           .help = "request that allows it",
+                                           RPC_FIELDS(grant_call_fields) };
+
 static const RpcField denial_fields[] = {
         { "layer", RPC_STRING, RPC_ALWAYS,
-          "the layer that refused it: \"seccomp\", \"filesystem\"" },
-        { "what", RPC_STRING, RPC_ALWAYS, "the system call or the path that was refused" },
+          "the layer that refused it: \"seccomp\", \"filesystem\", \"network\"" },
+        { "what", RPC_STRING, RPC_ALWAYS,
+          "the system call, the path or the host that was refused" },
         { "count", RPC_UINT, RPC_ALWAYS,
           "how often, or the number of paths that this entry stands for" },
         { "answer", RPC_STRING, RPC_ALWAYS,
@@ -33,6 +49,8 @@ static const RpcField denial_fields[] = {
         { "policy", RPC_OBJECT, RPC_OR_NULL, "the part of a policy that would allow it",
           .component = RPC_POLICY_PART },
         { "why_not", RPC_STRING, RPC_OR_NULL, "why no option allows it" },
+        { "call", RPC_SHAPE, RPC_SOMETIMES,
+          "the request that allows a host while the session lives", .shape = &grant_call_shape },
 };
 static const RpcShape denial_shape = { .name = "Denial",
                                        .help = "something that the policy refused",

@@ -96,8 +96,12 @@ bool stored_has(const char *method) {
 }
 
 bool stored_reads_files(const RpcMethod *method) {
-        return method->at_rest && !stored_has(method->name) &&
-               !streq(method->name, "session.stop") && !streq(method->name, "tools.list");
+        static const char *const others[] = { "session.allow", "session.stop", "tools.list" };
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                if (streq(method->name, others[i]))
+                        return false;
+        return method->at_rest && !stored_has(method->name);
 }
 
 int stored_reply_at_rest(RpcCall *call, const char *name, int dir_fd, Error *error) {

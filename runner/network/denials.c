@@ -212,7 +212,21 @@ static void net_denial_write_policy(JsonWriter *w, const char *rule) {
                 json_write_end(w);
 }
 
-void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count) {
+/* Writes the request that allows it while the session runs. */
+static void net_denial_write_call(JsonWriter *w, const char *rule) {
+        char grant[NET_PEER_TEXT + 8];
+
+        (void)snprintf(grant, sizeof(grant), "net:%s", rule);
+        json_write_object(w, "call");
+        json_write_string(w, "method", "session.allow");
+        json_write_object(w, "params");
+        json_write_array(w, "grants");
+        json_write_string(w, NULL, grant);
+        for (int i = 0; i < 3; i++)
+                json_write_end(w);
+}
+
+void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count, bool session) {
         char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8];
         const bool granted = net_denial_rule(denial, rule);
         char reason[NET_REASON_TEXT];
@@ -229,9 +243,12 @@ void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count) {
         json_write_string(w, "grant", granted ? grant : NULL);
         net_denial_write_policy(w, granted ? rule : NULL);
         json_write_string(w, "why_not", granted ? NULL : net_denial_why_not(denial));
+        if (granted && session)
+                net_denial_write_call(w, rule);
 }
 
-void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before) {
+void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before,
+                       bool session) {
         for (unsigned i = 0; denials && i < denials->count; i++) {
                 const NetDenial *denial = &denials->items[i];
                 const uint64_t earlier = before && i < before->count ? before->items[i] : 0;
@@ -239,7 +256,7 @@ void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts
                 if (!net_denial_refused(denial) || denial->count == earlier)
                         continue;
                 json_write_object(w, NULL);
-                net_denial_write(w, denial, denial_count_since(denial, earlier));
+                net_denial_write(w, denial, denial_count_since(denial, earlier), session);
                 json_write_end(w);
         }
 }

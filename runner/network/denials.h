@@ -61,7 +61,9 @@ void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]);
 bool net_denial_rule(const NetDenial *denial, char ret[NET_PEER_TEXT]);
 
 /* Writes the denials as objects into the open array. denials may be NULL. before: the counts from
- * which on they count, or NULL. */
-void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before);
+ * which on they count, or NULL. session: a session has refused it, so the method session.allow can
+ * allow it. */
+void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before,
+                       bool session);
 /* Writes the members of one denial. */
-void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count);
+void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count, bool session);

@@ -8,6 +8,7 @@
 #include "keeper/connect.h"
 #include "methods/stored.h"
 #include "serve/proxy-internal.h"
+#include "session/allow.h"
 #include "session/live.h"
 
 static int proxy_reply_stopped(RpcCall *call) {
@@ -25,6 +26,20 @@ static int proxy_reply_no_tools(RpcCall *call) {
 
         json_write_array(w, "tools");
         json_write_end(w);
+        rpc_reply(call);
+        return 0;
+}
+
+/* Stores the grants for the next start. Returns -EWOULDBLOCK if a keeper has started meanwhile. */
+static int proxy_allow_at_rest(RpcCall *call, const char *name, Error *error) {
+        _cleanup_(strlist_clear) StrList grants = { 0 };
+        int r = rpc_strings(call, "grants", &grants, error);
+
+        if (r == 0)
+                r = allow_at_rest(name, &grants, error);
+        if (r < 0)
+                return r;
+        json_write_bool(rpc_result(call), "live", false);
         rpc_reply(call);
         return 0;
 }
@@ -88,6 +103,10 @@ int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_versio
                 *ret_version = session_version(dir_fd);
                 retire_reader(proxy, client, name, ret_version);
                 return ASK_READER;
+        }
+        if (streq(method->name, "session.allow")) {
+                r = proxy_allow_at_rest(call, name, error);
+                return r == -EWOULDBLOCK ? ASK_KEEPER : r < 0 ? r : ASK_NOBODY;
         }
         if (stored_has(method->name))
                 r = stored_reply_at_rest(call, name, dir_fd, error);

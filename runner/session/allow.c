@@ -73,7 +73,9 @@ int allow_store(Settings *settings, Store *store, const StrList *rules, Error *r
         return r;
 }
 
-static int allow_read(const StrList *grants, StrList *ret, Error *reterr) {
+int allow_read(const StrList *grants, StrList *ret, Error *reterr) {
+        if (grants->count == 0)
+                return error_set(reterr, ERROR_USAGE, 0, "grants: the list is empty");
         for (size_t i = 0; i < grants->count; i++) {
                 const char *rule;
                 int r = allow_parse(grants->items[i], &rule, reterr);

@@ -10,6 +10,9 @@
 /* Checks a grant. Returns 0, and its rule in *ret_rule, which points into text; or -EINVAL with an
  * ERROR_USAGE. */
 int allow_parse(const char *text, const char **ret_rule, Error *reterr);
+/* Reads the grants of a request, with their prefix, into the rules ret (zeroed), which the caller
+ * clears even on failure. Returns 0; -EINVAL with an ERROR_USAGE; or -ENOMEM. */
+int allow_read(const StrList *grants, StrList *ret, Error *reterr);
 /* Adds the rules to the settings and stores them, with an audit row for each. A session without a
  * network gets one. Returns 0 or a negative errno. */
 int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr);

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lib.netlab import Lab, holt, lab  # noqa: F401
-from lib.sessions import Session, Sessions, until
+from lib.sessions import RpcError, Session, Sessions, until
 from lib.tools import needs
 
 pytestmark = needs("curl", "python3")
@@ -123,3 +123,31 @@ def test_the_refusal_of_a_command_names_the_grant(session: Session) -> None:
 
     assert "holt allow w net:other.example.org allows it" in refused.err
     assert "holt create" not in refused.err and "are fixed" not in refused.err
+
+
+# --- over RPC ---
+
+
+def test_a_session_at_rest_gets_a_grant_over_rpc_without_a_start(session: Session) -> None:
+    with session.sessions.serve() as rpc:
+        assert rpc.call("session.allow", session="w", grants=["net:other.example.org:80"]) == {"live": False}
+        assert rpc.call("session.show", session="w")["state"] == "at rest"
+        for words, reason in (([], "the list is empty"), (["other.example.org:80"], "is not a grant")):
+            with pytest.raises(RpcError, match=reason):
+                rpc.call("session.allow", session="w", grants=words)
+
+        assert curl(session, "http://other.example.org/") == "200"
+        assert rpc.call("session.allow", session="w", grants=["net:four.example.org:80"]) == {"live": True}
+    assert grants(session) == [{"grant": "net:four.example.org:80"}, {"grant": "net:other.example.org:80"}]
+
+
+def test_a_denial_over_rpc_has_the_request_that_allows_it(session: Session) -> None:
+    with session.sessions.serve() as rpc:
+        (denial,) = rpc.call("exec", session="w", shell="curl -sS http://web.example.org:81/")["denials"]
+        assert denial["call"] == {"method": "session.allow", "params": {"grants": ["net:web.example.org:81"]}}
+
+        rpc.call(denial["call"]["method"], session="w", **denial["call"]["params"])
+        assert session.show()["network"]["allow"] == ["web.example.org:80", "web.example.org:81"]
+
+    audited = [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "denial"]
+    assert [row["call"] for row in audited] == [denial["call"]]

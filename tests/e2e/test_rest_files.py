@@ -122,7 +122,7 @@ def test_the_calls_are_of_every_method_that_reads_files(sessions: Sessions) -> N
     printed = re.findall(r"^(\S+)\n  .*\n  Leaves a session at rest$", sessions(["serve", "--methods"]).ok().out, re.M)
 
     assert {*printed} == resting
-    assert resting == {method for method, _ in CALLS} | {"files.open", "session.stop", "tools.list", *STORED}
+    assert resting == {method for method, _ in CALLS} | {"files.open", "session.allow", "session.stop", "tools.list", *STORED}
 
 
 def test_a_session_at_rest_has_no_tools(filled: Session) -> None:

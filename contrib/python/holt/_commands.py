@@ -199,7 +199,8 @@ class CommandsApi(Part):
     def allow(self, *grants: str) -> "Steps[None]":
         """Allows the session more of the network, at once and until it is removed: box.allow("net:example.org:443").
 
-        Each grant is "net:" and a rule, or "net:@" and a named set. Raises UsageError for a session without a network."""
+        Each grant is "net:" and a rule, or "net:@" and a named set. A session at rest is not
+        started: its next start has the rules. Raises UsageError for a live session without a network."""
         yield self._ask("session.allow", {"grants": list(grants)})
 
     @operation

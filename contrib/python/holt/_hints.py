@@ -99,6 +99,12 @@ def argument_of(policy: Mapping[str, Any]) -> str:
     return _argument(".".join(path), _literal(value))
 
 
+def call_of(call: Mapping[str, Any]) -> str:
+    """Returns the call of Sandbox for a request to holt serve whose parameters are one list, such as session.allow."""
+    (values,) = call["params"].values()
+    return f"{METHODS[call['method']][:-2]}({', '.join(map(_literal, values))})"
+
+
 def argument_for(field: str) -> str:
     """Returns the argument that sets a field, with "..." as its value."""
     return _argument(field, None)

@@ -60,11 +60,11 @@ OF_SERVE = frozenset(
 
 AT_REST = frozenset(
     (
-        "session.show", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list", "mount.download", "tools.list",
+        "session.show", "session.allow", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list", "mount.download", "tools.list",
         *(f"files.{verb}" for verb in ("read", "open", "list", "glob", "grep", "stat", "exists")),
     )
 )
-"""Methods that only read. holt serve answers them without starting a session at rest."""
+"""Methods that only read or store. holt serve answers them without starting a session at rest."""
 
 REST = 1.0
 """Seconds for which a session counts as at rest after it was found so. Meanwhile, holt serve answers requests that read."""

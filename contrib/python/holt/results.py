@@ -9,7 +9,7 @@ import contextlib
 from dataclasses import dataclass, field, fields
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
 
-from ._hints import argument_for, argument_of
+from ._hints import argument_for, argument_of, call_of
 from .errors import CommandFailed
 
 
@@ -37,6 +37,8 @@ class Denial:
     grant    the option of holt create that allows it; None if there is none
     policy   the part of a policy that allows it, for Sandbox(policy=…); None if there is none
     why_not  why no option allows it
+    call     the request that allows a host while the session lives, as a method of holt serve with its params; the
+             hint has it as a call of Sandbox. None if there is none
     """
 
     layer: str
@@ -48,10 +50,13 @@ class Denial:
     grant: Optional[str] = None
     policy: Optional[Mapping[str, Any]] = None
     why_not: Optional[str] = None
+    call: Optional[Mapping[str, Any]] = None
 
     @property
     def hint(self) -> str:
-        """The argument of Sandbox that allows it, in words; or why none does."""
+        """The call or the argument of Sandbox that allows it, in words; or why none does."""
+        if self.call:
+            return f"{call_of(self.call)} allows it"
         if not self.policy:
             return self.why_not or "no argument allows it"
         return f"{argument_of(self.policy)} {'allows it' if self.answer else 'may help'}"

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from holt import Sandbox, UsageError
+from holt import Sandbox, Server, UsageError
 
 
 def test_allow_a_host() -> None:
@@ -22,3 +22,14 @@ def test_allow_a_host() -> None:
 def test_a_grant_that_is_none(box: Sandbox) -> None:
     with pytest.raises(UsageError, match="not a grant"):
         box.allow("example.org:443")
+
+
+def test_a_sandbox_at_rest_gets_a_grant_without_a_start(holt: str) -> None:
+    with Sandbox("lasting", net=["example.org:80"], server=Server(holt)) as box:
+        box.bash("true")
+        box.stop()
+
+        box.allow("net:example.com:443")
+        assert box.show()["state"] == "at rest"
+        assert box.show()["network"]["allow"] == ["example.org:80", "example.com:443"]
+        box.remove()

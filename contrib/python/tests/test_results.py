@@ -71,7 +71,7 @@ def fits(hint: Any, schema: Mapping[str, Any], has_default: bool) -> bool:
     if origin is tuple:
         return wanted == {"array"} and fits(typing.get_args(hint)[0], schema["items"], False)
     if origin is not None and typing.get_args(hint)[1] is Any:  # Mapping[str, Any]
-        return wanted in ({"object"}, {"PolicyPart"})
+        return wanted in ({"object"}, {"PolicyPart"}, {"GrantCall"})
     if origin is not None:  # Mapping[str, str]
         return wanted == {"object"} and types_of(schema["additionalProperties"]) == {"string"}
     if dataclasses.is_dataclass(hint):

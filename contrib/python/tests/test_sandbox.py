@@ -416,7 +416,7 @@ def test_net_allows_hosts() -> None:
         assert box.show()["network"] == {"mode": "allow", "allow": ["@npm", "example.invalid:80"]}
         (denial,) = box.exec(["python3", "-c", lookup]).denials
     assert (denial.layer, denial.what, denial.answer) == ("network", "other.invalid", "NXDOMAIN")
-    assert denial.hint == 'Sandbox(net=["other.invalid"]) allows it'
+    assert denial.hint == 'allow("net:other.invalid") allows it'
 
 
 def test_without_net_there_is_no_network() -> None:
