@@ -359,9 +359,9 @@ const PolicyField policy_fields[] = {
           .option = "--network",
           .option_arg = "none|allow|host",
           .set_option = network_set_mode,
-          .help = "reach nothing, only what --net allows, or the host's whole network",
-          .document_help =
-                  "reach nothing, only what network.allow names, or the host's whole network" },
+          .help = "reach no host, only hosts of --net, or the host's whole network",
+          .document_help = "whether commands reach no host, only hosts that network.allow names, "
+                           "or the host's whole network" },
         { .path = "network.allow",
           .kind = FIELD_LIST,
           .offset = AT(net_allow),
@@ -382,7 +382,7 @@ const PolicyField policy_fields[] = {
           .ranks = network_sni_ranks,
           .option = "--sni",
           .option_arg = "required|optional",
-          .help = "whether TLS clients must say the name of the server" },
+          .help = "whether TLS clients must name their server; default optional" },
         { .path = "network.publish",
           .kind = FIELD_LIST,
           .offset = AT(net_publish),

@@ -12,7 +12,7 @@ typedef struct AddressBlock {
         uint8_t family;
         uint8_t prefix;
         uint8_t bytes[16];
-        const char *what; /* for people, after "leads to" */
+        const char *what; /* for people, after "resolves to" */
         bool useless;     /* no TCP connection reaches it */
 } AddressBlock;
 
@@ -26,9 +26,9 @@ typedef struct AddressBlock {
         { .family = AF_INET6, .prefix = (n), .bytes = { (a) }, .what = (text), .useless = true }
 
 /* Blocks with a special meaning, from the registries of IANA (RFC 6890) and the clouds' manuals.
- * The first row that contains an address names it, so an inner block comes before its outer one.
- * Documentation blocks such as 192.0.2.0/24 are missing on purpose: nothing answers there, and
- * tests use them as public addresses. */
+ * The first row that contains an address describes it, so a smaller block comes before the larger
+ * one around it. Documentation blocks such as 192.0.2.0/24 are missing on purpose: nothing answers
+ * there, and tests use them as public addresses. */
 static const AddressBlock address_blocks[] = {
         V4_USELESS(8, 0, "an unspecified address, which means this machine"),
         V4(8, 127, 0, 0, 0, "a loopback address"),
@@ -67,7 +67,7 @@ static const AddressBlock address_blocks[] = {
         V6(10, "a link-local address", 0xfe, 0x80),
         V6(10, "a private address", 0xfe, 0xc0), /* site-local */
         V6_USELESS(8, 0xff, "a multicast address"),
-        /* Global unicast addresses are 2000::/3. These three blocks are all others. */
+        /* Public addresses are in 2000::/3. These three blocks are the rest of IPv6. */
         V6(3, "an address outside the public range", 0),
         V6(2, "an address outside the public range", 0x40),
         V6(1, "an address outside the public range", 0x80),

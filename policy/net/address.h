@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses of IPv4 and IPv6, and the blocks of them that an allowed name must not lead to. Pure.
+/* Addresses of IPv4 and IPv6, and the blocks to which no allowed name may resolve. Pure.
  */
 #pragma once
 
@@ -38,20 +38,20 @@ extern const NetAddress net_loopback[2];
 bool net_address_equal(const NetAddress *a, const NetAddress *b);
 /* Whether the first `prefix` bits are the same. False if the families differ. */
 bool net_address_in(const NetAddress *address, const NetAddress *block, unsigned prefix);
-/* Returns why a name must not lead to this address, such as "a loopback address", or NULL. Every
- * known IPv6 address that contains an IPv4 address (mapped, NAT64, 6to4, Teredo) is forbidden,
- * because a gateway could turn it into a private one. A NAT64 with a prefix of its own cannot be
- * known. */
+/* Returns why no name may resolve to this address, such as "a loopback address", or NULL if names
+ * may. IPv6 addresses that contain an IPv4 address (mapped, NAT64, 6to4, Teredo) are forbidden,
+ * because a gateway could turn one into a private address. holt cannot know the addresses of a
+ * NAT64 with a prefix of its own. */
 const char *net_address_forbidden(const NetAddress *address);
-/* Returns the IPv4 address of a mapped one (::ffff:10.0.0.1), which a socket of both families
- * reports. Other addresses are unchanged. */
+/* Returns the IPv4 address in a mapped one (::ffff:10.0.0.1), and other addresses unchanged. A
+ * socket for both families reports IPv4 addresses in the mapped form. */
 NetAddress net_address_unmapped(const NetAddress *address);
 
 /* Whether a rule for the block allows the address. A block allows a forbidden address only if all
  * of the block is forbidden for the same reason: 0.0.0.0/0 means every public address, and
  * 10.0.0.0/8 allows private ones. */
 bool net_block_allows(const NetAddress *block, unsigned prefix, const NetAddress *address);
-/* Whether no TCP connection reaches any address of the block, such as a multicast block. */
+/* Whether TCP can connect to no address of the block, for example because they are multicast. */
 bool net_block_useless(const NetAddress *block, unsigned prefix);
 /* Whether outer allows every address that inner allows. */
 bool net_block_covers(const NetAddress *outer, unsigned outer_prefix, const NetAddress *inner,

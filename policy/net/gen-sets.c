@@ -43,7 +43,7 @@ static void print_string(const char *text) {
         (void)putchar('"');
 }
 
-/* Whether the name suits "@NAME" and the name of a C variable, and is the file's. */
+/* Whether the name is that of the file, and has only letters, as in "@NAME" and in a C variable. */
 static bool set_name_valid(const char *name, const char *path) {
         const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
         size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz");

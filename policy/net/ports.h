@@ -9,7 +9,7 @@
 /* A published or an imported port. */
 typedef struct NetPort {
         NetAddress address; /* for a published port: the host's address, 127.0.0.1 by default */
-        uint16_t host;      /* the host's port; 0 is a free one, only for a published port */
+        uint16_t host;      /* the host's port; for a published port, 0 means a free one */
         uint16_t inside;    /* the sandbox's port */
 } NetPort;
 

@@ -166,7 +166,7 @@ static bool block_has_host_bits(const NetAddress *address, unsigned prefix) {
         return false;
 }
 
-/* Refuses blocks that no connection can have, or that mean something else than they say. */
+/* Refuses blocks to which no connection is possible, and blocks written in a misleading way. */
 static int rule_check_block(const NetRule *rule, const char **ret_why) {
         const NetAddress unmapped = net_address_unmapped(&rule->address);
 
@@ -288,8 +288,8 @@ static int rule_read_host(NetRule *rule, const char *text, size_t length, bool p
         return rule_read_name(rule, text, length, ret_why);
 }
 
-/* Whether --net takes the text for a mode. A program inside chooses the names that are refused, and
- * a refusal shows a rule that the user may copy: "--net host" must never be one. */
+/* Whether --net would take the name for a mode. A program inside can look up any name, and holt
+ * then suggests a rule with this name. It must never suggest "--net host". */
 static bool name_is_mode(const char *name) {
         static const char *const modes[] = { "none", "allow", "host" };
 
@@ -299,8 +299,8 @@ static bool name_is_mode(const char *name) {
         return false;
 }
 
-/* Reads everything except the reason. If *ret_web is true, the rule has no ports: 80 and 443 are
- * meant. */
+/* Reads everything except the reason. *ret_web is true if the rule has no ports, so that 80 and 443
+ * are meant. */
 static int rule_read(NetRule *rule, const char *text, size_t length, bool *ret_web,
                      const char **ret_why) {
         const char *colon = memchr(text, ':', length);
@@ -522,9 +522,9 @@ bool net_rule_covers(const NetRule *outer, const NetRule *inner) {
                rule_covers_host(outer, inner);
 }
 
-/* Two hosts have nothing in common, or one contains the other. So the common part of two rules is
- * the smaller host, with the common ports. The check at the end keeps a wide block from narrowing
- * to private addresses that it does not allow. */
+/* Of two hosts, one contains the other, or they have no address in common. So two rules together
+ * allow the smaller host, with the common ports. The check at the end keeps a wide block from
+ * narrowing to private addresses that it does not allow. */
 static bool rule_common(const NetRule *a, const NetRule *b, NetRule *ret) {
         const NetRule *inner = rule_covers_host(a, b) ? b : a;
         NetRule common = *inner;

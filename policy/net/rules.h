@@ -30,7 +30,7 @@ typedef struct NetRule {
         NetAddress address;          /* for NET_BLOCK: the first address */
         uint8_t prefix;              /* for NET_BLOCK: the number of its fixed bits */
         uint16_t first, last;        /* the range of ports, inclusive; "*" is 1 to 65535 */
-        char *reason;                /* for its denials; owned, or NULL */
+        char *reason;                /* shown when a host of this rule is refused; owned, or NULL */
 } NetRule;
 
 typedef struct NetRules {
@@ -44,8 +44,8 @@ int net_rule_check(const char *text, const char **ret_why);
 /* Adds a rule, or all rules of a named set. A name without a port adds two rules: ports 80 and 443.
  * Returns 0, -EINVAL with *ret_why, or -ENOMEM; after an error the rules are unchanged. */
 int net_rules_add(NetRules *rules, const char *text, const char **ret_why);
-/* Adds the part of the rules in `text` that the rules in `allowed` cover. Returns like
- * net_rules_add(). */
+/* Adds those hosts and ports of the rules in `text` that the rules in `allowed` also allow. Returns
+ * like net_rules_add(). */
 int net_rules_narrow(NetRules *rules, const NetRules *allowed, const char *text,
                      const char **ret_why);
 void net_rules_clear(NetRules *rules);
@@ -60,14 +60,14 @@ int net_name_normal(const char *name, size_t length, char ret[NET_NAME_MAX + 1])
 bool net_rules_name(const NetRules *rules, const char *name);
 /* Whether net_rules_find_address() finds a rule for any port. */
 bool net_rules_address(const NetRules *rules, const NetAddress *address);
-/* Returns the reason of the first rule that has one and names the host, for any port, or NULL. name
- * is NULL for an address. Borrowed. */
+/* Returns the reason of the first rule that names the host for any port and has a reason, or NULL.
+ * name is NULL for an address. Borrowed. */
 const char *net_rules_reason(const NetRules *rules, const char *name, const NetAddress *address);
 /* Returns the first rule that allows the port of a name, or NULL. */
 const NetRule *net_rules_find(const NetRules *rules, const char *name, uint16_t port);
-/* Returns the first rule that allows the port of an address, or NULL. Only blocks count, and they
- * allow special addresses as net_block_allows() says. A mapped address is judged as IPv4. The
- * sandbox's own blocks are never allowed. */
+/* Returns the first rule that allows the port of an address, or NULL. Only rules with addresses can
+ * do that; net_block_allows() says which of them allow a special address. A mapped address is
+ * judged as IPv4. No rule allows the sandbox's own blocks. */
 const NetRule *net_rules_find_address(const NetRules *rules, const NetAddress *address,
                                       uint16_t port);
 /* Whether every host and port of inner is also one of outer. */

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether a text contains neither control characters, also those of Unicode, nor characters that
- * change the direction of the text around them. A project may have written it. */
+/* Whether a text is safe to print on a terminal: it has no control characters, those of Unicode
+ * included, and no characters that change the direction of text. A project may have written the
+ * text. */
 bool net_text_plain(const char *text);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Programs differ in the spelling that they read. All names have the scheme http, because some
- * clients fail on socks5 if a module for it is missing. */
+/* Some programs read the lower-case variable, and others the upper-case one. All values have the
+ * scheme http, because some clients need a missing module for socks5. */
 int net_proxy_add_env(StrList *env) {
         static const char *const names[] = { "http_proxy", "https_proxy", "all_proxy",
                                              "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY" };

@@ -41,9 +41,10 @@ static struct {
         /* ID of the thread. When the thread ends, the kernel sets this to 0 and wakes waiters. */
         uint32_t running;
         int fd;       /* The namespace. */
-        int setup_fd; /* To holt-egress, or FD_NONE. */
-        int sys_fd;   /* The launcher's /proc/sys, whose part net/ shows the reader's own namespace.
-                       */
+        int setup_fd; /* The socket to holt-egress, or FD_NONE. */
+        int sys_fd; /* The launcher's /proc/sys. Its net/ shows the settings of the namespace of the
+                     * process that reads it.
+                     */
         int errnum;
         const char *failed; /* The failed step: an infinitive with its object. */
 } network;
@@ -54,8 +55,8 @@ static int network_fail(int errnum, const char *what) {
         return -errnum;
 }
 
-/* Routes of multicast. IPv4's scope gives packets the address 127.0.0.1. For IPv6, the kernel
- * accepts only local routes to the loopback. */
+/* Routes for multicast. With the scope of the IPv4 route, packets come from 127.0.0.1. For IPv6,
+ * the kernel accepts only local routes to the loopback. */
 static const struct {
         uint8_t family, bits, scope, type;
         uint8_t first, length; /* The first byte of the group's address, and its length. */
@@ -140,7 +141,8 @@ static int make_network(void) {
         (void)sys1(SYS_close, fd);
         if (network.setup_fd >= 0) {
                 r = send_network(network.setup_fd, network.fd);
-                /* If holt-egress has ended, it has left the reason (wait_for_egress()). */
+                /* EPIPE: holt-egress has ended, and has sent the reason, which wait_for_egress()
+                 * reads. */
                 if (r < 0 && r != -EPIPE)
                         return network_fail((int)-r, "reach holt-egress");
         }
@@ -172,7 +174,7 @@ int build_network_begin(Launch *launch, Error *error) {
         network.sys_fd = FD_NONE;
         if (!launch_has_own_network(launch))
                 return 0;
-        /* Opened now: once the tree changes, the thread could find another /proc/sys. */
+        /* /proc/sys is opened here, because the child changes the tree while the thread runs. */
         network.sys_fd = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (raw_clone(SYS_clone3, (long)&args, sizeof(args), 0, 0, 0, thread_main, NULL) < 0) {
                 network.running = 0;
@@ -198,8 +200,8 @@ static const struct {
         { "net/ipv4/ip_unprivileged_port_start", "0" },
 };
 
-/* Sets them. The caller is in the namespace. The thread could be too early: the kernel accepts only
- * ids that are mapped. A host may refuse it. */
+/* Writes the settings of the caller's own namespace. A host may refuse that. The thread does not do
+ * it: the kernel accepts only ids that are mapped, and that may happen later. */
 static void set_network(void) {
         static_assert(PLAN_AGENT_ID == 1000, "the range of pings is the agent's group");
         for (size_t i = 0; i < ELEMENTSOF(network_settings); i++) {
@@ -212,8 +214,8 @@ static void set_network(void) {
         }
 }
 
-/* Explains why holt-egress has not set the network up. It sends EINVAL if the rules are the reason;
- * the host has then refused nothing. */
+/* Explains why holt-egress has not set the network up. It sends EINVAL if the rules are wrong. Then
+ * the host has refused no layer. */
 static int egress_failed(const EgressReady *ready, Error *error) {
         int r = step_fail(error, LAYER_NET, ready->errnum, "holt-egress:", ready->text);
 
@@ -235,7 +237,8 @@ static int wait_for_egress(const Launch *launch, Error *error) {
                 return 0;
         if (syscall(SYS_ppoll, &reply, 1, &most, NULL, 0) == 1)
                 n = recv(launch->setup_fd, &ready, sizeof(ready), MSG_DONTWAIT);
-        /* The kernel reports first that holt-egress has ended without reading everything. */
+        /* ECONNRESET: holt-egress has ended without reading everything. Its message comes after
+         * this error. */
         if (n < 0 && errno == ECONNRESET)
                 n = recv(launch->setup_fd, &ready, sizeof(ready), MSG_DONTWAIT);
         if (n != (ssize_t)sizeof(ready))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt allow: grants a session more of the network. A session at rest is not started. */
+/* holt allow: adds rules to the network of a session. It does not start a session at rest. */
 #include <errno.h>
 
 #include "cli/ask.h"
@@ -55,8 +55,10 @@ int cmd_allow(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "allow",
                             .usage = "NAME net:RULE|net:@SET... [--json]",
-                            .summary = "Allows a session more of the network. A live session has "
-                                       "it at once, and a session at rest from its next start on.",
+                            .summary =
+                                    "Adds rules to the network of a session. They hold at once in "
+                                    "a live session,\nand from the next start on in a session "
+                                    "at rest.",
                             .options = &ask_json_option,
                             .options_count = 1,
                             .operands = true },

@@ -17,7 +17,7 @@
         FULL(logs, "print the output of a process")                                                \
         FULL(wait, "wait for the end of a process")                                                \
         FULL(kill, "kill a process and everything that it has started")                            \
-        FULL(allow, "allow a session more of the network")                                         \
+        FULL(allow, "add rules to the network of a session")                                       \
         FULL(forward, "let the host connect to a port of a session")                               \
         FULL(cp, "copy files into a session or out of it")                                         \
         FULL(files, "list, read, write and move the files of a session")                           \

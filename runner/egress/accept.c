@@ -5,7 +5,7 @@
 
 #include "egress/egress.h"
 
-/* Any descriptor will do. */
+/* The spare only keeps a number free, so it may be a copy of any descriptor. */
 static int accept_spare(const Egress *egress) {
         return fcntl(egress->control_fd, F_DUPFD_CLOEXEC, 0);
 }
@@ -16,7 +16,7 @@ int egress_accept_prepare(Egress *egress, Error *reterr) {
                                     : 0;
 }
 
-/* Refuses the next connection in the place of the spare descriptor. */
+/* Closes the spare descriptor, so that the next connection can be accepted, and resets it. */
 static void accept_and_refuse(Egress *egress, int listener_fd) {
         const struct linger reset = { .l_onoff = 1 };
         int fd;

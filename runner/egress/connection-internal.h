@@ -10,15 +10,16 @@
 #include "egress/upstream.h"
 
 enum {
-        ATTEMPTS_MAX = 8, /* Addresses that are tried. */
+        ATTEMPTS_MAX = 8, /* Addresses to which one connection is tried, at most. */
 };
 
 typedef enum ConnectionState {
         CONNECTION_RESOLVES,
         CONNECTION_CONNECTS,
-        CONNECTION_TUNNELS, /* The proxy outside connects. */
-        CONNECTION_ENTERS,  /* It is connected outside, and let in inside (queue.h). */
-        CONNECTION_GREETS,  /* The client's first bytes are awaited. */
+        CONNECTION_TUNNELS, /* The proxy outside has been asked to connect. */
+        CONNECTION_ENTERS,  /* It is connected outside, and its packet inside was let in (queue.h).
+                             */
+        CONNECTION_GREETS,  /* It waits for the client's first bytes. */
         CONNECTION_MOVES,
 } ConnectionState;
 
@@ -32,30 +33,31 @@ typedef struct Connection {
         struct Connection *next;
         Egress *egress;
         ConnectionState state;
-        Held *held; /* The packet that waits, or NULL. */
+        Held *held; /* The packet that waits for a verdict, or NULL. */
         int client_fd, server_fd;
         LoopWatch *client_watch, *server_watch;
         LoopTimer *timer;
-        NetAddress asked; /* The address inside. */
+        NetAddress asked; /* The address inside to which the program connects. */
         uint16_t port;
-        uint16_t target_port; /* Another one for an imported port, and for a proxy outside. */
-        bool broken;          /* The peer reset it before it was let in. */
-        bool published;       /* From the host to a published port. */
-        int number;           /* Of the name; negative for a block. */
+        uint16_t target_port; /* The port to connect to: that of an imported port or of the proxy
+                                 outside may differ. */
+        bool broken;          /* The server reset it before it was let in. */
+        bool published;       /* It comes from the host, to a published port. */
+        int number;           /* The name's number; negative if the address lies in a block. */
         const NetRule *rule;
         NetAddress targets[NAME_ADDRESSES_MAX];
         size_t targets_count;
-        size_t tried; /* Once one has answered, its place and those before it. */
+        size_t tried; /* Targets tried so far, the one that has answered included. */
         Attempt attempts[ATTEMPTS_MAX];
         size_t attempts_open;
-        int errnum; /* Of the last attempt that failed. */
+        int errnum; /* The errno of the last attempt that failed. */
         uint64_t started_ms, deadline;
-        uint64_t silent;    /* The time at which the client has been silent in its greeting. */
-        Pump up, down;      /* To the server, and to the client. */
-        Hello hello;        /* The client's greeting as far as it is known. */
-        Proxy *proxy;       /* The request to the proxy inside, until it has its reply; or NULL. */
+        uint64_t silent; /* The time from which on the client counts as silent in its greeting. */
+        Pump up, down;   /* To the server, and to the client. */
+        Hello hello;     /* The client's greeting as far as it is known. */
+        Proxy *proxy;    /* The request to the proxy inside, until it has its reply; or NULL. */
         UpstreamCall *call; /* To the proxy outside, or NULL. */
-        bool tunnels;       /* A proxy outside connects. */
+        bool tunnels;       /* It goes through the proxy outside. */
 } Connection;
 
 /* --- connection.c --- */
@@ -67,9 +69,9 @@ void connection_refuse(Connection *c, EgressReason reason, const char *other);
 /* Refuses a host that is not the one of the connection's address. name or address may be NULL. */
 void connection_refuse_host(Connection *c, EgressReason reason, const char *name,
                             const NetAddress *address, const char *other);
-/* For a connection that was allowed, and could not be made because of c->errnum. */
+/* Ends an allowed connection that could not be made, because of c->errnum. */
 void connection_unreached(Connection *c, EgressReason reason);
-/* For a connection that was allowed. */
+/* Ends an allowed connection that was made. errnum: 0, or its error. */
 void connection_end(Connection *c, int errnum);
 /* Connects to the next of c->targets. If all have failed, it frees the connection. */
 void connection_try(Connection *c);
@@ -83,14 +85,15 @@ void connection_judge(Connection *c);
 /* Judges a target that a client of the proxy inside names, and connects. A name gets the address
  * that the resolver would have answered. */
 void connection_judge_target(Connection *c, const Authority *target);
-/* Connects to a port of the loopback: the sandbox's for a published port, otherwise the host's. */
+/* Connects to a port of the sandbox's loopback if the connection is published, and otherwise of the
+ * host's. */
 void connection_try_loopback(Connection *c, uint16_t port);
 
 /* --- connection-move.c --- */
 
 /* Begins to move bytes: both sockets are connected. */
 void connection_begin_judged(Connection *c);
-/* The handler of the client's socket, from its start on. */
+/* Handles all events of the client's socket. */
 void connection_on_client(void *data, uint32_t events);
-/* Goes on at the time that the timer has. */
+/* Continues a greeting or a move when the timer ends. */
 void connection_move_on_time(Connection *c);

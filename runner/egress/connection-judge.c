@@ -7,7 +7,7 @@
 #include "egress/resolver.h"
 #include "egress/upstream.h"
 
-/* Adds an address of the name, unless it is a private one that no block allows. */
+/* Adds an address of the name, unless it is a special one that no rule with addresses allows. */
 static void connection_add_target(Connection *c, const NetAddress *address, const char **refused) {
         const char *why = net_address_forbidden(address);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation. Bytes of the server move at once, because in many protocols the server
- * speaks first. The first bytes of the client stay in its socket until hello.h knows the protocol:
- * the name in a TLS or HTTP greeting must be the name that was resolved. */
+/* Theory of operation. The server's bytes are passed on at once, because in many protocols the
+ * server speaks first. The first bytes of the client stay in its socket until hello.h knows the
+ * protocol: the name in a TLS or HTTP greeting must be the name that was resolved. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -17,8 +17,8 @@ enum {
 
 /* --- moving --- */
 
-/* After the request that the proxy inside has written anew, the client must wait for the end. A
- * second request could be for another host. Returns whether one has come. */
+/* Returns whether a client of the proxy inside has sent more than the one request that the proxy
+ * has rewritten. A second request could be for another host. */
 static bool connection_goes_on(Connection *c) {
         char byte;
         ssize_t n;
@@ -82,7 +82,7 @@ static const uint8_t *greeting_peek(const Connection *c, ssize_t *ret_length) {
         return data;
 }
 
-/* SO_RCVLOWAT lets the kernel wait for more than `have` bytes. */
+/* Waits until the client has sent more than `have` bytes. With SO_RCVLOWAT, the kernel waits. */
 static void greeting_wait(Connection *c, int have) {
         const uint64_t now = time_now_usec();
         const int low = have + 1;
@@ -123,8 +123,9 @@ static void connection_greet(Connection *c) {
         greeting_end(c);
 }
 
-/* The client has sent the beginning of what could be a request, and now waits. If it is one word
- * that is no method, another protocol passes. Otherwise the client may go on until the deadline. */
+/* Judges a client that has sent the beginning of a greeting and then nothing more. One word that is
+ * no method of HTTP belongs to another protocol, and passes. Otherwise the client has time until
+ * the deadline. */
 static void connection_silent(Connection *c) {
         Hello hello = c->hello;
         ssize_t n;
@@ -160,8 +161,8 @@ void connection_on_client(void *data, uint32_t events) {
                 if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
                         return connection_greet(c);
         } else if (c->state != CONNECTION_MOVES) {
-                /* The program has given up. It cannot have sent only its end: that needs the
-                 * connection. */
+                /* The program has given up. It cannot have closed only its own direction, because
+                 * for that it needs an open connection. */
                 if (events & (EPOLLHUP | EPOLLERR))
                         connection_end(c, ECONNRESET);
                 return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation. The local address of an accepted socket is the one that the program asked
- * for. It is a name's address, or one of a block that a rule names. A name is resolved, and its
- * addresses are tried in turn, a new one every quarter of a second (RFC 8305). The first that
- * answers is used.
+/* Theory of operation. The local address of an accepted socket is the one to which the program
+ * connected. It stands for a name, or it lies in a block that a rule names. holt-egress resolves a
+ * name and tries its addresses in turn, a new one every quarter of a second (RFC 8305). It uses the
+ * first that answers.
  *
  * Its bytes are moved by connection-move.c. A refused connection is reset. */
 #include "egress/connection-internal.h"
@@ -27,7 +27,7 @@
 
 enum {
         ATTEMPT_PAUSE = 250000,   /* usec between attempts. */
-        CONNECT_TIME = 130000000, /* usec: longer than the kernel tries. */
+        CONNECT_TIME = 130000000, /* usec; the kernel gives up earlier. */
         ENTER_TIME = 10000000,    /* usec until a connection that is let in is accepted. */
 };
 
@@ -110,7 +110,7 @@ static void connection_drop(Connection *c, bool reset) {
         free(c);
 }
 
-/* A client of the proxy inside that waits for its reply gets the reason. */
+/* Sends the reason to a client of the proxy inside that still waits for its reply. */
 static void connection_reject(Connection *c, const EgressEvent *event) {
         Proxy *proxy = TAKE_PTR(c->proxy);
 
@@ -144,7 +144,8 @@ void connection_end(Connection *c, int errnum) {
 void connection_unreached(Connection *c, EgressReason reason) {
         EgressEvent event;
 
-        /* The client of a published port learns it. For the sandbox, it is no failed connection. */
+        /* The client is a program of the host, which sees the reset. The sandbox has made no
+         * connection that failed. */
         if (c->published)
                 return connection_drop(c, true);
         event = connection_tell(c, EGRESS_FAILED, reason, c->errnum);
@@ -153,7 +154,7 @@ void connection_unreached(Connection *c, EgressReason reason) {
 
 /* --- connecting --- */
 
-/* Nothing is missing but the program's own connection, which may still wait. */
+/* The server is connected. Lets in the program's own connection if it still waits. */
 static void connection_open(Connection *c) {
         if (!c->held)
                 return connection_begin_judged(c);
@@ -176,7 +177,8 @@ static void connection_on_tunnel(void *data, EgressReason reason, int errnum) {
 static void connection_connected(Connection *c, Attempt *attempt) {
         attempt->watch = loop_unwatch(attempt->watch);
         c->server_fd = TAKE_FD(attempt->fd);
-        c->tried = (size_t)(attempt - c->attempts) + 1; /* A later one may have been started. */
+        c->tried = (size_t)(attempt - c->attempts) +
+                   1; /* A later attempt may have been started, too. */
         attempts_close(c);
         loop_timer_set(c->timer, 0);
         if (!c->tunnels)
@@ -207,7 +209,8 @@ static void attempt_on_event(void *data, uint32_t events) {
         (void)events;
         if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
                 errnum = errno;
-        /* If the peer has already reset it, the connection was open, and opens inside too. */
+        /* The server has accepted and already reset it. The program must see the same: first open,
+         * then reset. */
         if (errnum == ECONNRESET && attempt->connection->held)
                 attempt->connection->broken = true;
         else if (errnum)
@@ -215,7 +218,7 @@ static void attempt_on_event(void *data, uint32_t events) {
         connection_connected(attempt->connection, attempt);
 }
 
-/* Settings of both sockets. Bytes are passed on at once, and an urgent byte like others. */
+/* Sets options of both sockets: send bytes at once, and receive an urgent byte like others. */
 static void socket_set(int fd) {
         const int on = 1;
 
@@ -263,8 +266,8 @@ static bool connection_has_more(const Connection *c) {
         return c->tried < c->targets_count && c->tried < ATTEMPTS_MAX;
 }
 
-/* Tries the next address, or ends the connection if all have failed. The last one has as much time
- * as the kernel gives it. */
+/* Tries the next address, or ends the connection if all have failed. For the last address, only the
+ * kernel limits the time. */
 void connection_try(Connection *c) {
         while (connection_has_more(c)) {
                 Attempt *attempt = &c->attempts[c->tried];
@@ -341,7 +344,8 @@ static void connection_make_room(const Egress *egress) {
                 connection_refuse(oldest, EGRESS_BUSY, NULL);
 }
 
-/* Makes a connection for an accepted socket, or for none yet. Returns NULL if that is not possible.
+/* Makes a connection for an accepted socket, or without one if fd is FD_NONE. Returns NULL if that
+ * is not possible.
  */
 static Connection *connection_take(Egress *egress, int fd) {
         Connection *c;
@@ -366,7 +370,7 @@ static Connection *connection_take(Egress *egress, int fd) {
         return NULL;
 }
 
-/* The connection that is let in has arrived. */
+/* A listener has accepted the connection that was let in. */
 static void connection_enter(Connection *c, int fd) {
         c->held = NULL;
         if (connection_join(c, fd) < 0 || c->broken)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection of a program inside: judged, connected outside, and moved. Connections to published
- * ports go the other way. */
+/* Connections of programs inside: holt-egress judges each, connects outside, and moves its bytes.
+ * Connections to published ports go in the other direction. */
 #pragma once
 
 #include "egress/egress.h"
@@ -10,8 +10,8 @@ enum { CONNECTIONS_MAX = 4096 };
 
 /* Takes over fd, an accepted socket of a listener. */
 void connection_accept(Egress *egress, int fd);
-/* Takes over held, a packet that waits, and sets *ret, which lies in it: so before anything else
- * happens. */
+/* Takes over held, a packet that waits. Sets *ret, a member of held, before it does anything else,
+ * because it may free held. */
 void connection_hold(Egress *egress, Held *held, const Syn *syn, struct Connection **ret);
 /* Takes over fd, an accepted socket of the host, whose bytes go to a port inside. */
 void connection_publish(Egress *egress, int fd, uint16_t port);

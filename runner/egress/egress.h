@@ -4,11 +4,11 @@
  * Theory of operation. holt starts this process beside a sandbox whose policy allows some hosts.
  * Programs inside ask the resolver (resolver.c) for a name. An allowed name has a number (names.h),
  * and the reply is the address that stands for this number. All these addresses are local to the
- * sandbox, so a connection to one arrives at a listener that holt-egress holds (maker.h). The
- * listener's accepted socket tells the address, and so the name, that the program wanted.
- * holt-egress judges name and port by the rules, connects to the real host from outside, and moves
- * the bytes (connection.c, pump.h). What the rules do not name does not exist inside: the resolver
- * knows no such name, and no route leads to such an address.
+ * sandbox, so a connection to one arrives at a listener that holt-egress holds (maker.h). The local
+ * address of the accepted socket tells which name the program wanted. holt-egress judges name and
+ * port by the rules, connects to the real host from outside, and moves the bytes (connection.c,
+ * pump.h). Hosts that no rule allows do not exist inside: the resolver does not know their names,
+ * and no route leads to their addresses.
  *
  * The process stays in the host's network, but it has no capability and opens no file after its
  * start (confine.h). Every byte from the sandbox, and every byte from a server, is an attacker's.
@@ -32,7 +32,7 @@ typedef struct Egress {
         int maker_fd;   /* To the maker (maker.h). */
         bool later;     /* The settings come later. */
         int network_fd; /* The sandbox's net namespace if the settings come later. */
-        int spare_fd;   /* Kept for egress_accept(). */
+        int spare_fd;   /* See egress_accept(). */
         NetRules rules;
         SniMode sni;
         bool has6;       /* The sandbox has IPv6. */
@@ -57,20 +57,20 @@ typedef struct Egress {
 /* --- accept.c --- */
 
 int egress_accept_prepare(Egress *egress, Error *reterr);
-/* Accepts a connection, as accept4(2) does. If all descriptors are used, it refuses the next one.
- * Otherwise that connection would stay, and wake the loop up without end. */
+/* Accepts a connection, as accept4(2) does. If no descriptor is free, it resets the connection.
+ * Otherwise the connection would stay in the queue, and wake the loop up without end. */
 int egress_accept(Egress *egress, int listener_fd);
 
 /* --- events.c --- */
 
-/* Returns the event of a refused name, address or connection. name and other may be NULL, and
- * address too. */
+/* Returns the event of a refused name, address or connection. name, address and other may be NULL.
+ */
 EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char *name,
                           const NetAddress *address, uint16_t port, const char *other);
-/* The same, and sends it. */
+/* Makes the same event and sends it. */
 void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
                  uint16_t port, const char *other);
-/* Sends an event to holt. If holt does not read, the event is lost. */
+/* Sends an event to holt. If the socket is full, the event is lost. */
 void egress_send(Egress *egress, const EgressEvent *event);
 /* Sends the reply to a command of holt, which is never lost. */
 void egress_reply(Egress *egress, const EgressEvent *event);

@@ -12,12 +12,12 @@
 #include "egress/requests.h"
 #include "egress/serving.h"
 
-/* A listener or a route that the maker is asked for. */
+/* A listener or a route that a grant needs, and that the maker makes. */
 typedef struct GrantPart {
         struct GrantPart *next;
         struct Grant *grant;
         ListenerPlan at;
-        int fd; /* FD_NONE for a route, and until it is made. */
+        int fd; /* The listener; FD_NONE until it is made, and for a route. */
 } GrantPart;
 
 typedef struct Grant {
@@ -26,8 +26,9 @@ typedef struct Grant {
         char *text;
         NetRules rules;
         GrantPart *parts;
-        size_t waiting;      /* Parts without an answer. */
-        ListenerPlan *moved; /* Listeners that made way for one of every address. */
+        size_t waiting;      /* Number of parts without a reply of the maker. */
+        ListenerPlan *moved; /* Listeners that were closed, because one for all addresses takes
+                                their port. */
         size_t moved_count;
         bool undoing; /* The grant has failed, and `moved` is made again. */
         int errnum;   /* The first error, and its port. */
@@ -74,7 +75,7 @@ static void grant_request(Grant *grant, MadeKind kind, const ListenerPlan *at, u
                 grant_fail(grant, -r, at->port);
 }
 
-/* Gives the parts to the loop, or closes their sockets. */
+/* Serves the listeners of the parts, or closes them. */
 static void grant_take_parts(Grant *grant, bool serve) {
         list_each_safe(part, grant->parts) {
                 Error ignored;
@@ -196,7 +197,7 @@ static int grant_add_rules(Grant *grant) {
         to->items = grown;
         memcpy(grown + to->count, from->items, from->count * sizeof(*grown));
         to->count += from->count;
-        from->count = 0; /* The reasons belong to the egress now. */
+        from->count = 0; /* egress->rules owns the reasons now. */
         return 0;
 }
 
@@ -216,7 +217,8 @@ static void grant_reply(Grant *grant) {
                 grant_begin(egress->grants);
 }
 
-/* Every part has its answer. */
+/* Ends the grant: the maker has replied for every part. After a failure, it first opens the
+ * listeners in `moved` again. */
 static void grant_finish(Grant *grant) {
         if (!grant->errnum && grant_add_rules(grant) < 0)
                 grant_fail(grant, ENOMEM, 0);

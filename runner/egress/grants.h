@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live grants: rules that holt adds while the sandbox runs.
  *
- * Theory of operation. Only holt's end of the control socket can send a grant; no process inside
- * has it. The new rules count once the maker has made all routes and listeners that they need. A
- * program inside may listen on such a port itself. Then the grant fails, and the listeners are as
- * before. Grants are carried out one after another. */
+ * Theory of operation. Only holt can send a grant, over its end of the control socket; no process
+ * inside has that end. The new rules hold once the maker has made all routes and listeners for
+ * them. If a program inside listens on one of these ports itself, the grant fails, and the
+ * listeners stay as before. Grants are carried out one after another. */
 #pragma once
 
 #include "egress/egress.h"

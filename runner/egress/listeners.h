@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which listeners and routes the rules need. Pure.
  *
- * An exact name has an address of its own, so its listener binds that address alone, and programs
+ * An exact name has an address of its own. Its listener binds only that address, so that programs
  * inside can use the same port on 127.0.0.1. For wildcards, and for blocks of several addresses,
- * one listener takes the port of every address. On such a port no other listener is needed, or
- * possible. */
+ * one listener takes the port on every address. That port then needs no other listener, and can
+ * have none. */
 #pragma once
 
 #include "policy/net/ports.h"

@@ -27,8 +27,8 @@
 
 enum {
         LOOPBACK = 1,            /* The first device of each network namespace. */
-        OTHERS_TABLE = 100,      /* Of routes; any number that is not in use. */
-        OTHERS_PRIORITY = 33000, /* After the tables that every namespace has. */
+        OTHERS_TABLE = 100,      /* The number of the table of routes; any free one would do. */
+        OTHERS_PRIORITY = 33000, /* Lower than that of the tables that every namespace has. */
         BACKLOG = 4096,          /* The kernel lowers it to net.core.somaxconn. */
 };
 
@@ -105,7 +105,8 @@ static int netlink_ask(Maker *maker, struct nlmsghdr *header) {
 static NetAddress own_address(uint8_t family) {
         NetAddress address = net_address_of_number(family, 0);
 
-        /* Number 0 is NET_FIRST addresses after the first; the sandbox's own is NET_OWN after it.
+        /* The address of name number 0 is NET_FIRST after the pool's first, the sandbox's own
+         * NET_OWN.
          */
         if (family == AF_INET) {
                 address.bytes[2] = 0;
@@ -158,10 +159,10 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
         return netlink_ask(maker, header);
 }
 
-/* Routes connections to all other addresses to the loopback, so that the queue sees them, and
- * holt-egress can refuse and report them. It never lets one in; for IPv4, the kernel would drop the
- * packet. Other protocols still have no route. For IPv6, the kernel accepts only local routes to
- * the loopback. */
+/* Routes TCP to all other addresses to the loopback. So these connections reach the queue, and
+ * holt-egress can refuse and report them. It never lets one in, and for IPv4 the kernel would drop
+ * its packet. Other protocols still have no route. For IPv6, the kernel accepts only local routes
+ * to the loopback. */
 static int maker_add_others(Maker *maker, uint8_t family) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);
@@ -307,8 +308,8 @@ static int maker_make_rules(Maker *maker) {
         return r;
 }
 
-/* For connections to other addresses of IPv4, the kernel sends no errors: their source would be an
- * address that is not local. So holt-egress sends them. */
+/* Passes a raw socket, by which holt-egress refuses connections to other IPv4 addresses. The kernel
+ * sends no errors for these, because the errors would come from an address that is not local. */
 static int maker_make_icmp(const Maker *maker) {
         const Made made = { .kind = MADE_ICMP };
         _cleanup_close_ int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
@@ -319,7 +320,8 @@ static int maker_make_icmp(const Maker *maker) {
         return send_with_fd(maker->fd, &made, sizeof(made), fd);
 }
 
-/* Lets connections wait until they are judged. Without it, they are accepted first. */
+/* Makes the queue, in which connections wait until they are judged. Without a queue, they are
+ * accepted first (level 1). */
 static int maker_make_queue(Maker *maker) {
         const Made made = { .kind = MADE_QUEUE };
         _cleanup_close_ int fd = FD_NONE;
@@ -328,7 +330,7 @@ static int maker_make_queue(Maker *maker) {
         if (r < 0)
                 return 0;
         r = send_with_fd(maker->fd, &made, sizeof(made), fd);
-        /* A kernel may have no rules of routes. */
+        /* These routes are optional: a kernel may have no policy routing. */
         if (r == 0 && maker_make_icmp(maker) == 0)
                 (void)maker_add_others(maker, AF_INET);
         if (r == 0 && maker->has6)
@@ -336,7 +338,7 @@ static int maker_make_queue(Maker *maker) {
         return r;
 }
 
-/* Entering the namespaces has cleared the first two. */
+/* Confines the maker. setns(2) has cleared the first two settings. */
 static int maker_confine(Maker *maker) {
         (void)maker;
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
@@ -348,7 +350,7 @@ static int maker_confine(Maker *maker) {
 static const struct {
         const char *text; /* An infinitive, for errors. */
         int (*function)(Maker *maker);
-        bool names; /* Only if the network is by name, not for ports alone. */
+        bool names; /* Skipped if the sandbox only shares ports, and has no rules. */
 } maker_steps[] = {
         { "enter the sandbox's network", maker_enter, false },
         { "open a netlink socket", maker_open_netlink, false },

@@ -5,8 +5,8 @@
  * and network namespaces of the sandbox: the user who has made a user namespace has all
  * capabilities in it (user_namespaces(7)). It sets addresses and routes by rtnetlink, makes the
  * listeners, and passes each to holt-egress. Then it keeps two capabilities, which count only in
- * the sandbox's network, and waits for requests. It reads messages of holt-egress and the kernel
- * alone, and is in the host's PID namespace, so no process of the sandbox can name it. */
+ * the sandbox's network, and waits for requests. It reads only messages of holt-egress and the
+ * kernel. It is in the host's PID namespace, so no process of the sandbox can name it. */
 #pragma once
 
 #include "base/error.h"
@@ -49,7 +49,7 @@ int maker_receive_network(int setup_fd, int *ret_fd);
  * *ret_fd gets the socket to the maker. Returns 0 or a negative errno. */
 int maker_fork(const NetPlan *plan, int setup_fd, int network_fd, int *ret_fd, Error *reterr);
 
-/* Ends the maker, and waits for its end, so that no process is left for another parent to wait for.
+/* Ends the maker and waits for its end, so that no zombie is left.
  */
 void maker_end(int maker_fd);
 

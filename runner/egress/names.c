@@ -21,8 +21,8 @@ enum {
         TTL_FAILED = 2,     /* Seconds for which a failure is kept. */
         LOOKUP_TIME = 1300, /* Milliseconds of the first try; the next takes twice as long. */
         LOOKUP_TRIES = 3,
-        BELOW_MAX = 100,      /* Names below wildcards that may be new at once... */
-        BELOW_USEC = 1000000, /* ...and the time in which one more may come. */
+        BELOW_MAX = 100,      /* New names below wildcards that may be used at once... */
+        BELOW_USEC = 1000000, /* ...and the usec after which one more may follow. */
         WATCHES_MAX = 64,     /* Sockets of c-ares. */
         HOSTS_MAX = 4096,     /* Lines of the host's /etc/hosts. */
 };
@@ -65,7 +65,7 @@ struct Names {
         Name *host; /* See names_resolve_host(). */
         HostLine *hosts;
         size_t hosts_count;
-        uint64_t below_credit; /* usec: the time at which the next new name would be free. */
+        uint64_t below_credit; /* usec: the credit for new names is used up to this time. */
 };
 
 /* --- c-ares and the loop --- */
@@ -167,7 +167,8 @@ static int hosts_read(Names *names) {
 }
 
 static int channel_open(Names *names, Error *reterr) {
-        static char lookups[] = "b"; /* DNS alone: hosts_read() has the file. */
+        static char lookups[] =
+                "b"; /* Only DNS, because hosts_read() has already read /etc/hosts. */
         struct ares_options options = {
                 .flags = ARES_FLAG_NOSEARCH,
                 .timeout = LOOKUP_TIME,
@@ -263,8 +264,9 @@ int names_add(Names *names, const char *text) {
         return (int)name->number;
 }
 
-/* Each new name costs BELOW_USEC. Up to BELOW_MAX of them may be new at once. So a program cannot
- * use labels below a wildcard to send data at any speed to the servers of that domain. */
+/* Each new name uses up BELOW_USEC of a credit that grows with time, up to BELOW_MAX names.
+ * Otherwise a program could send data quickly to the name servers of a domain, by labels below a
+ * wildcard. */
 int names_add_below(Names *names, const char *text) {
         const uint64_t now = time_now_usec(), most = (uint64_t)BELOW_MAX * BELOW_USEC;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allowed names that the sandbox has asked for: their numbers, and their addresses outside.
  *
- * A name keeps its number as long as the process lives, so an address inside never changes its
- * meaning. The addresses outside come from c-ares and the host's /etc/hosts, and are kept for the
+ * A name keeps its number as long as the process lives, so an address inside always stands for the
+ * same name. The addresses outside come from c-ares and the host's /etc/hosts, and are kept for the
  * time that their records say, 60 seconds at most. */
 #pragma once
 
@@ -26,8 +26,8 @@ int names_new(Loop *loop, Names **ret, Error *reterr);
 
 /* Returns the number of a name in its usual form, or -ENOENT if it has none yet. */
 int names_find(Names *names, const char *name);
-/* The same, and gives it a number. Returns -ENOSPC if the sandbox has asked for too many names, or
- * -ENOMEM. */
+/* Returns the number of a name, and gives it one if it has none. Returns -ENOSPC if the sandbox has
+ * asked for too many names, or -ENOMEM. */
 int names_add(Names *names, const char *name);
 /* Like names_add(), for a name that only a wildcard allows. Returns -ENOSPC if many were new in a
  * short time, too. */
@@ -39,8 +39,8 @@ typedef void (*NameFn)(void *data, const NameResult *result);
 
 /* Finds the addresses of name number `number`, and calls fn once: now or later. */
 void names_resolve(Names *names, unsigned number, NameFn fn, void *data);
-/* The same for a host that is none of the sandbox's names: it has no number, and no program inside
- * can ask for it. There is one such host; the first call names it. */
+/* The same for the proxy outside, which has no number, so that no program inside can ask for it.
+ * Only one such host exists: the host of the first call. */
 void names_resolve_host(Names *names, const char *host, NameFn fn, void *data);
 void names_forget_host(const Names *names, const void *data);
 /* Forgets a call to fn with this data. */

@@ -21,8 +21,8 @@ int ports_open(Egress *egress, Error *reterr);
 
 /* A command of holt: opens the port, and tells holt the result. */
 void ports_publish(Egress *egress, const char *value);
-/* A command of holt: closes the listener of the port, which is written with the host's port that is
- * in use. Connections that are open go on. */
+/* A command of holt: closes the listener of the port. Its value has the host's real port, never 0.
+ * Open connections continue. */
 void ports_unpublish(Egress *egress, const char *value);
 
 /* The imported ports. Borrowed; returns their number. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation. The first byte of a client tells SOCKS5 from HTTP. Exactly the bytes of the
- * request are taken from the socket. What follows is for the target, and stays in the socket until
- * connection.c has looked at it. When the request is known, connection.c owns the socket.
+/* Theory of operation. The first byte of a client tells SOCKS5 from HTTP. The proxy takes exactly
+ * the bytes of the request from the socket. The bytes behind it are for the target, and stay in the
+ * socket until connection.c has looked at them. When the request is known, connection.c owns the
+ * socket.
  *
  * A refused client gets one reply. Closing a socket with unread bytes resets it, and the client
  * could lose the reply. So the proxy ends its side, and drops what the client still sends. */
@@ -35,8 +36,8 @@ enum {
 };
 
 typedef enum ProxyStage {
-        PROXY_UNKNOWN,        /* Nothing has come. */
-        PROXY_SOCKS_GREETING, /* Of SOCKS5. */
+        PROXY_UNKNOWN,        /* The client has sent nothing. */
+        PROXY_SOCKS_GREETING, /* The first message of SOCKS5. */
         PROXY_SOCKS_REQUEST,
         PROXY_HTTP,
         PROXY_LINGERS, /* The reply was sent. */
@@ -119,7 +120,8 @@ static void proxy_linger(Proxy *proxy) {
 
 /* --- replies --- */
 
-/* A reply is short, and nothing was sent before it, so the socket's buffer has room. */
+/* Sends a reply. The socket's buffer has room, because the reply is short and nothing was sent
+ * before. */
 static int proxy_send(int fd, const void *data, size_t length) {
         ssize_t n = send(fd, data, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -206,7 +208,8 @@ static const ProxyReader readers[] = {
 };
 static_assert(ELEMENTSOF(readers) == PROXY_STAGE_MAX, "every stage has a reader");
 
-/* The client waits for bytes of its own protocol, so one that is not spoken here ends at once. */
+/* Finds the protocol by the first byte. A client of an unknown protocol could not read a reply, so
+ * its connection ends at once. */
 static ssize_t proxy_read_first(Proxy *proxy, size_t length) {
         static const uint8_t socks4[8] = { 0, SOCKS4_REFUSED };
 

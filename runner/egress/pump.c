@@ -10,7 +10,7 @@
 #include "base/util.h"
 
 enum {
-        POOL_MAX = 64,          /* Empty pipes that are kept. */
+        POOL_MAX = 64,          /* Empty pipes that are kept for later, at most. */
         PIPE_SIZE = 256 * 1024, /* The kernel's limit for a user's pipes may give less. */
         TURN_MOVES = 16,        /* Calls of splice(2) until others have their turn. */
 };
@@ -39,7 +39,7 @@ static int pipes_take(Pipes *pipes, int ret[2]) {
         return 0;
 }
 
-/* An empty pipe may serve another connection. A pipe with bytes must not. */
+/* Only an empty pipe may serve another connection, which must not get the bytes of this one. */
 static void pump_drop_pipe(Pump *pump, Pipes *pipes) {
         if (pump->pipe[0] >= 0 && pump->held == 0 && pipes->count < POOL_MAX) {
                 pipes->items[pipes->count][0] = TAKE_FD(pump->pipe[0]);
@@ -62,9 +62,9 @@ static size_t pump_most(const Pump *pump) {
         return pump->limited && pump->left < PIPE_SIZE ? (size_t)pump->left : PIPE_SIZE;
 }
 
-/* splice(2) never goes past the urgent byte of TCP, and calls that the end if the source has ended
- * after it. The byte is taken as a common one (SO_OOBINLINE), so that those after it can follow.
- * The pipe has room. Returns the bytes that were moved. */
+/* splice(2) stops before the urgent byte of TCP, and reports the end of the source if it ends
+ * there. So this reads the byte as an ordinary one (SO_OOBINLINE), and the bytes after it can
+ * follow. The pipe has room. Returns the number of bytes moved. */
 static ssize_t pump_take_urgent(Pump *pump) {
         char byte;
 
@@ -74,7 +74,7 @@ static ssize_t pump_take_urgent(Pump *pump) {
         return write(pump->pipe[1], &byte, 1);
 }
 
-/* A full pipe gives EAGAIN too; then the source may still be readable. */
+/* Fills the pipe. EAGAIN may mean a full pipe, too; then the source may still be readable. */
 static ssize_t pump_splice(Pump *pump) {
         ssize_t n = splice(pump->from, NULL, pump->pipe[1], NULL, pump_most(pump),
                            SPLICE_F_MOVE | SPLICE_F_NONBLOCK);

@@ -17,14 +17,14 @@ typedef struct Pump {
         int pipe[2];  /* FD_NONE while it is empty. */
         size_t held;  /* Bytes in the pipe. */
         uint64_t moved;
-        uint8_t *ahead; /* Bytes that the target gets first; owned, or NULL. */
+        uint8_t *ahead; /* Bytes that the target gets before those of the source; owned, or NULL. */
         size_t ahead_length, ahead_sent;
         bool readable, writable; /* As the last event said; false after EAGAIN. */
         bool urgent;             /* splice(2) may stop before an urgent byte of the source. */
         bool limited;            /* Only `left` more bytes of the source move. */
         uint64_t left;
         bool ended; /* The source has ended. */
-        bool shut;  /* The target knows it. */
+        bool shut;  /* The target has been told of that end. */
 } Pump;
 
 typedef enum PumpState {

@@ -19,13 +19,13 @@
 
 enum {
         QUEUE_PACKETS = 8192,       /* Packets that wait. When it is full, the next is dropped. */
-        QUEUE_MEMORY = 4096 * 1024, /* Of its socket; the kernel lowers it. */
+        QUEUE_MEMORY = 4096 * 1024, /* Bytes of the socket's buffer; the kernel may lower it. */
         BATCH_SIZE = 16 * 1024,
-        REVISION = 3, /* Of the target NFQUEUE. */
+        REVISION = 3, /* The version of the target NFQUEUE. */
         TCP_FLAGS = 13,
         FLAG_SYN = 0x02,
         FLAGS = 0x17,      /* ACK, RST, SYN and FIN. */
-        DESTINATION4 = 16, /* Its offset in the header. */
+        DESTINATION4 = 16, /* Its offset in the IPv4 header. */
         DESTINATION6 = 24,
 };
 
@@ -35,7 +35,7 @@ enum {
 typedef struct Batch {
         _Alignas(struct nlmsghdr) char data[BATCH_SIZE];
         size_t used;
-        struct nlmsghdr *header; /* Of the message that is being written. */
+        struct nlmsghdr *header; /* The header of the message that is being written. */
         struct nlattr *list;     /* The expressions of the rule that is being written. */
 } Batch;
 
@@ -164,8 +164,8 @@ static void reject_packet(Batch *batch, uint32_t type, uint8_t code) {
         expression_close(batch, e);
 }
 
-/* Without a reader of the queue, the packet passes: holt-egress has ended, so the connection is
- * refused at once. */
+/* Puts the packet into the queue. If holt-egress has ended, nobody reads the queue, and the packet
+ * passes. It then meets no listener, so that the connection is refused at once. */
 static void queue_packet(Batch *batch) {
         const struct {
                 _Alignas(8) struct xt_NFQ_info_v3 info;
@@ -229,7 +229,8 @@ static void rules_reject_marked(Batch *batch) {
         }
 }
 
-/* The loopback addresses, and the address of the sandbox itself, are the programs' own. */
+/* Packets to the loopback addresses and to the sandbox's own address pass: programs inside serve
+ * there. */
 static void rules_pass_own(Batch *batch) {
         static const struct {
                 uint8_t protocol;
@@ -299,13 +300,14 @@ static void queue_fill(Batch *batch) {
         mnl_attr_put(header, NFQA_CFG_CMD, sizeof(command), &command);
         mnl_attr_put(header, NFQA_CFG_PARAMS, sizeof(params), &params);
         put_number(batch, NFQA_CFG_QUEUE_MAXLEN, QUEUE_PACKETS);
-        /* A checksum that is not written yet is written later. */
+        /* NFQA_CFG_F_GSO lets the kernel queue a packet whose checksum is still to be computed. */
         put_number(batch, NFQA_CFG_MASK, NFQA_CFG_F_GSO);
         put_number(batch, NFQA_CFG_FLAGS, NFQA_CFG_F_GSO);
         batch_close(batch);
 }
 
-/* Sends the messages. The kernel answers to one of them, or to the first that fails. */
+/* Sends the messages. Reads the kernel's reply to the one message that asks for it, or to the first
+ * that fails. */
 static int batch_send(const Batch *batch, int fd) {
         const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
         _Alignas(struct nlmsghdr) char answer[4096];

@@ -2,10 +2,10 @@
 /* The packet filter of a sandbox's network, which lets holt-egress judge a connection before the
  * program knows that it is open.
  *
- * Every first packet (SYN) that leaves for another address than the sandbox's own goes into a
- * queue, and waits there for the verdict of holt-egress (queue.h). A packet that comes back with a
- * mark is rejected in the mark's way. All of it is made by one batch of nfnetlink(7) messages;
- * nft(8) is not needed. A kernel may have no part of this, or a container may forbid it. */
+ * The first packet (SYN) of every connection to another address than the sandbox's own goes into a
+ * queue. There it waits for the verdict of holt-egress (queue.h). If the verdict sets a mark, the
+ * filter rejects the packet as QueueMark says. One batch of nfnetlink(7) messages makes all of
+ * this, without nft(8). Parts may be missing in a kernel, or forbidden in a container. */
 #pragma once
 
 #include <stdint.h>

@@ -29,10 +29,11 @@ enum {
 };
 
 struct Held {
-        Held *next; /* In its bucket. */
+        Held *next; /* The next one in the same bucket. */
         Syn syn;
-        uint32_t sequence, packet; /* Of the SYN, and the kernel's number of it. */
-        bool in;                   /* It has been let in. */
+        uint32_t sequence,
+                packet; /* The sequence number of the SYN, and the kernel's number of the packet. */
+        bool in;        /* It has been let in. */
         struct Connection *connection;
 };
 
@@ -106,7 +107,8 @@ static void queue_send_no_net(const Queue *queue, const Syn *syn, uint32_t seque
                      (const struct sockaddr *)&to, length);
 }
 
-/* A packet that is dropped is sent again, until the program's own time ends. */
+/* Rejects the packet, so that the program gets errnum. For other errors, it drops the packet. The
+ * kernel sends it again until the program gives up. */
 static void queue_reject(const Queue *queue, uint32_t packet, const Syn *syn, uint32_t sequence,
                          int errnum) {
         const QueueMark mark = errnum == EHOSTUNREACH  ? QUEUE_NO_HOST
@@ -167,8 +169,8 @@ struct Connection *queue_take(Egress *egress, int fd) {
 
 /* --- packets --- */
 
-/* A packet of a connection that is known. With another sequence number, it is a new attempt from
- * the same port, and the old one has been given up. */
+/* Handles another packet of a known connection. With another sequence number, it begins a new
+ * attempt from the same port, and the program has given up the old one. */
 static void held_again(const Queue *queue, Held *held, uint32_t sequence, uint32_t packet) {
         if (held->in)
                 return queue_send_verdict(queue, packet, NF_ACCEPT, PASS);
@@ -193,7 +195,7 @@ static void queue_hold(Egress *egress, const Syn *syn, uint32_t sequence, uint32
         connection_hold(egress, held, syn, &held->connection);
 }
 
-/* The attributes of a message that are of use. */
+/* The attributes that are read from a message. */
 typedef struct Packet {
         const struct nlattr *number, *payload;
 } Packet;

@@ -6,9 +6,9 @@
  * listener accepts the connection, and the socket outside is waiting for it. Otherwise the packet
  * is rejected, and the program gets the error that it would get outside.
  *
- * The packet's addresses and ports name the connection. A packet that the kernel sends again joins
- * the one that waits. All programs of a sandbox have the same rights in the network, so one that
- * takes over the port of another gains nothing. */
+ * The packet's addresses and ports identify the connection. If the kernel sends a packet again, the
+ * copy is dropped, and the first one still waits. A program may take over the port of another one.
+ * It gains nothing, because all programs of a sandbox have the same rights in the network. */
 #pragma once
 
 #include "egress/egress.h"
@@ -19,7 +19,8 @@ typedef struct Held Held;
 /* Takes over fd, the queue's socket. Returns 0 or a negative errno. */
 int queue_new(Egress *egress, int fd, Error *reterr);
 
-/* Takes over fd, a raw socket of ICMP in the sandbox, for errors that the kernel would not send. */
+/* Takes over fd, a raw ICMP socket in the sandbox, by which holt-egress sends errors that the
+ * kernel would not send. */
 void queue_send_errors(Egress *egress, int fd);
 
 /* Lets the packet in. The connection is accepted soon, and queue_take() finds it. */
@@ -28,6 +29,7 @@ void queue_let_in(Egress *egress, Held *held);
  * NULL. Returns NULL. */
 Held *queue_release(Egress *egress, Held *held, int errnum);
 
-/* Finds the connection of an accepted socket and frees its Held. Returns NULL if it has not waited.
+/* Finds the connection of an accepted socket and frees its Held. Returns NULL if the connection has
+ * not waited in the queue.
  */
 struct Connection *queue_take(Egress *egress, int fd);

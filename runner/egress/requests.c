@@ -7,12 +7,14 @@
 
 #include "base/list.h"
 
-enum { SENT_AT_ONCE = 8 }; /* Both sockets have room for more messages than that. */
+enum {
+        SENT_AT_ONCE = 8
+}; /* Requests without a reply, at most; the sockets have room for more messages. */
 
 typedef struct Request {
         struct Request *next;
         MakerRequest message;
-        RequestFn fn; /* NULL once it is forgotten. */
+        RequestFn fn; /* NULL once the caller has forgotten the request. */
         void *data;
 } Request;
 

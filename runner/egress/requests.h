@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of holt-egress to the maker while it serves. The maker answers them in order. Few are
- * sent at once, so that neither process ever waits for the other to read. */
+/* Requests of holt-egress to the maker while it serves. The maker replies in their order. Only a
+ * few are sent at once, so that no process ever waits until the other reads. */
 #pragma once
 
 #include "egress/egress.h"

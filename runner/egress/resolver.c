@@ -27,7 +27,7 @@ typedef struct DnsClient {
         Resolver *resolver;
         int fd;
         LoopWatch *watch;
-        size_t waiting; /* Queries. */
+        size_t waiting; /* Queries without a reply. */
         size_t length;
         uint8_t data[2 + QUERY_MAX];
 } DnsClient;
@@ -90,7 +90,8 @@ static void wait_reply(DnsWait *wait, int code, const NetAddress *answer, const 
 
 /* --- names --- */
 
-/* Whether a program inside may learn of the address. The port is judged when it connects. */
+/* Whether a rule allows this address of a name, for any port. The port is judged when a program
+ * connects. */
 static bool address_allowed(const Egress *egress, const NetAddress *address, const char **ret_why) {
         const char *why = net_address_forbidden(address);
 

@@ -8,7 +8,7 @@
 int serving_add(Egress *egress, const ListenerPlan *at, int fd, Error *reterr);
 /* Whether a listener exists there, or one for every address of the port. */
 bool serving_has(const Egress *egress, const ListenerPlan *at);
-/* Takes the listeners of single addresses off the port of `any`, because they keep another from
- * taking every address. Connections that wait are accepted first. The caller owns *ret, an array
- * with the places of these listeners. Returns their number or -ENOMEM. */
+/* Closes the listeners of single addresses on the port of `any`, because with them no listener can
+ * take every address. Accepts their waiting connections first. The caller owns *ret, an array of
+ * the addresses and ports of these listeners. Returns their number or -ENOMEM. */
 int serving_make_way(Egress *egress, const ListenerPlan *any, ListenerPlan **ret);

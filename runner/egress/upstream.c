@@ -11,7 +11,7 @@
 #include "wire/upstream-wire.h"
 #include "policy/net/upstream.h"
 
-enum { UPSTREAM_TIME = 130000000 }; /* usec: longer than the proxy tries to connect. */
+enum { UPSTREAM_TIME = 130000000 }; /* usec; a proxy gives up earlier. */
 
 struct Upstream {
         NetUpstream url;
@@ -64,7 +64,8 @@ UpstreamCall *upstream_end(UpstreamCall *call) {
                 return NULL;
         call->watch = loop_unwatch(call->watch);
         call->timer = loop_timer_free(call->timer);
-        explicit_bzero(call->request, sizeof(call->request)); /* It may have the password. */
+        explicit_bzero(call->request,
+                       sizeof(call->request)); /* The request may contain the password. */
         free(call);
         return NULL;
 }

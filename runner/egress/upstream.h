@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy outside (network.upstream). If there is one, holt-egress connects through it alone, and
- * it resolves the names. */
+/* The proxy outside (network.upstream). If the policy names one, holt-egress makes all connections
+ * through it, and the proxy resolves the names. */
 #pragma once
 
 #include "egress/egress.h"

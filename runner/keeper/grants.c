@@ -9,14 +9,14 @@
 #include "policy/net/rules.h"
 #include "session/allow.h"
 
-/* A grant without a reply of holt-egress. */
+/* A grant to which holt-egress has not replied yet. */
 struct GrantWait {
         struct GrantWait *next;
-        RpcCall *call; /* NULL if nobody waits for this one. */
+        RpcCall *call; /* NULL if the client has gone. */
         StrList rules;
 };
 
-enum { GRANTS_MAX = 16 }; /* Grants without a reply. */
+enum { GRANTS_MAX = 16 }; /* Grants without a reply, at most. */
 
 typedef struct GrantWait GrantWait;
 
@@ -104,8 +104,9 @@ static int grant_refuse(const EgressEvent *event, Error *reterr) {
                 r = error_set(reterr, ERROR_BUSY, EADDRINUSE,
                               "a program in the session listens on port %u itself", event->port);
                 return error_cure(reterr, r,
-                                  "Let it listen on 127.0.0.1 alone, or on another port. A "
-                                  "wildcard or a block needs the port on every address.");
+                                  "Let it listen only on 127.0.0.1, or on another port. A "
+                                  "wildcard or a block needs the port on all addresses, "
+                                  "127.0.0.1 included.");
         }
         if (event->errnum == E2BIG)
                 return error_set(reterr, ERROR_LIMIT, 0,
@@ -114,7 +115,7 @@ static int grant_refuse(const EgressEvent *event, Error *reterr) {
         return error_set(reterr, ERROR_SETUP, (int)event->errnum, "cannot grant the rules");
 }
 
-/* session.show describes the plan. */
+/* Adds the new rules to the plan, because session.show prints the rules of the plan. */
 static void grant_show(Keeper *keeper) {
         const StrList *allow = &keeper->settings.policy.net_allow;
 

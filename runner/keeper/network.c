@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network of a live session: what holt-egress reports goes into the audit and the results. */
+/* Writes the events that holt-egress reports for a live session into the audit and the results. */
 #include <sys/epoll.h>
 
 #include "keeper/keeper.h"

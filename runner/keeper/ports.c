@@ -10,10 +10,10 @@
 #include "keeper/keeper.h"
 #include "policy/net/ports.h"
 
-/* A command without a reply of holt-egress. */
+/* A command to which holt-egress has not replied yet. */
 typedef struct PortWait {
         struct PortWait *next;
-        RpcCall *call; /* NULL if nobody waits for this one. */
+        RpcCall *call; /* NULL if the client has gone. */
 } PortWait;
 
 struct PortWaits {
@@ -21,7 +21,7 @@ struct PortWaits {
         size_t count;
 };
 
-enum { PORT_COMMANDS_MAX = 64 }; /* Commands without a reply. */
+enum { PORT_COMMANDS_MAX = 64 }; /* Commands without a reply, at most. */
 
 static void port_wait_on_call_end(RpcCall *call, void *data) {
         PortWait *wait = data;
@@ -68,7 +68,8 @@ static int ports_no_network(const Keeper *keeper, Error *reterr) {
                               "host's already");
                 return error_cure(reterr, r, "Connect to 127.0.0.1 and the port.");
         }
-        r = error_set(reterr, ERROR_SETUP, 0, "the session has lost its process for the network");
+        r = error_set(reterr, ERROR_SETUP, 0,
+                      "the session has lost its network, because holt-egress ended");
         return error_cure(reterr, r,
                           "Stop the session: holt stop %s. Its next use starts it again.",
                           keeper->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method that grants a session more. Here it is live; for one at rest, `holt serve` stores the
- * grant (serve/proxy-rest.c). */
+/* The method that adds rules to the network of a live session. For a session at rest, `holt serve`
+ * stores them (serve/proxy-rest.c). */
 #include "methods/area.h"
 #include "session/allow.h"
 
@@ -20,14 +20,16 @@ static const RpcParam allow_params[] = {
 
 static const RpcField allowed_fields[] = {
         { "live", RPC_BOOL, RPC_ALWAYS,
-          "false: the session is at rest, and its next start has the grant" },
+          "true: the rules are in force now. false: the session is at rest, and its next start has "
+          "them" },
 };
 static const RpcShape allowed_shape = { .name = "SessionAllowed", RPC_FIELDS(allowed_fields) };
 
 static const RpcMethod methods[] = {
         {
                 .name = "session.allow",
-                .help = "allows the session more of the network, from now on until it is removed",
+                .help = "adds rules to the network of the session, which keeps them until it is "
+                        "removed",
                 RPC_PARAMS(allow_params),
                 .result = &allowed_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(BUSY) | RPC_ERROR(DATA),

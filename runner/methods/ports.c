@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods for ports of a live session that the host can open. */
+/* Methods that open and close ports of the host for ports of a live session. */
 #include <string.h>
 #include <sys/socket.h>
 

@@ -90,7 +90,7 @@ uint64_t net_denial_count(const NetDenial *denial) {
         return denial->count - denial->before;
 }
 
-/* How many of it there were since the total count was `earlier`. */
+/* Returns the number of these denials since the total count was `earlier`. */
 static uint64_t denial_count_since(const NetDenial *denial, uint64_t earlier) {
         return denial->count - (earlier > denial->before ? earlier : denial->before);
 }
@@ -101,15 +101,15 @@ void net_denials_count(const NetDenials *denials, NetCounts *ret) {
                 ret->items[i] = denials->items[i].count;
 }
 
-/* Why a request was refused, the answer that the program got, and why no rule would help: NULL if a
- * rule for the host that was asked for does. */
+/* Why a request was refused, and the answer that the program got. why_not says why no rule would
+ * help; it is NULL if a rule for the host helps. */
 static const struct {
         const char *text, *answer, *why_not;
 } reasons[] = {
         [EGRESS_NO_RULE] = { "no rule of the network allows this name", "NXDOMAIN" },
         [EGRESS_NO_PORT] = { "no rule of the network allows this port", "ECONNRESET" },
         [EGRESS_NO_ADDRESS] = { "no rule of the network allows this address", "ECONNRESET" },
-        [EGRESS_PRIVATE] = { "the name leads to a private or special address", "NXDOMAIN",
+        [EGRESS_PRIVATE] = { "the name resolves to a private or special address", "NXDOMAIN",
                              "a rule for a name never opens such an address; if you trust it, add "
                              "a rule for the address itself, such as 10.1.0.5:443" },
         [EGRESS_OTHER_SNI] = { "the TLS client asked for another name than it had resolved",
@@ -122,9 +122,9 @@ static const struct {
                               "NXDOMAIN", "a rule with the exact name has no such limit" },
         [EGRESS_BUSY] = { "too many connections were open", "ECONNRESET",
                           "the number of connections is limited" },
-        [EGRESS_UNREACHED] = { "the network allows it, but it could not be reached", "ECONNRESET",
+        [EGRESS_UNREACHED] = { "a rule allows it, but it could not be reached", "ECONNRESET",
                                "the policy already allows it" },
-        [EGRESS_UNRESOLVED] = { "the network allows it, but the name has no address", "NXDOMAIN",
+        [EGRESS_UNRESOLVED] = { "a rule allows it, but the name has no address", "NXDOMAIN",
                                 "the policy already allows it" },
         [EGRESS_NO_UPSTREAM] = { "the proxy of network.upstream could not be reached", "ECONNRESET",
                                  "the policy already allows it" },
@@ -192,8 +192,8 @@ const char *net_denial_why_not(const NetDenial *denial) {
         return !why && net_rule_check(peer, &ignored) < 0 ? "no rule can name this host" : why;
 }
 
-/* A name that was only resolved has no port: the rule then allows the ports 80 and 443. The text of
- * a name comes from inside, so it must be a rule that holt accepts. */
+/* A refused lookup has no port. The rule then has none either, and allows the ports 80 and 443. The
+ * name comes from inside, so holt suggests a rule only if it would accept that rule. */
 bool net_denial_rule(const NetDenial *denial, char ret[NET_PEER_TEXT]) {
         net_denial_peer(denial, ret);
         return net_denial_why_not(denial) == NULL;

@@ -16,17 +16,19 @@ enum {
 
 typedef struct NetDenial {
         EgressEvent event; /* The first of this kind; checked by event_valid(). */
-        uint64_t count;    /* Also counts those before, whose place it has taken... */
-        uint64_t before;   /* ...and their number. */
+        uint64_t count;    /* All denials that were ever counted in this place. */
+        uint64_t before;   /* Those of them that belong to earlier denials. */
         uint64_t last;     /* usec of time_now_usec(). */
 } NetDenial;
 
-/* When all places are used, a new denial takes the one that has been quiet for longest. Since a
- * program may cause very many, only NET_DENIALS_RATE of them per second do. */
+/* If all places are in use, a new denial takes the place that has not changed for the longest time.
+ * A program may cause very many denials, so at most NET_DENIALS_RATE of them per second get such a
+ * place. */
 typedef struct NetDenials {
         NetDenial items[NET_DENIALS_MAX];
         unsigned count;
-        uint64_t next; /* usec of time_now_usec() at which the next one may take a place. */
+        uint64_t next; /* usec of time_now_usec() from which on a new denial may take a used place.
+                        */
 } NetDenials;
 
 /* The counts of all denials at one moment. */
@@ -45,24 +47,24 @@ bool net_event_valid(const EgressEvent *event);
  * Returns the denial if it is the first of its kind, otherwise NULL. */
 const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event);
 
-/* How many of this denial there were. */
+/* Returns how often this denial has happened. */
 uint64_t net_denial_count(const NetDenial *denial);
-/* Whether the policy refused it; otherwise it was allowed and failed. */
+/* Whether the policy refused the connection. Otherwise a rule allowed it, and it failed. */
 bool net_denial_refused(const NetDenial *denial);
 /* Writes why it was refused, with the reason that a rule for the host has. */
 void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]);
 /* Returns the errno that the program saw, or "NXDOMAIN". Static. */
 const char *net_denial_answer(const NetDenial *denial);
-/* Returns why no rule would allow it, or NULL if one does. Static. */
+/* Returns why no rule can allow this host, or NULL if a rule can. Static. */
 const char *net_denial_why_not(const NetDenial *denial);
 /* Writes the host and the port, such as "example.org:443". */
 void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]);
-/* Writes the rule that allows it. Returns false if no rule does. */
+/* Writes the rule that would allow the host. Returns false if no rule can. */
 bool net_denial_rule(const NetDenial *denial, char ret[NET_PEER_TEXT]);
 
-/* Writes the denials as objects into the open array. denials may be NULL. before: the counts from
- * which on they count, or NULL. session: a session has refused it, so the method session.allow can
- * allow it. */
+/* Writes the denials as objects into the open array. denials may be NULL. before: the counts at an
+ * earlier moment, if only later denials are of interest, or NULL. session: a session has refused
+ * the hosts, so the method session.allow can allow them. */
 void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before,
                        bool session);
 /* Writes the members of one denial. */

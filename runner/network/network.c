@@ -17,9 +17,10 @@
 #include "base/strings.h"
 
 enum {
-        STOP_TIME = 200, /* Milliseconds of silence after which the last events have come. */
-        STOP_TURNS = 64, /* Calls of network_read() for these. */
-        READ_TURN = 512, /* Events at once: more than the socket holds. */
+        STOP_TIME =
+                200, /* Milliseconds without an event, after which no more events are expected. */
+        STOP_TURNS = 64, /* Calls of network_read() at the end, at most. */
+        READ_TURN = 512, /* Events that one call reads, at most: more than the socket holds. */
 };
 
 /* --- the settings --- */
@@ -97,7 +98,7 @@ static int network_await_port(Network *network, Error *reterr) {
         return net_published_note(&network->published, &event) < 0 ? error_oom(reterr) : 0;
 }
 
-/* A conflict is known before anything runs. */
+/* Waits for the result of each port, so that holt reports a conflict before the command starts. */
 static int network_await_ports(const LaunchPlan *plan, Network *network, Error *reterr) {
         int r = 0;
 
@@ -151,7 +152,7 @@ static int egress_spawn(int control_fd, int setup_fd, bool later, pid_t *ret, Er
         return error_cure(reterr, r, "Install holt completely: meson install -C build");
 }
 
-/* Moves a socket to a number that posix_spawn(3) does not overwrite. */
+/* Moves a socket to a high number, because the child's descriptors 0 to 4 are overwritten. */
 static int move_up(int *fd) {
         int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 16);
 
@@ -234,7 +235,7 @@ void network_read(Network *network, NetworkFn fn, void *data) {
 
         if (network->control_fd < 0)
                 return;
-        /* The sandbox may cause events as fast as they are read. */
+        /* Programs inside may cause events as fast as holt reads them, so one call has a limit. */
         for (int i = 0; i < READ_TURN; i++) {
                 n = recv(network->control_fd, &event, sizeof(event), MSG_DONTWAIT);
                 if (n <= 0)
@@ -288,7 +289,7 @@ void network_clear(Network *network) {
 
 /* --- commands --- */
 
-/* Settings without a rule or a port. */
+/* Sends a waiting holt-egress settings without rules and ports, so that it serves commands. */
 static int network_wake(Network *network) {
         static const char settings[] = "mode\0none";
 

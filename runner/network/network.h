@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's side of a sandbox's network, as holt sees it: starts holt-egress (egress/egress.h),
- * and collects what it refused. */
+/* Starts holt-egress (egress/egress.h), the process that carries a sandbox's connections, and
+ * collects the connections that it refused. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,16 +30,18 @@ bool network_needed(const LaunchPlan *plan);
 /* Starts holt-egress for the rules of the plan, and opens its published ports. Returns 0 or a
  * negative errno. */
 int network_start(const LaunchPlan *plan, Network *ret, Error *reterr);
-/* Starts holt-egress for a session that may need it later, for a port that its user forwards. The
- * keeper can start no program by then. holt-egress keeps the sandbox's net namespace open, and
- * waits for its first command. Returns 0 or a negative errno. */
+/* Starts holt-egress for a session without a network, in case its user forwards a port later. The
+ * keeper must do this at its start, because it confines itself and can then start no program.
+ * holt-egress keeps the sandbox's net namespace open, and waits for its first command. Returns 0 or
+ * a negative errno. */
 int network_start_later(Network *ret, Error *reterr);
-/* Closes the child's end, after the child was made. */
+/* Closes the child's end of the setup socket, once the child exists. */
 void network_started(Network *network);
 
 /* first: the denial, if the event is the first of its kind; otherwise NULL. */
 typedef void (*NetworkFn)(void *data, const EgressEvent *event, const NetDenial *first);
-/* Reads all events that have come, and counts denials. fn may be NULL; it gets every event. */
+/* Reads the events that have arrived, and counts denials. Calls fn, unless it is NULL, with every
+ * event. */
 void network_read(Network *network, NetworkFn fn, void *data);
 /* Tells holt-egress to end, without waiting. */
 void network_end(Network *network);

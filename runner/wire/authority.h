@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts as clients write them: in a ClientHello, a Host field, a URI, or a request to a proxy.
+/* Reads the hosts that clients name in a ClientHello, a Host field, a URI, or a request to a proxy.
  * Pure. */
 #pragma once
 
@@ -16,8 +16,8 @@ typedef struct Authority {
         uint16_t port;      /* 0 if there is none. */
 } Authority;
 
-/* Reads a host without a port: a name, or an IPv4 address. Returns 0, or -EINVAL, also for an
- * IPv4 address in another form than four decimal numbers. */
+/* Reads a host without a port: a name, or an IPv4 address. Returns 0 or -EINVAL. An IPv4 address
+ * must consist of four decimal numbers. */
 int authority_host(const void *text, size_t length, Authority *ret);
 
 /* Reads a name, or an address without brackets. Returns 0 or -EINVAL. */

@@ -8,13 +8,13 @@
 #include "base/strings.h"
 
 enum {
-        DNS_HEADER = 12,     /* Bytes. */
+        DNS_HEADER = 12,     /* Bytes of the header. */
         DNS_NAME_WIRE = 255, /* Bytes of a name in a message. */
         DNS_LABEL_MAX = 63,  /* Bytes of a part of a name. */
         DNS_PLAIN_MAX = 512, /* Bytes of a reply to a query without EDNS. */
         DNS_OPT_SIZE = 11,   /* Bytes of an OPT record without options. */
         DNS_CLASS_IN = 1,
-        DNS_FLAG_QR = 0x8000, /* A reply. */
+        DNS_FLAG_QR = 0x8000, /* Set in a reply. */
         DNS_FLAGS_OPCODE = 0x7800,
         DNS_FLAG_RD = 0x0100, /* Recursion desired. */
         DNS_FLAG_RA = 0x0080, /* Recursion available. */
@@ -41,9 +41,9 @@ static uint16_t dns_take16(DnsReader *in) {
         return value;
 }
 
-/* Reads the name of the question as text with dots. No byte before it could be a name, so a pointer
- * is always false here. A dot in a label would look like the end of that label in the text, so it
- * makes the name odd. Returns its length, or -EBADMSG. */
+/* Reads the name of the question as text with dots. A pointer is an error here, because no name
+ * stands before the question. *ret_odd is true if a label contains a dot, which would look like the
+ * end of the label in the text. Returns the length of the text, or -EBADMSG. */
 static int dns_take_name(DnsReader *in, char ret[DNS_NAME_WIRE], bool *ret_odd) {
         size_t length = 0;
 
@@ -55,8 +55,8 @@ static int dns_take_name(DnsReader *in, char ret[DNS_NAME_WIRE], bool *ret_odd) 
                 label = *in->at++;
                 if (label == 0)
                         return length > 0 ? (int)length - 1 : 0;
-                /* In the message, the label has a byte of length, as here the dot; the root
-                 * follows. */
+                /* In the message, a length byte comes before each label, and the root's length byte
+                 * at the end. */
                 if (dns_left(in) < label || length + label + 2 > DNS_NAME_WIRE)
                         return -EBADMSG;
                 if (memchr(in->at, '.', label))

@@ -24,8 +24,8 @@ enum {
         DNS_NOTIMP = 4,
         DNS_BADVERS = 16, /* The query asks for a later version of EDNS. */
 
-        DNS_QUERY_MAX = 4096, /* Bytes of a query; a longer one is no honest query. */
-        DNS_REPLY_MAX = 1232, /* Bytes of any reply; it fits every path. */
+        DNS_QUERY_MAX = 4096, /* Bytes of a query; honest queries are shorter. */
+        DNS_REPLY_MAX = 1232, /* Bytes of a reply; a packet of this size need not be split. */
 };
 
 typedef struct DnsQuery {
@@ -46,14 +46,14 @@ typedef struct DnsQuery {
 int dns_query_parse(const uint8_t *data, size_t length, DnsQuery *ret);
 
 /* Finds the first query among bytes from a TCP connection. Returns the length of the query, which
- * begins at data + 2; 0 if it has not wholly arrived; or -EBADMSG if its length is impossible. Call
- * it with at most the bytes that are there. */
+ * begins at data + 2; 0 if it has not wholly arrived; or -EBADMSG if its length is impossible.
+ * length: the bytes that have arrived. */
 int dns_stream_next(const uint8_t *data, size_t length);
 
 /* Writes a reply to ret and returns its length, at most query->reply_max. answers: addresses for A
  * and AAAA queries, or NULL; those of the other family are left out, and so are those that do not
- * fit. target: the name for a PTR query, or NULL. Without an answer, the reply has an SOA record
- * with a time of 0, so that nobody keeps it. ttl: seconds. */
+ * fit. target: the name for a PTR query, or NULL. A reply without answers has an SOA record with a
+ * time of 0, so that no program caches it. ttl: seconds. */
 size_t dns_reply_write(const DnsQuery *query, int code, const NetAddress *answers, size_t count,
                        const char *target, uint32_t ttl, uint8_t ret[DNS_REPLY_MAX]);
 

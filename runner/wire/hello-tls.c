@@ -11,7 +11,7 @@ enum {
         TLS_ALERT = 0x15,
         TLS_HANDSHAKE = 0x16,
         TLS_MAJOR = 3,
-        TLS_MAJORS_MAX = 16, /* Go's server takes each lower version in the first record. */
+        TLS_MAJORS_MAX = 16, /* Go's server accepts every lower version in the first record. */
         TLS_RECORD_HEADER = 5,
         TLS_RECORD_MAX = 16384, /* Bytes of a record without its header. */
         TLS_MESSAGE_HEADER = 4,
@@ -19,7 +19,7 @@ enum {
         TLS_WARNING = 1,
         TLS_SERVER_NAME = 0,
         TLS_ECH = 0xfe0d,  /* Encrypted ClientHello, RFC 9849. */
-        TLS_ESNI = 0xffce, /* Its predecessor. */
+        TLS_ESNI = 0xffce, /* Encrypted SNI, an earlier draft of it. */
         SSL2_CLIENT_HELLO = 1,
 };
 
@@ -162,8 +162,8 @@ static void tls_add_record(const uint8_t *data, size_t record, Hello *hello) {
 }
 
 /* Returns whether the first bytes are a record that begins a ClientHello. Some servers skip
- * warnings before it, and Go's accepts other versions; no client sends them. Such bytes are
- * refused, because they would hide the name. */
+ * warnings before a ClientHello, and Go's server accepts other versions. No honest client sends
+ * these. They would hide the name, so they are refused. */
 static bool tls_begins(const uint8_t *data, Hello *hello) {
         size_t record = (size_t)(data[3] << 8 | data[4]);
 

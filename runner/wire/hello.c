@@ -19,7 +19,8 @@ static void hello_start(const uint8_t *data, size_t length, Hello *hello) {
         (void)length;
         if (data[0] == 0x15 || data[0] == 0x16)
                 hello->phase = HELLO_PHASE_TLS;
-        else if (data[0] >= 0x80 && data[0] <= 0xc1) /* At most 0x41ff bytes, as OpenSSL takes. */
+        else if (data[0] >= 0x80 &&
+                 data[0] <= 0xc1) /* At most 0x41ff bytes: OpenSSL accepts no more. */
                 hello->phase = HELLO_PHASE_SSL2;
         else
                 hello->phase = HELLO_PHASE_BLANK;
@@ -41,8 +42,8 @@ static void hello_skip_blank(const uint8_t *data, size_t length, Hello *hello) {
         hello->phase = HELLO_PHASE_WORD;
 }
 
-/* Some servers take the address of their client from a header of the PROXY protocol, and read the
- * name after it. Version 1 is a line; version 2 begins with two empty lines and a NUL. */
+/* Refuses the PROXY protocol. Servers that know it read the name after its header, and others do
+ * not. Version 1 is a line; version 2 begins with two empty lines and a NUL. */
 static void hello_refuse_proxy(Hello *hello) {
         hello_refuse(hello, "a header of the PROXY protocol");
 }
@@ -69,7 +70,8 @@ static bool hello_has_version(const uint8_t *line, size_t length) {
         return false;
 }
 
-/* Whether a line is like "METHOD /..." or "METHOD http...": no other protocol begins so. */
+/* Whether a line looks like "METHOD /..." or "METHOD http...". No other protocol begins in this
+ * way. */
 static bool hello_is_request(const uint8_t *line, size_t length) {
         size_t i = 0;
 
@@ -83,7 +85,8 @@ static bool hello_is_request(const uint8_t *line, size_t length) {
         return i < length && strchr("/*hH", line[i]);
 }
 
-/* HTTP/0.9 has no version and no Host, but some servers take the host of its URI. */
+/* Whether a line is a request of HTTP/0.9 with a URI. It has no Host field, and some servers use
+ * the host of the URI. */
 static bool hello_is_old_uri(const uint8_t *line, size_t length) {
         size_t i = 3;
 
@@ -111,7 +114,8 @@ static void hello_judge_line(const uint8_t *line, size_t length, Hello *hello) {
                 hello->kind = HELLO_OTHER;
 }
 
-/* A control byte ends the search for the line's end: other protocols may never send one. */
+/* Reads the first line. It stops at a control byte, because another protocol may never send a
+ * line's end. */
 static void hello_read_line(const uint8_t *data, size_t length, Hello *hello) {
         const uint8_t *line = data + hello->start;
 
@@ -133,7 +137,8 @@ static void hello_read_line(const uint8_t *data, size_t length, Hello *hello) {
         }
 }
 
-/* A request to a server, not to a proxy: its URI, if it is one, names the same host as its Host. */
+/* Judges a request, which must be one to a server and not to a proxy. If it has a URI, its host
+ * must be that of the Host field. */
 static void hello_judge_request(const HttpHead *head, Hello *hello) {
         const Authority *host = head->has_host ? &head->host : &head->target;
 

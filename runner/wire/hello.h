@@ -4,9 +4,9 @@
  *
  * Theory of operation. A server on an allowed address may serve other names, too. So the name that
  * a client sends to it is compared with the name that the client resolved. That only helps if holt
- * and the server read the same name. Bytes that servers read in different ways are HELLO_BAD. So
- * are bytes that some servers skip before the name: warnings before a ClientHello, for example.
- * Empty lines before a request are skipped here, too.
+ * and the server read the same name. If servers could read the bytes in different ways, the result
+ * is HELLO_BAD. So it is for bytes before a ClientHello that some servers skip, such as TLS
+ * warnings. Empty lines before an HTTP request are skipped here, too.
  *
  * Only the first request of a connection is read. HTTP/2 without TLS is HELLO_OTHER, because each
  * of its streams could name another host. */
@@ -18,7 +18,7 @@
 
 #include "policy/net/rules.h"
 
-enum { HELLO_MAX = 65536 }; /* Bytes to wait for at most. */
+enum { HELLO_MAX = 65536 }; /* Bytes that are read, at most. */
 
 typedef enum HelloKind {
         HELLO_MORE,  /* More bytes are needed. */
@@ -62,7 +62,8 @@ typedef struct Hello {
  * returned. */
 void hello_read(const uint8_t *data, size_t length, Hello *hello);
 
-/* Decides if hello_read() needs more bytes that do not come. closed: the client has closed its
- * side; the result is not HELLO_MORE. Otherwise it has been silent for a while. Then one word
- * without an end is HELLO_OTHER, such as "ruok" for ZooKeeper, and all else stays HELLO_MORE. */
+/* Decides about a client that sends no more bytes, although hello_read() has returned HELLO_MORE.
+ * If closed is true, the client has closed its side, and the result is never HELLO_MORE. Otherwise
+ * the client has been silent for a while. Then one word without an end becomes HELLO_OTHER, such as
+ * "ruok" for ZooKeeper. Everything else stays HELLO_MORE. */
 void hello_finish(const uint8_t *data, size_t length, bool closed, Hello *hello);

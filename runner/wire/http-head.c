@@ -105,7 +105,7 @@ static int http_parse_target(const HttpText *target, HttpHead *ret) {
         return http_parse_uri(target, ret);
 }
 
-/* Exactly "METHOD TARGET HTTP/1.DIGIT". */
+/* Reads exactly "METHOD TARGET HTTP/1.DIGIT". */
 static int http_parse_request_line(HttpText line, HttpHead *ret, const char **ret_why) {
         HttpText target;
 

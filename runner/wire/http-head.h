@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head of an HTTP/1 request (RFC 9112): the request line and the fields. Pure.
  *
- * Servers differ in how they repair malformed heads, and an attacker would have holt read one host
- * and the server another. So a head is accepted only if all servers read it in the same way. */
+ * Servers repair malformed heads in different ways. An attacker could use this to let holt read one
+ * host, and the server another. So a head is accepted only if all servers read it in the same way.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -33,10 +34,10 @@ typedef enum HttpForm {
 typedef struct HttpHead {
         HttpForm form;
         HttpText method;
-        HttpText path;    /* Of HTTP_ORIGIN and HTTP_ABSOLUTE, with the query; may be empty in the
-                             latter. */
-        bool secure;      /* The URI begins with https. */
-        Authority target; /* Of HTTP_ABSOLUTE and HTTP_AUTHORITY. */
+        HttpText path; /* For HTTP_ORIGIN and HTTP_ABSOLUTE: the path and the query. A URI may have
+                          neither. */
+        bool secure;   /* The URI begins with https. */
+        Authority target; /* For HTTP_ABSOLUTE and HTTP_AUTHORITY: the host and the port. */
         bool has_host;    /* The field exists and is not empty. */
         Authority host;
         unsigned minor;  /* The version is HTTP/1.minor. */
@@ -44,9 +45,8 @@ typedef struct HttpHead {
 } HttpHead;
 
 /* Looks for the empty line that ends a head. The head begins at data + start. *seen is start before
- * the first call, and goes on with the later ones. Returns 1 at the end, and *seen is the offset
- * after the head; 0 if more bytes are needed; or -EBADMSG for a line feed without a carriage
- * return. */
+ * the first call; each call moves it on. Returns 1 at the end, and *seen is the offset after the
+ * head; 0 if more bytes are needed; or -EBADMSG for a line feed without a carriage return. */
 int http_head_end(const uint8_t *data, size_t length, size_t start, size_t *seen);
 
 /* Reads a whole head, with its empty line. ret points into it. Returns 0, or -EBADMSG with a static

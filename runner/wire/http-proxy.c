@@ -76,7 +76,7 @@ void http_proxy_read(const uint8_t *data, size_t length, HttpProxyRequest *reque
         }
 }
 
-/* Fields for the proxy alone, and those that http_proxy_write() adds itself. */
+/* Fields that are only for the proxy, and fields that http_proxy_write() adds itself. */
 static bool http_proxy_drops(const HttpText *name) {
         static const char *const dropped[] = {
                 "Host",       "Connection",          "Proxy-Connection",

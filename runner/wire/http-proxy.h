@@ -2,8 +2,8 @@
 /* Requests to an HTTP proxy (RFC 9112, RFC 9110 section 9.3.6): CONNECT, and requests with a URI.
  * Pure.
  *
- * A request with a URI is written anew for the server: it gets a path instead of the URI, and the
- * Host of the URI. "Connection: close" ends the connection after the reply, because the next
+ * A request with a URI is rewritten for the server: a path replaces the URI, and the Host field
+ * gets the URI's host. "Connection: close" ends the connection after the reply, because the next
  * request could be for another host. */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 enum {
         HTTP_PROXY_MAX = 65536,   /* Bytes of a head. */
-        HTTP_PROXY_GROWTH = 1024, /* The head for a server has at most so many bytes more. */
+        HTTP_PROXY_GROWTH = 1024, /* The rewritten head is at most this many bytes longer. */
 };
 
 #define HTTP_PROXY_ENDLESS UINT64_MAX
@@ -32,13 +32,13 @@ typedef struct HttpProxyRequest {
         const char *why;  /* The reason for HTTP_PROXY_BAD; static. */
         Authority target; /* The port is never 0. */
         size_t length;    /* Bytes of the head. */
-        uint64_t body;    /* Bytes of the body, or HTTP_PROXY_ENDLESS if the head does not tell. */
+        uint64_t body;    /* Bytes of the body, or HTTP_PROXY_ENDLESS if the head has no length. */
         size_t seen;      /* Only for http-proxy.c: how far the bytes have been read. */
 } HttpProxyRequest;
 
 /* Reads what has arrived so far. *request is zero before the first call for a request; each later
- * call gets the same bytes and the next ones. The Host field of CONNECT is not compared: nobody
- * gets it. */
+ * call gets the same bytes and the next ones. The Host field of CONNECT may differ, because no
+ * server gets it. */
 void http_proxy_read(const uint8_t *data, size_t length, HttpProxyRequest *request);
 
 /* Writes the head for the target of HTTP_PROXY_FORWARD. data: as given to http_proxy_read().

@@ -82,7 +82,8 @@ int socks_request(const uint8_t *data, size_t length, Authority *ret) {
         return (int)(4 + host + 2);
 }
 
-/* The address in the reply is that of the proxy's own socket outside, which concerns nobody inside.
+/* Writes zeros as the address: it would be that of a socket outside, which programs inside need not
+ * know.
  */
 size_t socks_reply(int code, uint8_t ret[SOCKS_REPLY_MAX]) {
         const uint8_t reply[] = { SOCKS_VERSION, (uint8_t)code, 0, SOCKS_IPV4, 0, 0, 0, 0, 0, 0 };

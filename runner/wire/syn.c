@@ -10,7 +10,7 @@ enum {
         HEADER6 = 40,
         TCP_FLAGS = 13,  /* The offset of the flags in a TCP header. */
         TCP_READ = 14,   /* The bytes of the TCP header that are read. */
-        FLAG_SYN = 0x02, /* Only this one of the flags below is set. */
+        FLAG_SYN = 0x02, /* A first packet has only this one of FLAGS. */
         FLAGS = 0x17,    /* ACK, RST, SYN and FIN. */
 };
 
@@ -18,7 +18,7 @@ static unsigned syn_number(const uint8_t *data) {
         return (unsigned)data[0] << 8 | data[1];
 }
 
-/* Each returns the length of the IP header, or 0. */
+/* Reads an IPv4 header. Returns its length, or 0. */
 static size_t syn_read4(const uint8_t *data, size_t size, Syn *ret) {
         const size_t length = (size_t)(data[0] & 0xf) * 4;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the first packet of a TCP connection, a SYN, as the kernel's queue shows it. Pure. A
- * program inside has made most of its bytes. */
+ * program inside chooses most of its bytes. */
 #pragma once
 
 #include "policy/net/address.h"
@@ -11,7 +11,7 @@ typedef struct Syn {
         uint16_t from_port, to_port;
 } Syn;
 
-/* data: an IPv4 or IPv6 packet, whose end may be missing. *ret_sequence is the sequence number: a
- * packet that is sent again has the same one. Returns 0, or -EBADMSG if it is no SYN, or if its
- * headers are of a rare kind (IPv6 extension headers, fragments). */
+/* data: an IPv4 or IPv6 packet, which may be cut. *ret_sequence is its sequence number, which stays
+ * the same when the packet is sent again. Returns 0, or -EBADMSG if it is no SYN, is a fragment, or
+ * has IPv6 extension headers. */
 int syn_read(const uint8_t *data, size_t size, Syn *ret, uint32_t *ret_sequence);

@@ -22,8 +22,8 @@ size_t upstream_write(const char *host, uint16_t port, const char *credentials,
         return strlen(ret);
 }
 
-/* Moves *seen to the end of the head: an empty line. Returns whether it was found. Proxies may
- * leave out carriage returns. */
+/* Moves *seen on, to the end of the head if that has arrived. Returns whether it has. The head ends
+ * with an empty line; some proxies send no carriage returns. */
 static bool upstream_find_end(const uint8_t *data, size_t length, size_t *seen) {
         for (; *seen < length; (*seen)++) {
                 const size_t i = *seen;

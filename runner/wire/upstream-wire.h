@@ -19,9 +19,9 @@ enum {
 size_t upstream_write(const char *host, uint16_t port, const char *credentials,
                       char ret[UPSTREAM_REQUEST_MAX]);
 
-/* Reads the head of a reply, as far as it has arrived. *seen is 0 before the first call, and goes
- * on with the later ones. Returns 1 at its end, with the status in *ret_status; 0 if more bytes are
- * needed; or -EBADMSG if it is malformed or too long. After 1, *seen is the length of the head. */
+/* Reads the head of a reply, as far as it has arrived. *seen is 0 before the first call; each call
+ * moves it on. Returns 1 at its end, with the status in *ret_status; 0 if more bytes are needed; or
+ * -EBADMSG if it is malformed or too long. If it returns 1, *seen is the length of the head. */
 int upstream_read(const uint8_t *data, size_t length, size_t *seen, unsigned *ret_status);
 
 /* Returns the errno for a status other than 2xx. */

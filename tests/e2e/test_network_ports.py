@@ -399,7 +399,7 @@ def test_forward_after_the_waiting_process_was_killed(session: Session) -> None:
     until(lambda: forward(session, "3000").code == 125, "a refusal")
 
     result = forward(session, "3000")
-    assert "lost its process for the network" in result.refusal() and "holt stop w" in result.cure
+    assert "lost its network, because holt-egress ended" in result.refusal() and "holt stop w" in result.cure
     session.stop()
     forward(session, "3000").ok()
 
