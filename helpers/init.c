@@ -9,7 +9,7 @@
  * force before its first instruction.
  *
  * The system call filter is in force here, so every call of this file and of session-init.c must be
- * in the group @basic (policy/syscalls-groups.c). No policy can deny that group. A new call needs a
+ * in the group @basic (policy/syscalls/groups.c). No policy can deny that group. A new call needs a
  * row there.
  *
  * It blocks every signal and reads SIGCHLD from a signalfd, so no process inside can make it run a

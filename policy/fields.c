@@ -12,7 +12,7 @@
 #include "policy/net/rules.h"
 #include "policy/net/upstream.h"
 #include "policy/plan.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 #include "policy/workspace-fields.h"
 
 static int field_refuse(const char **ret_why, const char *why) {

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "policy/load.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 /* A stub: a preset extends no other, and the real table does not exist yet. */
 const Preset policy_presets[1];

@@ -9,7 +9,7 @@
 #include "policy/net/ports.h"
 #include "policy/net/upstream.h"
 #include "policy/plan-parts.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 /* The kernel accepts arguments and variables of up to 32 pages (MAX_ARG_STRLEN, execve(2)). */
 enum { ARG_STRLEN_MAX = 32 * 4096 };

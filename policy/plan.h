@@ -19,7 +19,7 @@
 #define PLAN_WHEELS "/mnt/wheels"
 
 enum {
-        PLAN_AGENT_ID = 1000, /* uid and gid inside */
+        PLAN_AGENT_ID = SYSCALLS_ID, /* uid and gid inside */
         PLAN_MOUNTS_MAX = 256,
 };
 

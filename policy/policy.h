@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "policy/syscalls/syscalls.h"
 
 /* The source of a value. The project's file lies in the workspace, where the sandbox can write. So
  * it may narrow the caller's policy, and never widen it. */
@@ -27,12 +28,6 @@ typedef enum LandlockMode {
         LANDLOCK_OFF,
         LANDLOCK_MODE_MAX,
 } LandlockMode;
-
-typedef enum SyscallPreset {
-        SYSCALLS_DEFAULT,
-        SYSCALLS_STRICT,
-        SYSCALLS_PRESET_MAX,
-} SyscallPreset;
 
 typedef enum WorkspaceMode {
         WORKSPACE_READ_WRITE,

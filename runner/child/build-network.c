@@ -10,7 +10,7 @@
  * it stops.
  *
  * If the policy allows some hosts, the thread sends the namespace to holt-egress, which sets it up
- * at the same time (egress/maker.h). The child waits for that in build_network().
+ * at the same time (maker/maker.h). The child waits for that in build_network().
  *
  * The thread shares the child's memory, including errno, so it makes its system calls
  * without the libc (raw-call.h). If no thread can be made (a container that hides clone3(2), a

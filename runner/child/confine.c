@@ -16,7 +16,7 @@
 #include "child/landlock.h"
 #include "child/limits.h"
 #include "child/step.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
 #define SECCOMP_FILTER_FLAG_NEW_LISTENER (1UL << 3)

@@ -5,7 +5,7 @@
 #include "cli/other-tools.h"
 #include "policy/layers.h"
 #include "policy/net/rules.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
 

@@ -13,7 +13,7 @@
 #include "policy/load.h"
 #include "policy/net/rules.h"
 #include "policy/schema.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 #include "session/policy-files.h"
 
 enum { SHOW_COLUMN = 30 };

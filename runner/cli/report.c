@@ -19,7 +19,7 @@
 #include "guards/guard.h"
 #include "outcome/result.h"
 #include "policy/network-fields.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 /* --- the file --- */
 

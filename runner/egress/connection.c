@@ -22,7 +22,7 @@
 #include "egress/pump.h"
 #include "egress/queue.h"
 #include "egress/requests.h"
-#include "egress/socket-address.h"
+#include "wire/socket-address.h"
 #include "egress/upstream.h"
 
 enum {

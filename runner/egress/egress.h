@@ -16,7 +16,7 @@
 #pragma once
 
 #include "base/loop.h"
-#include "egress/listeners.h"
+#include "maker/listeners.h"
 #include "egress/names.h"
 #include "network/protocol.h"
 #include "policy/net/rules.h"

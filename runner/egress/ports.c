@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "base/strings.h"
 #include "egress/connection.h"
-#include "egress/socket-address.h"
+#include "wire/socket-address.h"
 
 enum {
         PORTS_TURN = 64,      /* Connections until others have their turn. */

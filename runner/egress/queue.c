@@ -18,8 +18,8 @@
 
 #include "base/list.h"
 #include "egress/connection.h"
-#include "egress/queue-rules.h"
-#include "egress/socket-address.h"
+#include "maker/queue-rules.h"
+#include "wire/socket-address.h"
 
 enum {
         QUEUE_TURN = 64, /* Packets until others have their turn. */

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "egress/egress.h"
-#include "egress/maker.h"
+#include "maker/maker.h"
 
 /* Gets the answer: fd, which it owns, or FD_NONE and a positive errno. */
 typedef void (*RequestFn)(void *data, int fd, int errnum);

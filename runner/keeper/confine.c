@@ -15,7 +15,7 @@
 #include "child/landlock.h"
 #include "keeper/keeper.h"
 #include "outcome/host-gates.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 #include "reach/mount-table.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {

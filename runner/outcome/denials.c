@@ -5,7 +5,7 @@
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
 
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 /* Room for the kernel's structs, both of which have grown before and may grow again. */
 enum { NOTIF_ROOM = 512 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/strings.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 /* The host refuses the call to a user without capabilities if the setting is at least this. */
 static const struct {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "outcome/host-gates.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 /* Returns a name such as "SIGTERM", or "SIG34" in buf. */
 static const char *result_signal_name(int signal, char buf[16]) {

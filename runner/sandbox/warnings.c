@@ -12,7 +12,7 @@
 #include "base/sys.h"
 #include "base/util.h"
 #include "git/attributes.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 #include "sandbox/prepare.h"
 
 typedef struct Warnings {

@@ -42,6 +42,14 @@ def test_every_source_is_built() -> None:
                 assert re.search(rf"'{re.escape(path.name)}'", build.read_text()), path
 
 
+# helpers/ makes programs that run inside, and main.c is one of the programs outside.
+@pytest.mark.parametrize("room", sorted(set(rooms.ORDER) - {"helpers", "main"}))
+def test_every_folder_makes_a_library(room: str) -> None:
+    """Unit tests and fuzzers link it. The sources of a program alone could not be tested."""
+    build = rooms.sources()[room][0].parent / "meson.build"
+    assert re.search(rf"^{room}_lib = static_library\('{room}', ", build.read_text(), re.M), build
+
+
 # Sources of the kernel and of SQLite, and files that the build makes.
 ELSEWHERE = re.compile(r"^(kernel|fs|linux|sys|xfs|os_unix|presets|net-sets|syscalls-numbers|syscalls-programs)\b")
 

@@ -14,7 +14,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 
-#include "policy/syscalls-table.h"
+#include "policy/syscalls/table.h"
 
 #ifndef SECCOMP_RET_USER_NOTIF
 #define SECCOMP_RET_USER_NOTIF 0x7fc00000U

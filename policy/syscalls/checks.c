@@ -4,8 +4,7 @@
  * The kernel reads at most 32 bits of each of these arguments, or of its flags (clone:
  * lower_32_bits() in kernel/fork.c). seccomp hands the filter 64 bits. Only the low half may be
  * compared; otherwise any value with a higher bit set would pass (CVE-2019-10063). */
-#include "policy/plan.h"
-#include "syscalls-table.h"
+#include "policy/syscalls/table.h"
 
 #define RANGES(list) .ranges = (list), .count = ELEMENTSOF(list)
 /* Versions of clang-format disagree about a body in braces. */
@@ -79,11 +78,11 @@ static const CheckRange ioctl_requests[] = {
  * can list its interfaces, whatever its family. Under strict, there is no netlink socket either. */
 static const CheckRange interface_requests[] = { SPAN(0x8910, 0x89ff, ENOTTY) };
 
-/* The ids that a sandbox has: PLAN_AGENT_ID, and -1 for "unchanged". For every other id, which the
+/* The ids that a sandbox has: SYSCALLS_ID, and -1 for "unchanged". For every other id, which the
  * user namespace does not have, the kernel returns EINVAL. But programs such as fakeroot and libuv
  * expect EPERM, which an ordinary user gets for another id. */
 #define IDS(action)                                                                                \
-        { VALUE(PLAN_AGENT_ID, action), VALUE(WHOLE, action), }
+        { VALUE(SYSCALLS_ID, action), VALUE(WHOLE, action), }
 static const CheckRange id_last[] = IDS(ALLOW);
 static const CheckRange ids_then_arg1[] = IDS(CHECK_ID_ARG1);
 static const CheckRange ids_then_arg2[] = IDS(CHECK_ID_ARG2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/queue-rules.h"
+#include "maker/queue-rules.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * architecture. */
 #include <stdio.h>
 
-#include "syscalls-table.h"
+#include "policy/syscalls/table.h"
 
 static int print_program(unsigned preset, bool notify) {
         static struct sock_filter filter[SYSCALLS_PROGRAM_MAX];
@@ -25,8 +25,8 @@ static int print_program(unsigned preset, bool notify) {
 }
 
 int main(void) {
-        printf("/* Made by policy/gen-programs.c. */\n"
-               "#include \"policy/syscalls-table.h\"\n");
+        printf("/* Made by policy/syscalls/gen-programs.c. */\n"
+               "#include \"policy/syscalls/table.h\"\n");
         for (unsigned preset = 0; preset < SYSCALLS_PRESET_MAX; preset++)
                 if (print_program(preset, false) < 0 || print_program(preset, true) < 0)
                         return 1;

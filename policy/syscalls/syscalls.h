@@ -14,7 +14,7 @@
  * The presets' programs are compiled at build time; a program with --allow-syscall or
  * --deny-syscall is compiled at start by the same code.
  *
- * Sources: syscalls-groups.c has the groups and actions, syscalls-checks.c the argument checks, and
+ * Sources: groups.c has the groups and actions, checks.c the argument checks, and
  * syscalls.c compiles. gen-syscalls.c gets the target's numbers from libseccomp, which holt itself
  * does not link. gen-programs.c makes the built-in programs. */
 #pragma once
@@ -27,14 +27,23 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-enum { SYSCALLS_PROGRAM_MAX = 1024 }; /* instructions; the kernel accepts 4096 */
+typedef enum SyscallPreset {
+        SYSCALLS_DEFAULT,
+        SYSCALLS_STRICT,
+        SYSCALLS_PRESET_MAX,
+} SyscallPreset;
+
+enum {
+        SYSCALLS_PROGRAM_MAX = 1024, /* instructions; the kernel accepts 4096 */
+        SYSCALLS_ID = 1000,          /* the only uid and gid that a sandbox has */
+};
 
 typedef struct SyscallProgram {
         const struct sock_filter *filter;
         unsigned short len;
 } SyscallProgram;
 
-/* The built-in program of a SyscallPreset (policy.h). Without notify, for a kernel or host without
+/* The built-in program of a SyscallPreset. Without notify, for a kernel or host without
  * user notification, the filter refuses reported calls itself with the same errno. Static storage.
  */
 SyscallProgram syscalls_builtin(unsigned preset, bool notify);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/listeners.h"
+#include "maker/listeners.h"
 
 #include <errno.h>
 #include <stdlib.h>

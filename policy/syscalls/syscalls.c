@@ -10,7 +10,7 @@
  * from it to the end. Only a load and its mask continue with the next instruction; all others jump
  * or return. So the compiler may put a second copy of a return, or a long jump, anywhere except
  * directly after a load or mask. */
-#include "syscalls-table.h"
+#include "policy/syscalls/table.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "syscalls-table.h"
+#include "policy/syscalls/table.h"
 
 typedef struct Arch {
         const char *name;
@@ -110,9 +110,9 @@ static int gen_check_row(const SyscallRow *row) {
 }
 
 static int print_numbers(const Arch *arch) {
-        printf("/* Made by policy/gen-syscalls.c. */\n"
+        printf("/* Made by policy/syscalls/gen-syscalls.c. */\n"
                "#include <linux/audit.h>\n\n"
-               "#include \"policy/syscalls-table.h\"\n\n"
+               "#include \"policy/syscalls/table.h\"\n\n"
                "const uint32_t syscalls_audit_arch = %s;\n"
                "const int16_t syscall_numbers[] = {\n",
                arch->audit_arch);

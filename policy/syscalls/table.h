@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/policy.h"
-#include "policy/syscalls.h"
+#include "policy/syscalls/syscalls.h"
 
 /* The action for a call, or for a call with a checked argument. Refusals called NOTIFY are
  * reported. The filter answers the others itself, because programs probe them constantly or nobody

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/maker.h"
+#include "maker/maker.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,10 +20,10 @@
 
 #include "base/pass-fds.h"
 #include "base/sys.h"
-#include "egress/confine.h"
-#include "egress/listeners.h"
-#include "egress/queue-rules.h"
-#include "egress/socket-address.h"
+#include "maker/confine.h"
+#include "maker/listeners.h"
+#include "maker/queue-rules.h"
+#include "wire/socket-address.h"
 
 enum {
         LOOPBACK = 1,            /* The first device of each network namespace. */

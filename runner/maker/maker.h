@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "egress/listeners.h"
+#include "maker/listeners.h"
 #include "network/protocol.h"
 
 /* The purpose of a socket that the maker passes. */

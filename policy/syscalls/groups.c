@@ -21,7 +21,7 @@
  * @ptrace is the only exception.
  *
  * strict omits calls that an agent's commands rarely use. */
-#include "syscalls-table.h"
+#include "policy/syscalls/table.h"
 
 const SyscallGroup syscall_groups[GROUP_MAX] = {
 #define GROUP_ROW(id, name, help) [GROUP_##id] = { name, help },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/socket-address.h"
+#include "wire/socket-address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
