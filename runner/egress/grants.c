@@ -30,6 +30,8 @@ typedef struct Grant {
         ListenerPlan *moved; /* Listeners that were closed, because one for all addresses takes
                                 their port. */
         size_t moved_count;
+        bool made;    /* All parts are made, and holt decides whether the rules hold. */
+        bool decided; /* holt has decided. */
         bool undoing; /* The grant has failed, and `moved` is made again. */
         int errnum;   /* The first error, and its port. */
         uint16_t port;
@@ -188,51 +190,81 @@ static int grant_parse(const Grant *grant, NetRules *ret) {
         return r;
 }
 
-static int grant_add_rules(Grant *grant) {
-        NetRules *to = &grant->egress->rules, *from = &grant->rules;
-        NetRule *grown = reallocarray(to->items, to->count + from->count, sizeof(*grown));
+/* Makes room, so that holt's decision cannot fail. */
+static int grant_reserve(const Grant *grant) {
+        NetRules *to = &grant->egress->rules;
+        NetRule *grown = reallocarray(to->items, to->count + grant->rules.count, sizeof(*grown));
 
         if (!grown)
                 return -ENOMEM;
         to->items = grown;
-        memcpy(grown + to->count, from->items, from->count * sizeof(*grown));
-        to->count += from->count;
-        from->count = 0; /* egress->rules owns the reasons now. */
         return 0;
 }
 
-static void grant_reply(Grant *grant) {
-        Egress *egress = grant->egress;
+static void grant_add_rules(Grant *grant) {
+        NetRules *to = &grant->egress->rules, *from = &grant->rules;
+
+        memcpy(to->items + to->count, from->items, from->count * sizeof(*to->items));
+        to->count += from->count;
+        from->count = 0; /* egress->rules owns the reasons now. */
+}
+
+static void grant_reply(const Grant *grant) {
         const EgressEvent event = { .type = EGRESS_GRANTED,
                                     .errnum = (uint32_t)grant->errnum,
                                     .port = grant->port };
 
+        egress_reply(grant->egress, &event);
+}
+
+static void grant_end(Grant *grant) {
+        Egress *egress = grant->egress;
+
+        grant_reply(grant);
         (void)list_remove(&egress->grants, grant);
         net_rules_clear(&grant->rules);
         free(grant->moved);
         free(grant->text);
         free(grant);
-        egress_reply(egress, &event);
         if (egress->grants)
                 grant_begin(egress->grants);
 }
 
-/* Ends the grant: the maker has replied for every part. After a failure, it first opens the
- * listeners in `moved` again. */
+/* Makes the listeners again that made way. */
+static void grant_undo(Grant *grant) {
+        grant->undoing = true;
+        grant->waiting = 1; /* Until all are asked for. */
+        for (size_t i = 0; i < grant->moved_count; i++)
+                grant_request(grant, MADE_LISTENER, &grant->moved[i], 0);
+        if (--grant->waiting == 0)
+                grant_finish(grant);
+}
+
+/* Every part has its answer. */
 static void grant_finish(Grant *grant) {
-        if (!grant->errnum && grant_add_rules(grant) < 0)
+        if (!grant->errnum && !grant->decided && grant_reserve(grant) < 0)
                 grant_fail(grant, ENOMEM, 0);
-        grant_take_parts(grant, !grant->errnum || grant->undoing);
-        if (grant->errnum && !grant->undoing && grant->moved_count > 0) {
-                grant->undoing = true;
-                grant->waiting = 1; /* Until all are asked for. */
-                for (size_t i = 0; i < grant->moved_count; i++)
-                        grant_request(grant, MADE_LISTENER, &grant->moved[i], 0);
-                if (--grant->waiting > 0)
-                        return;
-                grant_take_parts(grant, true);
+        if (!grant->errnum && !grant->decided) {
+                grant->made = true;
+                return grant_reply(grant);
         }
-        grant_reply(grant);
+        if (!grant->errnum)
+                grant_add_rules(grant);
+        grant_take_parts(grant, !grant->errnum || grant->undoing);
+        if (grant->errnum && !grant->undoing && grant->moved_count > 0)
+                return grant_undo(grant);
+        grant_end(grant);
+}
+
+void grants_decide(Egress *egress, const char *value) {
+        Grant *grant = egress->grants;
+
+        if (!grant || !grant->made || grant->decided)
+                return;
+        grant->decided = true;
+        if (!streq(value, EGRESS_KEEP))
+                grant_fail(grant, ECANCELED, 0);
+        grant_finish(grant);
 }
 
 static void grant_begin(Grant *grant) {

@@ -187,6 +187,7 @@ static const struct {
         { "publish", ports_publish },
         { "unpublish", ports_unpublish },
         { "grant", grants_add },
+        { EGRESS_DECIDE, grants_decide },
 };
 
 /* Reads one command: its name and its value. Returns false if it is malformed. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grants to a live session. holt-egress adds the rules, and its replies come in the order of the
- * commands. Then the settings get the rules, so that the next keeper has them. */
+/* Grants to a live session.
+ *
+ * Theory of operation. A grant is in force and stored, or neither. holt-egress first makes all that
+ * the rules need, but does not follow them yet. Then the keeper stores them, for itself and the
+ * next keeper, and tells holt-egress to keep or to drop them. Replies come in the order of the
+ * commands. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,6 +18,9 @@ struct GrantWait {
         struct GrantWait *next;
         RpcCall *call; /* NULL if the client has gone. */
         StrList rules;
+        bool decided; /* The rules are stored, or `error` says why not. */
+        int stored;   /* The result of storing them: 0 or a negative errno. */
+        Error error;
 };
 
 enum { GRANTS_MAX = 16 }; /* Grants without a reply, at most. */
@@ -124,18 +131,28 @@ static void grant_show(Keeper *keeper) {
                         return;
 }
 
-static void grant_answer(Keeper *keeper, const EgressEvent *event, const GrantWait *wait) {
-        Error error;
-        int r = event->errnum ? grant_refuse(event, &error)
-                              : allow_store(&keeper->settings, keeper->store, &wait->rules, &error);
-
-        if (r == 0)
+/* holt-egress has made all that the rules need. If the command cannot be sent, holt-egress has
+ * ended, and keeper_fail_grants() follows. */
+static void grant_decide(Keeper *keeper, GrantWait *wait) {
+        wait->stored = allow_store(&keeper->settings, keeper->store, &wait->rules, &wait->error);
+        wait->decided = true;
+        if (wait->stored == 0)
                 grant_show(keeper);
+        (void)network_command(&keeper->sandbox.network, EGRESS_DECIDE,
+                              wait->stored == 0 ? EGRESS_KEEP : EGRESS_DROP);
+}
+
+/* Replies to the call. Rules that are stored wait for the next start if holt-egress is lost. */
+static void grant_answer(const EgressEvent *event, GrantWait *wait) {
+        int r = wait->stored;
+
+        if (!wait->decided)
+                r = grant_refuse(event, &wait->error);
         if (!wait->call)
                 return;
         if (r < 0)
-                return rpc_fail(wait->call, &error);
-        json_write_bool(rpc_result(wait->call), "live", true);
+                return rpc_fail(wait->call, &wait->error);
+        json_write_bool(rpc_result(wait->call), "live", event->errnum == 0);
         rpc_reply(wait->call);
 }
 
@@ -151,10 +168,13 @@ static GrantWait *grant_take(Keeper *keeper) {
 }
 
 void keeper_on_grant(Keeper *keeper, const EgressEvent *event) {
-        GrantWait *wait = grant_take(keeper);
+        GrantWait *wait = keeper->grants;
 
+        if (wait && !wait->decided && event->errnum == 0)
+                return grant_decide(keeper, wait);
+        wait = grant_take(keeper);
         if (wait)
-                grant_answer(keeper, event, wait);
+                grant_answer(event, wait);
         (void)grant_free(wait);
 }
 

@@ -20,8 +20,7 @@ static const RpcParam allow_params[] = {
 
 static const RpcField allowed_fields[] = {
         { "live", RPC_BOOL, RPC_ALWAYS,
-          "true: the rules are in force now. false: the session is at rest, and its next start has "
-          "them" },
+          "true: the rules are in force now. false: only the session's next start has them" },
 };
 static const RpcShape allowed_shape = { .name = "SessionAllowed", RPC_FIELDS(allowed_fields) };
 

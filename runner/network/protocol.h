@@ -13,6 +13,11 @@
 /* The argument that tells holt-egress to wait for its settings, which may never come. */
 #define EGRESS_LATER "later"
 
+/* The command by which holt decides about a grant, and its values. */
+#define EGRESS_DECIDE "decide"
+#define EGRESS_KEEP "keep"
+#define EGRESS_DROP "drop"
+
 enum {
         EGRESS_CONTROL_FD = 3, /* holt-egress finds its sockets at these descriptors. */
         EGRESS_SETUP_FD = 4,
@@ -37,8 +42,8 @@ typedef enum EgressEventType {
            command. */
         EGRESS_PUBLISHED,
         EGRESS_UNPUBLISHED,
-        /* Replies to the command "grant", in their order. port: the port that could not be opened.
-         */
+        /* Replies to the commands "grant", in their order. port: the port that could not be opened.
+         * After a reply without errnum, holt decides, and gets a second reply. */
         EGRESS_GRANTED,
         EGRESS_TYPE_MAX,
 } EgressEventType;

@@ -36,40 +36,51 @@ int allow_check_mode(const Settings *settings, Error *reterr) {
                          "the session is on the host's own network, and needs no grant for it");
 }
 
-static int allow_audit(Store *store, const char *rule, Error *reterr) {
+/* Adds the detail of the event that audits a grant. */
+static int allow_describe(const char *rule, StrList *details, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_free_ char *grant = str_format(ALLOW_NET "%s", rule);
 
-        if (!grant)
-                return error_oom(reterr);
         json_write_object(&w, NULL);
         json_write_string(&w, "grant", grant);
         json_write_end(&w);
-        return json_write_finish(&w) < 0
+        return !grant || json_write_finish(&w) < 0 || strlist_add(details, w.data) < 0
                        ? error_oom(reterr)
-                       : store_audit_add(store, "grant", w.data, time_epoch_ms(), reterr);
+                       : 0;
 }
 
 static int allow_add(Policy *policy, const char *rule, Error *reterr) {
         for (size_t i = 0; i < policy->net_allow.count; i++)
                 if (streq(policy->net_allow.items[i], rule))
                         return 0;
-        return policy_set(policy, "network.allow", rule, ORIGIN_CALLER, "holt allow", reterr);
+        return policy_set(policy, "network.allow", rule, ORIGIN_CALLER, "grants", reterr);
+}
+
+/* Takes back what allow_store() has changed in memory. */
+static void allow_undo(Policy *policy, unsigned mode, size_t count) {
+        policy->network = mode;
+        while (policy->net_allow.count > count)
+                free(policy->net_allow.items[--policy->net_allow.count]);
 }
 
 int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr) {
         Policy *policy = &settings->policy;
+        const unsigned mode = policy->network;
+        const size_t count = policy->net_allow.count;
+        _cleanup_(strlist_clear) StrList details = { 0 };
         int r = 0;
 
-        if (policy->network != NETWORK_ALLOW)
-                r = policy_set(policy, "network.mode", "allow", ORIGIN_CALLER, "holt allow",
-                               reterr);
-        for (size_t i = 0; r == 0 && i < rules->count; i++)
+        if (mode != NETWORK_ALLOW)
+                r = policy_set(policy, "network.mode", "allow", ORIGIN_CALLER, "grants", reterr);
+        for (size_t i = 0; r == 0 && i < rules->count; i++) {
                 r = allow_add(policy, rules->items[i], reterr);
+                if (r == 0)
+                        r = allow_describe(rules->items[i], &details, reterr);
+        }
         if (r == 0)
-                r = settings_write(settings, store, reterr);
-        for (size_t i = 0; r == 0 && i < rules->count; i++)
-                r = allow_audit(store, rules->items[i], reterr);
+                r = settings_write_policy(settings, store, "grant", &details, reterr);
+        if (r < 0)
+                allow_undo(policy, mode, count);
         return r;
 }
 

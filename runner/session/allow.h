@@ -14,7 +14,7 @@ int allow_parse(const char *text, const char **ret_rule, Error *reterr);
  * clears even on failure. Returns 0; -EINVAL with an ERROR_USAGE; or -ENOMEM. */
 int allow_read(const StrList *grants, StrList *ret, Error *reterr);
 /* Adds the rules to the settings and stores them, with an audit row for each. A session without a
- * network gets one. Returns 0 or a negative errno. */
+ * network gets one. Returns 0 or a negative errno; nothing is changed then. */
 int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr);
 /* Does the same for a session at rest. grants: with their prefix. Returns -EWOULDBLOCK with an
  * ERROR_BUSY if the session is live, or another negative errno. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/paths.h"
+#include "base/time.h"
 #include "outcome/result.h"
 #include "policy/layers.h"
 #include "policy/load.h"
@@ -36,13 +37,16 @@ void settings_clear(Settings *settings) {
 
 /* --- writing --- */
 
-static int write_policy(const Settings *settings, Store *store, Error *reterr) {
+int settings_write_policy(const Settings *settings, Store *store, const char *kind,
+                          const StrList *details, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
         int r = policy_document_print(&settings->policy, &w);
 
         if (r == 0)
                 r = json_write_finish(&w);
-        return r < 0 ? error_oom(reterr) : store_meta_set(store, META_POLICY, w.data, reterr);
+        return r < 0 ? error_oom(reterr)
+                     : store_meta_set_audited(store, META_POLICY, w.data, kind, details,
+                                              time_epoch_ms(), reterr);
 }
 
 static int write_number(Store *store, const char *name, uint64_t value, Error *reterr) {
@@ -62,7 +66,7 @@ int settings_write(const Settings *settings, Store *store, Error *reterr) {
                 { META_DEGRADED, settings->degraded },
                 { META_OWNED, settings->owned },
         };
-        int r = write_policy(settings, store, reterr);
+        int r = settings_write_policy(settings, store, NULL, &(StrList){ 0 }, reterr);
 
         if (r == 0)
                 r = store_meta_set(store, META_CWD, settings->cwd, reterr);

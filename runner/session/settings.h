@@ -30,6 +30,10 @@ int settings_open(int dir_fd, StoreMode mode, Store **ret, Settings *ret_setting
 
 /* Returns 0, or a negative errno of store_meta_set(). */
 int settings_write(const Settings *settings, Store *store, Error *reterr);
+/* Writes only the policy, with an event in the audit for each detail: all or nothing. Returns 0, or
+ * a negative errno of store_meta_set_audited(). */
+int settings_write_policy(const Settings *settings, Store *store, const char *kind,
+                          const StrList *details, Error *reterr);
 /* Reads settings into ret (zeroed), which the caller clears even on failure. Returns 0; -EINVAL
  * with an ERROR_DATA if the database is not a session's; or a negative errno of store_meta_get() or
  * policy_load(). */

@@ -50,6 +50,18 @@ int store_audit_add(Store *store, const char *kind, const char *detail, uint64_t
         return r < 0 ? r : store_commit(&transaction, reterr);
 }
 
+int store_meta_set_audited(Store *store, const char *name, const char *value, const char *kind,
+                           const StrList *details, uint64_t at_ms, Error *reterr) {
+        _cleanup_(store_rollbackp) Store *transaction = NULL;
+        int r = store_begin(store, &transaction, reterr);
+
+        if (r == 0)
+                r = store_meta_set(store, name, value, reterr);
+        for (size_t i = 0; r == 0 && i < details->count; i++)
+                r = store_audit_insert(store, kind, details->items[i], at_ms, reterr);
+        return r < 0 ? r : store_commit(&transaction, reterr);
+}
+
 static int audit_read_row(Query *query, StoreAudit *ret, Error *reterr) {
         StoreAudit row = { .id = query_number(query, 0), .at_ms = query_number(query, 1) };
         int r;

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 enum {
         STORE_KEY_MAX = 1024,           /* bytes of a key of kv */
@@ -72,6 +73,9 @@ void store_rest(Store *store);
 /* Adds or replaces a setting. Returns -EINVAL if name is longer than STORE_KEY_MAX, or value longer
  * than STORE_VALUE_MAX. */
 int store_meta_set(Store *store, const char *name, const char *value, Error *reterr);
+/* Does the same, and adds an event of this kind to the audit for each detail: all or nothing. */
+int store_meta_set_audited(Store *store, const char *name, const char *value, const char *kind,
+                           const StrList *details, uint64_t at_ms, Error *reterr);
 /* The caller owns *ret, which is NULL if the name does not exist. */
 int store_meta_get(Store *store, const char *name, char **ret, Error *reterr);
 

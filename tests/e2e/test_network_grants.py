@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +92,22 @@ def test_a_port_that_a_program_has_is_named_and_nothing_is_lost(session: Session
     assert refused.code == 125 and "listens on port 8080 itself" in refused.err
     assert curl(session, "http://web.example.org/") == "200" and curl(session, "http://other.example.org/") == "000"
     assert grants(session) == []
+
+
+def test_a_grant_that_cannot_be_stored_is_not_in_force(sessions: Sessions, workspace: Path) -> None:
+    """The list of rules is full, which the keeper notices once holt-egress has made the listeners."""
+    rules = ["web.example.org:80", "web.example.org:8080", *(f"*.n{i}.example.org:443" for i in range(1022))]
+    (workspace / "full.json").write_text(json.dumps({"holt": 1, "network": {"allow": rules}}))
+    session = sessions.create("w", "--policy", "./full.json", cwd=workspace)
+    session.out("true")
+
+    for rule in ("other.example.org:80", "*.example.org:8080"):
+        refused = session("allow", f"net:{rule}")
+        assert refused.code == 125 and "1024" in refused.err
+
+    assert curl(session, "http://other.example.org/") == "000" == curl(session, "http://other.example.org:8080/")
+    assert curl(session, "http://web.example.org/") == "200" == curl(session, "http://web.example.org:8080/")
+    assert grants(session) == [] and session.show()["network"]["allow"] == rules
 
 
 def test_too_many_listeners_are_refused_with_the_limit(session: Session) -> None:
