@@ -92,7 +92,8 @@ class _Link:
 
 
 class Server(Peer):
-    """A `holt serve`, which the first request starts. It can be used from any thread and shared by sandboxes.
+    """A `holt serve`, which the first request starts. It can be used from any thread and shared by sandboxes. close(),
+    or leaving its `with` block, ends it.
 
     holt           path of the program; default: $HOLT, or holt in the PATH
     env            environment variables in addition to this process's; {"XDG_DATA_HOME": ...} stores sessions elsewhere
@@ -170,6 +171,12 @@ class Server(Peer):
         with self._lock:
             links, self._links = list(self._links.values()), {}
         return links
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     @property
     def closed(self) -> bool:

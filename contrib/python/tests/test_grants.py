@@ -25,7 +25,7 @@ def test_a_grant_that_is_none(box: Sandbox) -> None:
 
 
 def test_a_sandbox_at_rest_gets_a_grant_without_a_start(holt: str) -> None:
-    with Sandbox("lasting", net=["example.org:80"], server=Server(holt)) as box:
+    with Server(holt) as server, Sandbox("lasting", net=["example.org:80"], server=server) as box:
         box.bash("true")
         box.stop()
 
