@@ -217,7 +217,7 @@ static void grant_reply(const Grant *grant) {
         egress_reply(grant->egress, &event);
 }
 
-static void grant_end(Grant *grant) {
+static void grant_close(Grant *grant) {
         Egress *egress = grant->egress;
 
         grant_reply(grant);
@@ -253,7 +253,7 @@ static void grant_finish(Grant *grant) {
         grant_take_parts(grant, !grant->errnum || grant->undoing);
         if (grant->errnum && !grant->undoing && grant->moved_count > 0)
                 return grant_undo(grant);
-        grant_end(grant);
+        grant_close(grant);
 }
 
 void grants_decide(Egress *egress, const char *value) {
