@@ -15,6 +15,8 @@ import pytest
 
 from lib.sandbox import Holt
 
+pytestmark = pytest.mark.alike
+
 Make = Callable[..., Path]
 
 

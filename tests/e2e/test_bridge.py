@@ -16,6 +16,8 @@ from lib.openrpc import Mismatch
 from lib.sessions import Json, Session, Sessions, until
 from lib.tap import Tap
 
+pytestmark = pytest.mark.alike
+
 ADD = {
     "type": "object",
     "properties": {"a": {"type": "integer"}, "b": {"type": "number"}},

@@ -16,6 +16,8 @@ from lib.sandbox import Holt
 from lib.tap import Tap
 from lib.tools import needs
 
+pytestmark = pytest.mark.alike
+
 Put = Callable[..., Path]
 
 SCRIPT = """

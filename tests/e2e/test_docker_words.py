@@ -13,6 +13,8 @@ import pytest
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
 
+pytestmark = pytest.mark.alike
+
 Put = Callable[..., Path]
 
 

@@ -17,6 +17,8 @@ import pytest
 from lib.bridge import Host
 from lib.sessions import Session
 
+pytestmark = pytest.mark.alike
+
 MEBI = 1 << 20
 HEAD = '{"id": 1, "token": "a\\"b", "call": "t", "payload": '
 

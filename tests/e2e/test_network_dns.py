@@ -13,7 +13,7 @@ from lib.netprobe import probe
 from lib.sandbox import Holt
 from lib.tools import needs
 
-pytestmark = needs("python3")
+pytestmark = [needs("python3"), pytest.mark.alike]
 
 POOLS = (ipaddress.ip_network("198.18.0.0/15"), ipaddress.ip_network("fd00:686f:6c74::/64"))
 INET, INET6 = 2, 10

@@ -10,6 +10,8 @@ import pytest
 from lib.sandbox import Holt
 from lib.sessions import Sessions
 
+pytestmark = pytest.mark.alike
+
 HINT = "holt: the sandbox has no network\n  Allow the hosts that the command needs: --net NAME:PORT"
 RULES = "holt: the network has only the hosts and ports of its rules;"
 PYTHON = "import socket\nsocket.getaddrinfo('example.invalid', 80)"

@@ -15,7 +15,7 @@ from lib.sandbox import Holt, Result
 from lib.sessions import Sessions, until
 from lib.tools import needs
 
-pytestmark = needs("python3", "curl")
+pytestmark = [needs("python3", "curl"), pytest.mark.alike]
 
 NET = "web.example.org:80,web.example.org:443"
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -11,7 +11,7 @@ from lib.netprobe import probe
 from lib.sandbox import Holt
 from lib.tools import needs
 
-pytestmark = needs("python3")
+pytestmark = [needs("python3"), pytest.mark.alike]
 
 ENDED = ("ECONNRESET", "EPIPE", "EOF", "TLS", "ECONNREFUSED")
 

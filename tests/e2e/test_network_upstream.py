@@ -15,7 +15,7 @@ from lib.sandbox import Holt
 from lib.sessions import Sessions, until
 from lib.tools import needs
 
-pytestmark = needs("python3", "curl")
+pytestmark = [needs("python3", "curl"), pytest.mark.alike]
 
 NET = "web.example.org:80,web.example.org:443,web.example.org:7"
 PROXY, LOGIN = "http://10.1.0.5:3128", "http://agent:p%40ss:word@ten.corp.example.org:3129"

@@ -20,7 +20,10 @@ from lib.sessions import Json, Session
 
 MODULES = ("pandas", "matplotlib", "reportlab", "PIL")
 missing = [m for m in MODULES if not importlib.util.find_spec(m)]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"the host's python3 has no {', '.join(missing)}")
+pytestmark = [
+    pytest.mark.alike,
+    pytest.mark.skipif(bool(missing), reason=f"the host's python3 has no {', '.join(missing)}"),
+]
 
 ROWS, WORKERS = 500, 25
 WAIT = 120000  # ms: importing pandas is slow on a busy machine

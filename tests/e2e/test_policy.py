@@ -14,6 +14,8 @@ from lib.paths import PROJECT
 from lib.sandbox import Holt
 from lib.tools import needs
 
+pytestmark = pytest.mark.alike
+
 Make = Callable[..., Path]
 
 PRESETS = ("strict", "standard", "permissive", "ci")

@@ -14,6 +14,7 @@ from lib.identity import Identity
 from lib.python import run, value
 from lib.sessions import Bound, Connect, RpcError, Session, Sessions, until
 
+pytestmark = pytest.mark.alike
 
 # --- values ---
 

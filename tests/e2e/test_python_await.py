@@ -13,6 +13,8 @@ import pytest
 from lib.python import pending, run, value
 from lib.sessions import Bound, Json, Session, Sessions, until
 
+pytestmark = pytest.mark.alike
+
 
 @pytest.mark.parametrize("code, result", (
     ("t = asyncio.create_task(f(1))\nawait t", "1"), ("a, b = asyncio.create_task(f(1)), f(2)\nawait a + await b", "3"),

@@ -11,6 +11,8 @@ from lib.python import needs_module, run, value
 from lib.sandbox import HANGS
 from lib.sessions import Bound
 
+pytestmark = pytest.mark.alike
+
 
 def test_values_with_a_rich_form_are_displayed(rpc: Bound) -> None:
     result = run(rpc, "class H:\n  def _repr_html_(self): return '<b>é</b>'\n  def _repr_png_(self): return b'\\x89PNG'\n"

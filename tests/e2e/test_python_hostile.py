@@ -8,6 +8,8 @@ import pytest
 from lib.python import run, value
 from lib.sessions import Bound, Json, Session, Sessions, until
 
+pytestmark = pytest.mark.alike
+
 ON_THE_CHANNEL = pytest.mark.parametrize("code", (
     "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'garbage\\n')\n  except OSError: pass",
     "import os\nfor fd in range(3, 100):\n  try: os.write(fd, b'{\"id\": 0}\\n')\n  except OSError: pass",

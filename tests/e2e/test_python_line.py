@@ -13,6 +13,8 @@ from lib.sandbox import HANGS, Holt, Result
 from lib.sessions import Session, Sessions, until
 from lib.terminal import Terminal
 
+pytestmark = pytest.mark.alike
+
 CTRL_C = "\x03"
 IGNORES = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(100)"
 ON = "print('on', flush=True)\n"

@@ -10,6 +10,8 @@ import pytest
 from lib.python import run, value
 from lib.sessions import Bound, Session, Sessions, alive, until
 
+pytestmark = pytest.mark.alike
+
 
 def test_variables_are_listed(rpc: Bound) -> None:
     run(rpc, "a = [1, 2]; b = 'x' * 1000; _hidden = 1\nclass Bad:\n  def __repr__(self): raise ValueError\nc = Bad()")

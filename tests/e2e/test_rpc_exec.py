@@ -9,6 +9,8 @@ import pytest
 
 from lib.sessions import Bound, Json, RpcError, Session, Sessions, until
 
+pytestmark = pytest.mark.alike
+
 
 def test_exec_has_output_cause_and_usage(rpc: Bound) -> None:
     result = rpc.sh("echo out; echo err >&2; exit 3")

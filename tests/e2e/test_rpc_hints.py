@@ -15,6 +15,8 @@ from lib.openrpc import Checker, Mismatch, command_words, document_of
 from lib.paths import built_holt
 from lib.sessions import Json, Rpc, RpcError, Sessions
 
+pytestmark = pytest.mark.alike
+
 
 def refused(rpc: Rpc, method: str, **params: object) -> RpcError:
     with pytest.raises(RpcError) as error:

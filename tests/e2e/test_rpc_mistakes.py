@@ -12,6 +12,8 @@ import pytest
 
 from lib.sessions import Bound, Closed, Rpc, RpcError, Session, Sessions, memory, until
 
+pytestmark = pytest.mark.alike
+
 
 @pytest.fixture(params=("serve", "keeper"))
 def line(request: pytest.FixtureRequest, sessions: Sessions, session: Session) -> Iterator[Rpc]:

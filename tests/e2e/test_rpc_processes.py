@@ -12,6 +12,8 @@ import pytest
 
 from lib.sessions import Bound, Connect, Json, Rpc, RpcError, Session, Sessions, memory, until
 
+pytestmark = pytest.mark.alike
+
 
 def both_watch(connect: Connect, script: str) -> tuple[Bound, Bound, str]:
     """Starts the script with an input. Returns two clients that watch it, and its id."""

@@ -14,6 +14,8 @@ from lib.identity import Identity
 from lib.sandbox import Holt
 from lib.sessions import Bound, Json, Session, Sessions, until
 
+pytestmark = pytest.mark.alike
+
 
 def test_keys_and_values(session: Session) -> None:
     session("kv", "set", "user_id", "12345").ok()

@@ -12,6 +12,8 @@ import pytest
 from lib.sandbox import Result
 from lib.sessions import Session, until
 
+pytestmark = pytest.mark.alike
+
 # More than is kept of a stream, 1 MiB; the end of it is told apart.
 FLOOD = "seq 400000; echo LATE"
 FLOOD_BYTES = sum(len(f"{n}\n") for n in range(1, 400001)) + len("LATE\n")

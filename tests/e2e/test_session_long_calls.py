@@ -9,6 +9,8 @@ import pytest
 
 from lib.sessions import Json, Rpc, Session, until
 
+pytestmark = pytest.mark.alike
+
 
 @pytest.fixture
 def rpc(session: Session) -> Rpc:

@@ -16,6 +16,7 @@ import pytest
 from lib import leaks
 from lib.sessions import Session, Sessions, until
 
+pytestmark = pytest.mark.alike
 
 DAEMON = (
     "import os, time\n"
