@@ -57,12 +57,10 @@ def _unmarked(metafunc: pytest.Metafunc) -> list[str]:
     if "holt_binary" not in metafunc.fixturenames:
         return [ORDINARY]
     here = list(identities.applicable())
-    alike = metafunc.definition.get_closest_marker("alike")
-    if metafunc.config.getoption("--full") and not alike:
-        return here
     name = metafunc.definition.originalname
-    slow = metafunc.definition.get_closest_marker("slow")
-    if not slow and _smoke.setdefault(metafunc.module.__name__, name) == name:
+    slow, alike = (metafunc.definition.get_closest_marker(mark) for mark in ("slow", "alike"))
+    smoke = not slow and _smoke.setdefault(metafunc.module.__name__, name) == name
+    if smoke or (metafunc.config.getoption("--full") and not alike):
         return here
     suite = metafunc.definition.path.parent.name
     return [name for name in SUITES.get(suite, (ORDINARY,)) if name in here]
