@@ -383,6 +383,7 @@ def is_public(path: str) -> bool:
     return all(os.stat(parent).st_mode & 0o1 for parent in parents) and bool(os.lstat(path).st_mode & 0o4)
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 def test_no_link_of_usr_dangles_only_inside(holt: Holt) -> None:
     """If this fails, a package of this host needs another name in policy/tree.c, or has settings that are private."""

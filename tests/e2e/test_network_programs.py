@@ -23,6 +23,8 @@ from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
 from lib.tools import INSIDE, needs
 
+pytestmark = pytest.mark.alike
+
 WEB = "web.example.org"
 INDEX = f"https://{WEB}/files/simple/"
 REGISTRY = f"https://{WEB}/files/npm/"

@@ -15,6 +15,8 @@ import pytest
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
 
+pytestmark = pytest.mark.alike
+
 Make = Callable[..., Path]
 
 

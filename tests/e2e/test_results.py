@@ -28,6 +28,7 @@ def ending(result: Result) -> tuple[int, str, Any]:
     return result.report["exit_code"], result.cause, result.report["signal"]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("code", (0, 1, 3, 124, 125, 126, 127, 128, 137, 255))
 def test_the_command_s_own_code_is_holt_s(code: int, holt: Holt) -> None:
     """This includes codes that holt uses itself. The report distinguishes them."""
@@ -38,6 +39,7 @@ def test_the_command_s_own_code_is_holt_s(code: int, holt: Holt) -> None:
     assert result.err == ""
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", (
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
     "XCPU", "SYS",
@@ -328,6 +330,7 @@ def test_json_goes_to_stderr_in_one_line(holt: Holt) -> None:
     (["--", "true", "x"], 0), (["--", "nonesuch"], 127), (["--ro", "/no", "true"], 125), (["--no-such-option"], 125),
     (["--timeout", "x", "true"], 125),
 ), ids=("exited", "not found", "no path", "no option", "no time"))
+@pytest.mark.alike
 def test_json_is_all_that_holt_says_on_stderr(argv: list[str], code: int, holt: Holt) -> None:
     """This includes holt's own errors, so that a program needs to parse only one form."""
     result = holt(["run", "--json", *argv], report=False)
@@ -467,6 +470,7 @@ def test_help_and_version(holt: Holt) -> None:
 
 @pytest.mark.parametrize("verb", ("run", "doctor", "policy", "policy show", "policy check", "policy schema", "policy list",
                                   "policy syscalls"))
+@pytest.mark.alike
 def test_help_of_a_verb(verb: str, holt: Holt) -> None:
     text = holt([*verb.split(), "--help"], report=False).ok().out
 
@@ -475,6 +479,7 @@ def test_help_of_a_verb(verb: str, holt: Holt) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.alike
 def test_the_manual_has_each_option_where_the_help_has_it(holt: Holt) -> None:
     """The option is below the same heading in both."""
     heading = ""
@@ -502,6 +507,7 @@ def test_a_full_disk_where_the_help_goes_is_no_success(holt: Holt) -> None:
         assert subprocess.run(holt.argv(["policy", "schema"]), stdout=full, stderr=subprocess.DEVNULL).returncode == 125
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("mistake", ("--timout=5", "--timeout=5x", "--policy=nofile.json", "--policy=nopreset"))
 def test_an_early_error_leaves_no_older_report(mistake: str, holt: Holt, workspace: Path) -> None:
     """A reader of the file must not mistake an earlier run for this one."""

@@ -48,6 +48,7 @@ def test_show_names_the_preset(sessions: Sessions) -> None:
             session.wake()
 
 
+@pytest.mark.alike
 def test_there_are_not_any_number_of_sessions(sessions: Sessions, session: Session) -> None:
     others = [sessions.directory / f"other{i}" for i in range(4095)]
     for other in others:
