@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. An index is a header, `count` entries, extensions (four letters, a length,
  * data) and a hash. The index does not tell the length of its hashes. If the repository's hash is
- * unknown, both lengths are tried, and exactly one must fit to the last byte. Two extensions let
- * git's threads start to read in the middle. EOIE has the end of the entries, and IEOT the start of
- * each block of entries. Both must agree with the result of reading from the start, which notes
- * where each entry begins.
+ * unknown, both lengths are tried, and exactly one must fit to the last byte.
  *
  * Each run reads the index, and a large repository has 50,000 entries. So a file is read once,
  * through a small window that stays in the processor's cache. An entry's name is compared with the
@@ -23,60 +20,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-
-enum {
-        HEADER_SIZE = 12,   /* "DIRC", version, count. */
-        MODE_AT = 24,       /* Offset of the mode in an entry. */
-        STAT_SIZE = 40,     /* Times, device, inode, mode, owner and size. */
-        FLAG_MORE = 0x4000, /* Two more bytes of flags follow. */
-        NAME_LENGTH = 0xfff,
-        MODE_GITLINK = 0160000,
-        EXTENSION_HEADER = 8,
-        SHA1_SIZE = 20,
-        SHA256_SIZE = 32,
-        ENTRY_MIN = STAT_SIZE + SHA1_SIZE + 4, /* Flags, and a name of no bytes with its end. */
-        ENTRY_MAX = STAT_SIZE + SHA256_SIZE + 16 + PATH_MAX,
-        WINDOW_SIZE = 64 * 1024,
-
-        START_BUILDS = 1 << 30, /* An entry of version 4 whose name builds on the one before. */
-};
-static_assert(ENTRY_MAX < WINDOW_SIZE, "an entry fits the window");
-static_assert(START_BUILDS > (int)GIT_INDEX_SIZE_MAX, "the mark is no part of an offset");
-
-/* The part of an index that is in memory. */
-typedef struct Window {
-        int fd;          /* FD_NONE: the whole index is in memory. */
-        int errnum;      /* Why the file could not be read, or 0. */
-        uint8_t *buffer; /* WINDOW_SIZE bytes, for a file. */
-        const uint8_t *bytes;
-        size_t at, size; /* The part's offset and size. */
-} Window;
-
-typedef struct Reader {
-        Window window;
-        size_t hash_size;
-        size_t end; /* Offset of the closing hash. */
-        uint32_t version, count;
-
-        /* The entry that was read last, and the offset of the next one. */
-        size_t at;
-        uint32_t mode;
-        const char *name; /* In the window, or in `copy`. A zero byte follows it. */
-        size_t length;
-        char copy[PATH_MAX];
-        size_t kept; /* Bytes of the name that come from the name before. */
-        size_t from; /* Offset of the first part that differs from the name before. */
-        size_t last; /* Offset of the last part. */
-        bool zero;   /* The new bytes contain a zero byte. */
-
-        uint32_t *starts; /* The offset of each entry, with START_BUILDS, and of their end. */
-
-        bool nameless; /* An entry has no name. Only a split index may have such entries. */
-} Reader;
-
-static uint32_t git_index_number(const uint8_t *at) {
-        return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
+#include "git/index-internal.h"
 
 /* --- bytes --- */
 
@@ -114,8 +58,7 @@ static const uint8_t *window_bytes(Window *window, size_t at, size_t wanted, siz
         return window->bytes + (at - window->at);
 }
 
-/* Returns `size` bytes at an offset, or NULL if the index ends before. */
-static const uint8_t *reader_bytes(Reader *reader, size_t at, size_t size) {
+const uint8_t *git_index_bytes(Reader *reader, size_t at, size_t size) {
         const uint8_t *bytes;
         size_t there;
 
@@ -127,13 +70,15 @@ static const uint8_t *reader_bytes(Reader *reader, size_t at, size_t size) {
 
 static int reader_open(Reader *reader, const Window *window, size_t size, size_t hash_size) {
         const uint8_t *header;
+        bool blocks;
 
         reader->window = *window;
         if (size < HEADER_SIZE + hash_size || size > GIT_INDEX_SIZE_MAX)
                 return -EBADMSG;
         reader->hash_size = hash_size;
         reader->end = size - hash_size;
-        header = reader_bytes(reader, 0, HEADER_SIZE);
+        blocks = git_index_eoie(reader) != NULL;
+        header = git_index_bytes(reader, 0, HEADER_SIZE);
         if (!header || memcmp(header, "DIRC", 4) != 0)
                 return -EBADMSG;
         reader->version = git_index_number(header + 4);
@@ -142,30 +87,13 @@ static int reader_open(Reader *reader, const Window *window, size_t size, size_t
         reader->name = reader->copy;
         if (reader->version < 2 || reader->version > 4 || reader->count > size / ENTRY_MIN)
                 return -EBADMSG;
+        if (!blocks)
+                return 0;
         reader->starts = malloc((reader->count + 1) * sizeof(*reader->starts));
         return reader->starts ? 0 : -ENOMEM;
 }
 
 /* --- entries --- */
-
-static bool is_zero(const uint8_t *bytes, size_t size) {
-        for (size_t i = 0; i < size; i++)
-                if (bytes[i] != 0)
-                        return false;
-        return true;
-}
-
-/* Whether the last `count` (1 to 8) of `size` bytes are zero. Nearly every index has names of all
- * lengths, so the end of a loop would be mispredicted for most entries. */
-static bool ends_with_zeros(const uint8_t *bytes, size_t size, size_t count) {
-        uint64_t last = 0;
-
-        if (size < sizeof(last))
-                memcpy((uint8_t *)&last + sizeof(last) - size, bytes, size);
-        else
-                memcpy(&last, bytes + size - sizeof(last), sizeof(last));
-        return last >> (64 - 8 * count) == 0; /* Both architectures are little-endian. */
-}
 
 /* Takes a name whose first `kept` bytes are those of the name before. Most rests are short, so one
  * loop is faster than searches. */
@@ -212,7 +140,7 @@ static int read_name(Reader *reader, size_t before, const uint8_t *name, size_t 
                 length = strnlen((const char *)name, size);
         next = (before + length + 8) & ~(size_t)7;
         if (length >= sizeof(reader->copy) || next - before > size ||
-            !ends_with_zeros(name, next - before, next - before - length))
+            !git_index_ends_with_zeros(name, next - before, next - before - length))
                 return -EBADMSG;
         reader->at += next;
         kept = git_index_common(reader->name, name,
@@ -351,11 +279,6 @@ static int git_index_take_path(const char *name, GitIndex *ret, StrList *list, s
         return strlist_add(list, name);
 }
 
-static void write_hash(const uint8_t *hash, size_t size, char ret[2 * SHA256_SIZE + 1]) {
-        for (size_t i = 0; i < size; i++)
-                (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
-}
-
 /* Takes a sparse directory; its name ends in a slash. All parts are checked, because the last one
  * is before the slash. */
 static int take_tree(const Reader *reader, GitIndex *ret) {
@@ -392,106 +315,35 @@ static int take_entry(Reader *reader, bool every, GitIndex *ret) {
                        : 0;
 }
 
+/* Notes where an entry begins. */
+static void reader_note_start(Reader *reader, uint32_t i, size_t start) {
+        if (!reader->starts)
+                return;
+        reader->starts[i] = (uint32_t)start;
+        if (reader->version == 4 && reader->kept > 0)
+                reader->starts[i] |= START_BUILDS;
+}
+
 static int read_entries(Reader *reader, bool every, GitIndex *ret) {
+        const bool simple = !every && reader->version != 4;
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < reader->count; i++) {
-                const size_t start = reader->at;
+                size_t start;
 
+                if (simple)
+                        i = git_index_read_siblings(reader, i);
+                if (i == reader->count)
+                        break;
+                start = reader->at;
                 r = read_entry(reader);
                 if (r == 0)
                         r = take_entry(reader, every, ret);
-                reader->starts[i] = (uint32_t)start;
-                if (reader->version == 4 && reader->kept > 0)
-                        reader->starts[i] |= START_BUILDS;
+                reader_note_start(reader, i, start);
         }
-        reader->starts[reader->count] = (uint32_t)reader->at;
+        if (reader->starts)
+                reader->starts[reader->count] = (uint32_t)reader->at;
         return r;
-}
-
-/* --- extensions --- */
-
-/* Checks IEOT, whose `size` bytes are at an offset: a version, and then the offset and the number
- * of entries of each block. The first name of a block must not build on another, because git's
- * thread knows no name before it. */
-static int check_blocks(Reader *reader, size_t at, size_t size) {
-        uint64_t total = 0;
-
-        if (size < 4 || (size - 4) % 8 != 0)
-                return -EBADMSG;
-        for (size_t block = 4; block < size; block += 8) {
-                const uint8_t *bytes = reader_bytes(reader, at + block, 8);
-
-                if (!bytes || total > reader->count ||
-                    git_index_number(bytes) != reader->starts[total])
-                        return -EBADMSG;
-                total += git_index_number(bytes + 4);
-        }
-        return total == reader->count ? 0 : -EBADMSG;
-}
-
-static int take_shared(Reader *reader, size_t at, size_t size, GitIndex *ret) {
-        const uint8_t *hash = size < reader->hash_size
-                                      ? NULL
-                                      : reader_bytes(reader, at, reader->hash_size);
-
-        if (!hash)
-                return -EBADMSG;
-        write_hash(hash, reader->hash_size, ret->shared);
-        if (is_zero(hash, reader->hash_size))
-                ret->shared[0] = '\0';
-        return 0;
-}
-
-/* Reads the two extensions that matter. git writes each of them once, so a repeated one is refused:
- * it would only take time. `at` is the offset of the extension's `size` bytes. */
-static int take_extension(Reader *reader, const uint8_t *name, size_t at, size_t size, bool seen[2],
-                          GitIndex *ret) {
-        const bool link = memcmp(name, "link", 4) == 0;
-
-        if (!link && memcmp(name, "IEOT", 4) != 0)
-                return 0;
-        if (seen[link])
-                return -EBADMSG;
-        seen[link] = true;
-        return link ? take_shared(reader, at, size, ret) : check_blocks(reader, at, size);
-}
-
-/* Checks EOIE, which git looks for at this offset, whatever comes before it. `last` is the offset
- * of the last extension. */
-static int check_eoie(Reader *reader, size_t last) {
-        const size_t size = EXTENSION_HEADER + 4 + reader->hash_size, at = reader->end - size;
-        const uint8_t *bytes = reader->end < size ? NULL : reader_bytes(reader, at, size);
-
-        if (!bytes || memcmp(bytes, "EOIE", 4) != 0)
-                return 0;
-        return last == at && git_index_number(bytes + EXTENSION_HEADER) == reader->at ? 0
-                                                                                      : -EBADMSG;
-}
-
-/* Reads from the end of the entries to the closing hash. */
-static int read_extensions(Reader *reader, GitIndex *ret) {
-        size_t at = reader->at, last = 0;
-        bool seen[2] = { false };
-        int r = 0;
-
-        while (r == 0 && at < reader->end) {
-                const uint8_t *extension = reader_bytes(reader, at, EXTENSION_HEADER);
-                size_t size;
-
-                if (!extension)
-                        return -EBADMSG;
-                size = git_index_number(extension + 4);
-                last = at;
-                at += EXTENSION_HEADER;
-                if (size > reader->end - at)
-                        return -EBADMSG;
-                r = take_extension(reader, extension, at, size, seen, ret);
-                at += size;
-        }
-        if (r == 0 && reader->nameless && !ret->shared[0])
-                return -EBADMSG;
-        return r < 0 ? r : check_eoie(reader, last);
 }
 
 static int read_as(const Window *window, size_t size, size_t hash_size, bool every, GitIndex *ret) {
@@ -501,7 +353,7 @@ static int read_as(const Window *window, size_t size, size_t hash_size, bool eve
         if (r == 0)
                 r = read_entries(&reader, every, ret);
         if (r == 0)
-                r = read_extensions(&reader, ret);
+                r = git_index_read_extensions(&reader, ret);
         free(reader.starts);
         return reader.window.errnum ? -reader.window.errnum : r;
 }

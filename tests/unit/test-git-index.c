@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 /* --- building an index --- */
 
 typedef struct Bytes {
-        uint8_t data[4096];
+        uint8_t data[16384];
         size_t size;
         size_t hash_size;
         size_t entries_end;
@@ -82,6 +83,22 @@ static void put_extension(Bytes *bytes, const char *name, const void *data, size
         put(bytes, name, 4);
         put_number(bytes, (uint32_t)size);
         put(bytes, data, size);
+}
+
+/* Writes so many bytes behind the entries that they are read by the faster way of a large index. */
+static void put_more(Bytes *bytes) {
+        static const uint8_t zeros[8192];
+
+        put_extension(bytes, "TREE", zeros, sizeof(zeros));
+}
+
+/* Writes EOIE, which has the end of the entries. Its hash is not checked. */
+static void put_end(Bytes *bytes, uint32_t offset) {
+        Bytes data = { 0 };
+
+        put_number(&data, offset);
+        put_zeros(&data, bytes->hash_size);
+        put_extension(bytes, "EOIE", data.data, data.size);
 }
 
 /* Reads the bytes as a file. `size` may be larger than the file. */
@@ -181,28 +198,47 @@ static void test_paths_are_looked_at_after_similar_ones(void **state) {
         };
 
         (void)state;
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
-                for (uint32_t version = 2; version <= 4; version += 2) {
-                        const size_t length = strlen(cases[i].name);
-                        Bytes bytes = make_header(version, 2, 20);
-                        GitIndex index = { 0 };
-                        size_t kept = 0;
+        for (size_t i = 0; i < 3 * ELEMENTSOF(cases); i++) {
+                const char *before = cases[i / 3].before, *name = cases[i / 3].name;
+                const uint32_t version = i % 3 == 0 ? 4 : 2;
+                Bytes bytes = make_header(version, 2, 20);
+                GitIndex index = { 0 };
+                size_t kept = 0;
 
-                        while (cases[i].name[kept] && cases[i].name[kept] == cases[i].before[kept])
-                                kept++;
-                        if (version == 4) {
-                                const size_t before = strlen(cases[i].before);
-
-                                put_compressed(&bytes, 0100644, 0, cases[i].before, before);
-                                put_compressed(&bytes, 0100644, (uint8_t)(before - kept),
-                                               cases[i].name + kept, length);
-                        } else {
-                                put_entry(&bytes, 0100644, cases[i].before);
-                                put_entry(&bytes, 0100644, cases[i].name);
-                        }
-                        assert_int_equal(read_all(&bytes, &index), cases[i].valid ? 0 : -EBADMSG);
-                        git_index_clear(&index);
+                while (name[kept] && name[kept] == before[kept])
+                        kept++;
+                if (version == 4) {
+                        put_compressed(&bytes, 0100644, 0, before, strlen(before));
+                        put_compressed(&bytes, 0100644, (uint8_t)(strlen(before) - kept),
+                                       name + kept, strlen(name));
+                } else {
+                        put_entry(&bytes, 0100644, before);
+                        put_entry(&bytes, 0100644, name);
                 }
+                if (i % 3 == 2)
+                        put_more(&bytes);
+                assert_int_equal(read_all(&bytes, &index), cases[i / 3].valid ? 0 : -EBADMSG);
+                git_index_clear(&index);
+        }
+}
+
+/* The bytes after a name, up to the next name, could be the beginning of that name. */
+static void test_a_name_does_not_go_on_in_the_next_entry(void **state) {
+        Bytes bytes = make_header(2, 2, 20);
+        static const uint8_t name[4 + 6 + 20 + 8] = "d/fi\0\0\0\0\0\0"
+                                                    "\0\0\0\0\0\0\0\0\0\0"
+                                                    "\0\0\0\0\0\0\0\0\0\0"
+                                                    "abcdefgh";
+
+        (void)state;
+        put_entry(&bytes, 0100644, "d/fi");
+        assert_int_equal(bytes.size, 12 + 72);
+        put_stat(&bytes, 0100644, sizeof(name));
+        put(&bytes, name, sizeof(name));
+        put_zeros(&bytes, 8 - (bytes.size - 12) % 8);
+        bytes.entries_end = bytes.size;
+        put_more(&bytes);
+        assert_refused(&bytes);
 }
 
 static void test_gitlinks_are_found(void **state) {
@@ -286,7 +322,7 @@ static void test_bytes_that_are_no_extension_are_refused(void **state) {
         assert_refused(&bytes);
 }
 
-static Bytes make_with_blocks(uint32_t offset, uint32_t count) {
+static Bytes make_with_blocks(uint32_t offset, uint32_t count, bool end) {
         Bytes bytes = make_plain(20), data = { 0 };
 
         put_number(&data, 1);
@@ -295,12 +331,14 @@ static Bytes make_with_blocks(uint32_t offset, uint32_t count) {
         put_number(&data, offset);
         put_number(&data, count);
         put_extension(&bytes, "IEOT", data.data, data.size);
+        if (end)
+                put_end(&bytes, (uint32_t)bytes.entries_end);
         return bytes;
 }
 
 /* git reads blocks in several threads, from the places in this extension. */
 static void test_blocks_begin_where_the_entries_do(void **state) {
-        const Bytes bytes = make_with_blocks(12 + 72, 2);
+        const Bytes bytes = make_with_blocks(12 + 72, 2, true);
         const struct {
                 uint32_t offset, count;
         } wrong[] = { { 12 + 71, 2 }, { 12 + 72, 1 }, { 12 + 72, 3 }, { 12, 2 }, { 4000, 2 } };
@@ -308,10 +346,18 @@ static void test_blocks_begin_where_the_entries_do(void **state) {
         (void)state;
         assert_links(&bytes, plain_links);
         for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-                const Bytes other = make_with_blocks(wrong[i].offset, wrong[i].count);
+                const Bytes other = make_with_blocks(wrong[i].offset, wrong[i].count, true);
 
                 assert_refused(&other);
         }
+}
+
+/* Without EOIE, git reads all entries from the start. */
+static void test_blocks_count_only_with_the_end(void **state) {
+        const Bytes bytes = make_with_blocks(12, 2, false);
+
+        (void)state;
+        assert_links(&bytes, plain_links);
 }
 
 /* In version 4 a name builds on the one before, but git's thread knows no name before its block. */
@@ -328,6 +374,7 @@ static void test_a_block_begins_with_a_whole_name(void **state) {
                 put_number(&data, 1);
                 put_compressed(&bytes, 0160000, cut, "else", 8U - cut);
                 put_extension(&bytes, "IEOT", data.data, data.size);
+                put_end(&bytes, (uint32_t)bytes.entries_end);
                 if (cut == 4)
                         assert_links(&bytes, (const char *const[]){ "sub1", "else", NULL });
                 else
@@ -337,7 +384,7 @@ static void test_a_block_begins_with_a_whole_name(void **state) {
 
 /* git writes the list once. */
 static void test_blocks_are_said_once(void **state) {
-        const Bytes once = make_with_blocks(12 + 72, 2), plain = make_plain(20);
+        const Bytes once = make_with_blocks(12 + 72, 2, false), plain = make_plain(20);
         Bytes twice = once;
 
         (void)state;
@@ -346,11 +393,9 @@ static void test_blocks_are_said_once(void **state) {
 }
 
 static Bytes make_with_end(uint32_t offset) {
-        Bytes bytes = make_plain(20), data = { 0 };
+        Bytes bytes = make_plain(20);
 
-        put_number(&data, offset);
-        put_zeros(&data, 20);
-        put_extension(&bytes, "EOIE", data.data, data.size);
+        put_end(&bytes, offset);
         return bytes;
 }
 
@@ -443,12 +488,18 @@ static void test_there_is_a_bound(void **state) {
 }
 
 /* The entries of a large index, each 100th a gitlink. Two blocks begin in the middle. */
-enum { LARGE = 4000, LARGE_ENTRY = 88, LARGE_EXTENSION = 8 + 4 + 2 * 8 };
+enum {
+        LARGE = 4000,
+        LARGE_ENTRY = 88,
+        LARGE_END = 12 + LARGE * LARGE_ENTRY,
+        LARGE_EXTENSIONS = 8 + 4 + 2 * 8 + 8 + 4 + 20,
+};
 
 static uint8_t *make_large(size_t *ret_size) {
-        const size_t end = 12 + LARGE * (size_t)LARGE_ENTRY, size = end + LARGE_EXTENSION + 20;
+        const size_t size = LARGE_END + LARGE_EXTENSIONS + 20;
         uint8_t *whole = calloc(1, size);
-        Bytes header = make_header(2, LARGE, 20), blocks = { 0 }, extension = { 0 };
+        Bytes header = make_header(2, LARGE, 20), blocks = { 0 };
+        Bytes extensions = { .hash_size = 20 };
 
         assert_non_null(whole);
         memcpy(whole, header.data, header.size);
@@ -466,8 +517,10 @@ static uint8_t *make_large(size_t *ret_size) {
         put_number(&blocks, LARGE / 2);
         put_number(&blocks, (uint32_t)(12 + LARGE / 2 * LARGE_ENTRY));
         put_number(&blocks, LARGE / 2);
-        put_extension(&extension, "IEOT", blocks.data, blocks.size);
-        memcpy(whole + end, extension.data, extension.size);
+        put_extension(&extensions, "IEOT", blocks.data, blocks.size);
+        put_end(&extensions, LARGE_END);
+        assert_int_equal(extensions.size, LARGE_EXTENSIONS);
+        memcpy(whole + LARGE_END, extensions.data, extensions.size);
         *ret_size = size;
         return whole;
 }
@@ -482,8 +535,35 @@ static void test_a_large_file_is_read_in_pieces(void **state) {
         assert_int_equal(index.links.count, LARGE / 100);
         assert_string_equal(index.links.items[39], "part-243/file-003900");
         git_index_clear(&index);
-        whole[size - 20 - 5] = 13; /* The offset of the second block. */
+        whole[LARGE_END + 8 + 4 + 8 + 3] ^= 1; /* The offset of the second block. */
         assert_int_equal(read_both(whole, size, &index), -EBADMSG);
+        free(whole);
+}
+
+/* Most entries of a large index are read by a faster way, which is not used if every name is
+ * wanted. Both must refuse the same bytes, wherever one has changed. */
+static void test_siblings_are_checked_like_other_entries(void **state) {
+        static const uint8_t bytes[] = { 0, '/', '.', 1, 0x80, 0xff };
+        const int rounds = getenv("HOLT_TEST_FULL") ? 4000 : 600;
+        size_t size;
+        uint8_t *whole = make_large(&size);
+
+        (void)state;
+        for (int i = 0; i < rounds; i++) {
+                /* Some prime, so that all bytes of an entry have their turn. */
+                const size_t at = 12 + (size_t)i * 8009 % (LARGE_END - 12);
+                const uint8_t before = whole[at];
+                GitIndex some = { 0 }, all = { 0 };
+                int r;
+
+                whole[at] = bytes[i % (int)sizeof(bytes)];
+                r = git_index_read(whole, size, GIT_SHA1, true, &all);
+                assert_int_equal(git_index_read(whole, size, GIT_SHA1, false, &some), r);
+                assert_int_equal(all.links.count, r == 0 ? LARGE : 0);
+                whole[at] = before;
+                git_index_clear(&some);
+                git_index_clear(&all);
+        }
         free(whole);
 }
 
@@ -504,6 +584,7 @@ int main(void) {
                 cmocka_unit_test(test_gitlinks_are_found),
                 cmocka_unit_test(test_paths_of_files_are_looked_at),
                 cmocka_unit_test(test_paths_are_looked_at_after_similar_ones),
+                cmocka_unit_test(test_a_name_does_not_go_on_in_the_next_entry),
                 cmocka_unit_test(test_the_repository_says_which_hash),
                 cmocka_unit_test(test_compressed_names_are_put_together),
                 cmocka_unit_test(test_a_name_that_cuts_more_than_there_is_is_refused),
@@ -511,6 +592,7 @@ int main(void) {
                 cmocka_unit_test(test_unknown_versions_are_refused),
                 cmocka_unit_test(test_bytes_that_are_no_extension_are_refused),
                 cmocka_unit_test(test_blocks_begin_where_the_entries_do),
+                cmocka_unit_test(test_blocks_count_only_with_the_end),
                 cmocka_unit_test(test_a_block_begins_with_a_whole_name),
                 cmocka_unit_test(test_blocks_are_said_once),
                 cmocka_unit_test(test_the_end_is_where_the_entries_end),
@@ -520,6 +602,7 @@ int main(void) {
                 cmocka_unit_test(test_sparse_directories_are_named),
                 cmocka_unit_test(test_there_is_a_bound),
                 cmocka_unit_test(test_a_large_file_is_read_in_pieces),
+                cmocka_unit_test(test_siblings_are_checked_like_other_entries),
                 cmocka_unit_test(test_a_file_that_has_become_shorter_is_refused),
         };
 
