@@ -15,9 +15,9 @@ typedef struct ListOptions {
         bool json;
 } ListOptions;
 
-enum { KINDS = 6 };
-static const char *const kinds[KINDS + 1] = { "denial", "grant", "guard", "kill",
-                                              "limit",  "tool",  NULL };
+enum { KINDS = 8 };
+static const char *const kinds[KINDS + 1] = { "denial",  "grant", "guard", "kill", "limit",
+                                              "network", "port",  "tool",  NULL };
 
 #define COMMON_OPTIONS                                                                             \
         { "--limit",                                                                               \
@@ -44,8 +44,8 @@ static const Option history_options[] = {
 };
 
 static const Option audit_options[] = {
-        { "--kind", "denial|grant|guard|kill|limit|tool", "print only rows of this kind",
-          OPTION_ENUM, offsetof(ListOptions, kind), kinds },
+        { "--kind", "denial|grant|guard|kill|limit|network|port|tool",
+          "print only rows of this kind", OPTION_ENUM, offsetof(ListOptions, kind), kinds },
         COMMON_OPTIONS,
 };
 

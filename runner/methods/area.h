@@ -64,7 +64,7 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
 
 /* The parameter of method_find_process(). */
 #define METHOD_PROCESS_ID                                                                          \
-        { "id", RPC_STRING, true, 32, "the process: \"p1\"" }
+        { "id", RPC_STRING, true, 32, "id of the process, such as \"p1\"" }
 
 /* Parameters of the methods of files. */
 #define METHOD_PATH(name)                                                                          \

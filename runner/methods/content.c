@@ -161,7 +161,7 @@ int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Erro
 
 static const RpcField content_fields[] = {
         { "content", RPC_STRING, RPC_ALWAYS, "text, or base64" },
-        { "next", RPC_UINT, RPC_ALWAYS, "offset of what follows" },
+        { "next", RPC_UINT, RPC_ALWAYS, "offset of the next part" },
         { "eof", RPC_BOOL, RPC_ALWAYS, "whether this is the end" },
         { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
 };

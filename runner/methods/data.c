@@ -194,7 +194,9 @@ static RpcShape limits_shape = {
 };
 
 static const RpcField network_fields[] = {
-        { "mode", RPC_STRING, RPC_ALWAYS, "what commands can reach", .values = network_modes },
+        { "mode", RPC_STRING, RPC_ALWAYS,
+          "hosts that commands can reach: none, those of the rules, or all",
+          .values = network_modes },
         { "allow", RPC_STRINGS, RPC_ALWAYS, "the rules of the mode \"allow\", as they were given" },
 };
 static const RpcShape network_shape = { .name = "SessionNetwork",
@@ -203,23 +205,25 @@ static const RpcShape network_shape = { .name = "SessionNetwork",
 
 static const RpcField show_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
-        { "state", RPC_STRING, RPC_ALWAYS, "at rest: nothing runs in it",
+        { "state", RPC_STRING, RPC_ALWAYS, "\"at rest\" if nothing runs in it",
           .values = session_states },
-        { "keeper_pid", RPC_UINT, RPC_SOMETIMES, "its process on the host, of a live session" },
+        { "keeper_pid", RPC_UINT, RPC_SOMETIMES,
+          "PID of the session's process on the host, if the session is live" },
         { "started_ms", RPC_UINT, RPC_SOMETIMES,
-          "milliseconds since the epoch, of a live session" },
+          "time of its last start, in milliseconds since the epoch, if it is live" },
         { "processes", RPC_UINT, RPC_SOMETIMES, "number of commands that run in a live session" },
-        { "created_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
-        { "idle_us", RPC_UINT, RPC_ALWAYS, "time without use after which it stops; 0: never" },
+        { "created_ms", RPC_UINT, RPC_ALWAYS, "time of creation, in milliseconds since the epoch" },
+        { "idle_us", RPC_UINT, RPC_ALWAYS,
+          "time without use after which it stops, in microseconds; 0 means never" },
         { "preset", RPC_STRING, RPC_OR_NULL, "the preset that its policy extends" },
-        { "tier", RPC_STRING, RPC_OR_NULL, "its size", .values = tier_names },
+        { "tier", RPC_STRING, RPC_OR_NULL, "size of the session", .values = tier_names },
         { "cpus", RPC_UINT, RPC_OR_NULL, "number of processors; null for all" },
         { "owned", RPC_BOOL, RPC_ALWAYS, "whether it is removed with the client that created it" },
-        { "directory", RPC_STRING, RPC_ALWAYS, "path on the host" },
-        { "cwd", RPC_STRING, RPC_ALWAYS, "where commands start: a path inside" },
-        { "workspace", RPC_STRING, RPC_OR_NULL, "path on the host" },
-        { "mounts", RPC_SHAPES, RPC_ALWAYS, "paths of the host that it has, besides the system",
-          .shape = &mount_shape },
+        { "directory", RPC_STRING, RPC_ALWAYS, "path of the session on the host" },
+        { "cwd", RPC_STRING, RPC_ALWAYS, "directory inside in which commands start" },
+        { "workspace", RPC_STRING, RPC_OR_NULL, "path of the workspace on the host" },
+        { "mounts", RPC_SHAPES, RPC_ALWAYS,
+          "paths of the host that are mounted, besides the system", .shape = &mount_shape },
         { "limits", RPC_SHAPE, RPC_ALWAYS, "limits of each command, or of all together",
           .shape = &limits_shape },
         { "network", RPC_SHAPE, RPC_ALWAYS, "the hosts that commands can reach",
@@ -228,8 +232,8 @@ static const RpcField show_fields[] = {
         { "layers", RPC_MAP, RPC_SOMETIMES,
           "the state of each layer of a live session, such as \"on\"" },
         { "network_level", RPC_UINT, RPC_SOMETIMES,
-          "of a live session with rules: 2 if programs get the errors of the real connections, "
-          "otherwise 1" },
+          "2 if programs get the errors of the real connections, otherwise 1; only of a live "
+          "session with rules" },
 };
 static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_fields) };
 

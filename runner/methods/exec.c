@@ -246,7 +246,7 @@ const char *const method_keeps[] = { "head", "tail", NULL };
                 { "env", RPC_MAP, false, 1024,                                                     \
                   "environment variables, in addition to the session's own" },                     \
                 { "timeout_ms", RPC_UINT, false, 86400000000,                                      \
-                  "limit of wall time; at most the policy's, which is the default" },              \
+                  "limit of wall time; the policy's limit is the default and the maximum" },       \
                 { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,                                 \
                   "bytes kept of each stream; default 1 MiB, or the policy's limits.output" },     \
                 { "keep",                                                                          \
@@ -292,9 +292,9 @@ static const RpcParam spawn_params[] = {
 };
 
 static const RpcField spawn_fields[] = {
-        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
-        { "pid", RPC_UINT, RPC_ALWAYS, "inside the sandbox" },
-        { "timeout_us", RPC_UINT, RPC_OR_NULL, "its time limit, in microseconds" },
+        { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
+        { "pid", RPC_UINT, RPC_ALWAYS, "the PID inside" },
+        { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
         { "ended", RPC_SHAPE, RPC_SOMETIMES, "if the command has ended already",
           .shape = &method_ended },
 };

@@ -178,20 +178,20 @@ static const RpcParam link_params[] = {
 
 static const RpcParam remove_params[] = {
         METHOD_PATH("path"),
-        { "recursive", RPC_BOOL, false, 0, "remove a directory with all that is in it" },
+        { "recursive", RPC_BOOL, false, 0, "remove a directory with everything in it" },
 };
 
 static const RpcParam move_params[] = {
         METHOD_PATH("from"),
-        { "to", RPC_PATH, true, 4096, "its new path" },
-        { "replace", RPC_BOOL, false, 0, "replace what is at the new path" },
+        { "to", RPC_PATH, true, 4096, "the new path" },
+        { "replace", RPC_BOOL, false, 0, "replace a file at the new path" },
 };
 
 static const RpcParam copy_params[] = {
         METHOD_PATH("from"),
         { "to", RPC_PATH, true, 4096, "path of the copy" },
-        { "recursive", RPC_BOOL, false, 0, "copy a directory with all that is in it" },
-        { "replace", RPC_BOOL, false, 0, "replace what is at the new path" },
+        { "recursive", RPC_BOOL, false, 0, "copy a directory with everything in it" },
+        { "replace", RPC_BOOL, false, 0, "replace a file at the new path" },
 };
 
 static const RpcField copy_fields[] = {

@@ -199,7 +199,7 @@ static const RpcParam list_params[] = {
         { "path", RPC_PATH, false, 4096, "a directory; default: the workspace" },
         { "recursive", RPC_BOOL, false, 0, "list all below it, too; no link is followed" },
         { "after", RPC_PATH, false, 4096,
-          "only names after this one: \"next\" of the page before" },
+          "only names after this one: \"next\" of the previous page" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
 };
 

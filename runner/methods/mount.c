@@ -196,7 +196,7 @@ static int method_mount_delete(RpcCall *call, void *data, Error *error) {
 static const RpcParam list_params[] = {
         { "prefix", RPC_PATH, false, 4000,
           "only paths that start with this, with or without /mnt/files/ before it" },
-        { "cursor", RPC_PATH, false, 4096, "\"next_cursor\" of the page before" },
+        { "cursor", RPC_PATH, false, 4096, "\"next_cursor\" of the previous page" },
         { "limit", RPC_UINT, false, 500, "number of items at most; default 100", .min = 1 },
 };
 
@@ -253,7 +253,7 @@ static const RpcShape uploaded_shape = { .name = "MountUploaded",
 static const RpcField download_fields[] = {
         { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
         { "content", RPC_STRING, RPC_SOMETIMES, "without \"fd\": text, or base64" },
-        { "next", RPC_UINT, RPC_SOMETIMES, "without \"fd\": offset of what follows" },
+        { "next", RPC_UINT, RPC_SOMETIMES, "without \"fd\": offset of the next part" },
         { "eof", RPC_BOOL, RPC_SOMETIMES, "without \"fd\": whether this is the end" },
         { "modified_ms", RPC_UINT, RPC_SOMETIMES, "with \"fd\": milliseconds since the epoch" },
         { "mode", RPC_UINT, RPC_SOMETIMES, "with \"fd\": permission bits" },

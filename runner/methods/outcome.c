@@ -20,16 +20,18 @@ const RpcShape method_usage = { .name = "Usage",
 static const RpcField grants_fields[] = {
         { "grants", RPC_STRINGS, RPC_ALWAYS, "the grants, such as \"net:example.org:443\"" },
 };
-static const RpcShape grants_shape = { .name = "Grants", RPC_FIELDS(grants_fields) };
+static const RpcShape grants_shape = { .name = "Grants",
+                                       .help = "parameters of session.allow",
+                                       RPC_FIELDS(grants_fields) };
 
 static const char *const grant_methods[] = { "session.allow", NULL };
 static const RpcField grant_call_fields[] = {
-        { "method", RPC_STRING, RPC_ALWAYS, "its name", .values = grant_methods },
-        { "params", RPC_SHAPE, RPC_ALWAYS, "its parameters, except the session",
+        { "method", RPC_STRING, RPC_ALWAYS, "name of the method", .values = grant_methods },
+        { "params", RPC_SHAPE, RPC_ALWAYS, "parameters of the method, except for session",
           .shape = &grants_shape },
 };
 static const RpcShape grant_call_shape = { .name = "GrantCall",
-                                           .help = "request that allows it",
+                                           .help = "a request that allows a refused host",
                                            RPC_FIELDS(grant_call_fields) };
 
 static const RpcField denial_fields[] = {
@@ -61,7 +63,7 @@ static const char *const limit_names[] = { "memory", "processes", "open_files",
 static_assert(ELEMENTSOF(limit_names) == LIMIT_KIND_MAX + 1, "every limit is listed");
 
 static const RpcField limit_hit_fields[] = {
-        { "limit", RPC_STRING, RPC_ALWAYS, "its name", .values = limit_names },
+        { "limit", RPC_STRING, RPC_ALWAYS, "name of the limit", .values = limit_names },
         { "certain", RPC_BOOL, RPC_ALWAYS, "false if only the command's messages say so" },
         { "reason", RPC_STRING, RPC_ALWAYS, "what happened" },
         { "value", RPC_UINT, RPC_OR_NULL, "the limit, in the unit of the field" },
@@ -80,10 +82,10 @@ static const RpcField refused_fields[] = {
 const RpcShape method_refused = { .name = "Refused", RPC_FIELDS(refused_fields) };
 
 static const RpcField outcome_fields[] = {
-        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
-        { "cause", RPC_STRING, RPC_ALWAYS, "how it ended", .values = method_causes },
+        { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
+        { "cause", RPC_STRING, RPC_ALWAYS, "how the command ended", .values = method_causes },
         { "exit_code", RPC_UINT, RPC_ALWAYS, "128 + n after signal n, 124 after a timeout" },
-        { "timeout_us", RPC_UINT, RPC_OR_NULL, "its time limit, in microseconds" },
+        { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
         { "usage", RPC_SHAPE, RPC_ALWAYS, "time and memory that it used", .shape = &method_usage },
         { "stdout_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stdout that were not kept" },
         { "stderr_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stderr that were not kept" },
@@ -116,8 +118,8 @@ const RpcShape method_ended = { .name = "Ended",
                                 .base = &method_outcome };
 
 static const RpcField output_fields[] = {
-        { "stdout", RPC_STRING, RPC_ALWAYS, "what was kept of stdout: text, or base64" },
-        { "stderr", RPC_STRING, RPC_ALWAYS, "what was kept of stderr: text, or base64" },
+        { "stdout", RPC_STRING, RPC_ALWAYS, "the part of stdout that was kept: text, or base64" },
+        { "stderr", RPC_STRING, RPC_ALWAYS, "the part of stderr that was kept: text, or base64" },
 };
 const RpcShape method_result = { .name = "Result",
                                  .help = "how a command ended, and its output",

@@ -233,13 +233,13 @@ static const RpcParam watch_params[] = {
 };
 
 static const RpcField entry_fields[] = {
-        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
+        { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
         { "command", RPC_STRING, RPC_ALWAYS, "the command line" },
         { "state", RPC_STRING, RPC_ALWAYS,
           "background: it has ended, and processes that it started still run", .values = states },
         { "pid", RPC_UINT, RPC_ALWAYS, "inside the sandbox; 0 until it has started" },
         { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
-        { "cause", RPC_STRING, RPC_SOMETIMES, "how it ended", .values = method_causes },
+        { "cause", RPC_STRING, RPC_SOMETIMES, "how the command ended", .values = method_causes },
         { "exit_code", RPC_UINT, RPC_SOMETIMES, "of a command that has ended" },
         { "usage", RPC_SHAPE, RPC_SOMETIMES, "time and memory that it used, if it has ended",
           .shape = &method_usage },
@@ -291,7 +291,7 @@ static const RpcShape waited_shape = { .name = "Waited",
 
 static const RpcField output_note_fields[] = {
         METHOD_NOTE_FIELDS,
-        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
+        { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
 };
 static const RpcShape output_note_shape = { .name = "OutputNote",
                                             RPC_FIELDS(output_note_fields),
@@ -306,7 +306,7 @@ const RpcOutgoing method_process_output = {
 
 static const RpcField stopped_note_fields[] = {
         METHOD_NOTE_FIELDS,
-        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
+        { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
         { "signal", RPC_UINT, RPC_ALWAYS, "the signal that stopped it" },
 };
 static const RpcShape stopped_note_shape = { .name = "StoppedNote",
@@ -320,8 +320,8 @@ const RpcOutgoing method_process_stopped = {
 
 static const RpcField exited_note_fields[] = {
         METHOD_NOTE_FIELDS,
-        { "id", RPC_STRING, RPC_ALWAYS, "the process: \"p1\"" },
-        { "cause", RPC_STRING, RPC_ALWAYS, "how it ended", .values = method_causes },
+        { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
+        { "cause", RPC_STRING, RPC_ALWAYS, "how the command ended", .values = method_causes },
         { "exit_code", RPC_UINT, RPC_ALWAYS, "128 + n after signal n, 124 after a timeout" },
 };
 static const RpcShape exited_note_shape = { .name = "ExitedNote", RPC_FIELDS(exited_note_fields) };

@@ -90,8 +90,8 @@ static const RpcParam run_params[] = {
           "tools of any client that it may call; default: this connection's tools" },
         { "fresh", RPC_BOOL, false, 0, "use an interpreter of its own, which ends with the run" },
         { "timeout_ms", RPC_UINT, false, 86400000000,
-          "limit of wall time, from when the code starts; at most the policy's, which is the "
-          "default" },
+          "limit of wall time from the start of the code; the policy's limit is the default and "
+          "the maximum" },
         { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
           "bytes kept of each stream; default 1 MiB, or the policy's limits.output" },
         { "keep", RPC_STRING, false, 8, "which bytes are kept if there are more",
@@ -124,8 +124,8 @@ static const RpcShape exception_shape = { .name = "PythonError",
                                           RPC_FIELDS(error_fields) };
 
 static const RpcField run_fields[] = {
-        { "stdout", RPC_STRING, RPC_ALWAYS, "what was kept of stdout: text, or base64" },
-        { "stderr", RPC_STRING, RPC_ALWAYS, "what was kept of stderr: text, or base64" },
+        { "stdout", RPC_STRING, RPC_ALWAYS, "the part of stdout that was kept: text, or base64" },
+        { "stderr", RPC_STRING, RPC_ALWAYS, "the part of stderr that was kept: text, or base64" },
         { "state_kept", RPC_BOOL, RPC_ALWAYS,
           "false if the interpreter has ended, so that the next run starts with nothing" },
         { "lost", RPC_STRING, RPC_OR_NULL,
@@ -136,7 +136,7 @@ static const RpcField run_fields[] = {
           "ended" },
         { "result", RPC_STRING, RPC_OR_NULL, "repr of the last expression" },
         { "displays", RPC_MAPS, RPC_ALWAYS,
-          "shown by the code: MIME types, and text or base64 for each" },
+          "figures and other values that the code has shown: text or base64 for each MIME type" },
         { "error", RPC_SHAPE, RPC_OR_NULL, "the exception that ended the code; null if it has none",
           .shape = &exception_shape },
 };

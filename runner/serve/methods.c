@@ -338,7 +338,7 @@ static const RpcShape created_shape = { .name = "SessionCreated", RPC_FIELDS(cre
 
 static const RpcField entry_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
-        { "state", RPC_STRING, RPC_ALWAYS, "at rest: nothing runs in it",
+        { "state", RPC_STRING, RPC_ALWAYS, "\"at rest\" if nothing runs in it",
           .values = session_states },
 };
 static const RpcShape entry_shape = { .name = "SessionEntry",

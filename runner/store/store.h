@@ -140,7 +140,7 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
 typedef struct StoreAudit {
         uint64_t id;
         uint64_t at_ms;     /* ms since the epoch */
-        const char *kind;   /* "denial", "grant", "guard", "kill", "limit", "tool" */
+        const char *kind;   /* such as "denial"; holt-kv(1) lists the kinds */
         const char *detail; /* JSON */
 } StoreAudit;
 

@@ -181,6 +181,18 @@ def test_each_quota_is_in_the_manual_on_security() -> None:
     assert {name for name in known if name.endswith("S_MAX") and f"`{name}`" not in text} == NO_QUOTAS
 
 
+# --- rows of the audit ---
+
+
+def test_the_kinds_of_the_audit_are_those_of_the_manual(holt: Holt) -> None:
+    kinds = (re.search(r"--kind (\S+)", holt(["audit", "--help"]).ok().out) or ["", ""])[1].split("|")
+    described = page("holt-kv.1").partition("## audit\n")[2].partition("\n## ")[0]
+
+    assert kinds == re.findall(r"^\*(\w+)\*$", described, re.M)
+    for kind in kinds:
+        assert "does not exist" in holt(["audit", "none", "--kind", kind]).err, kind
+
+
 # --- errors ---
 
 
