@@ -127,6 +127,12 @@ static void print_network(const JsonValue *session) {
                 print_fact(label, json_string(rule));
                 label = "";
         }
+        label = "once";
+        for (const JsonValue *rule = json_first(json_member(network, "once")); rule;
+             rule = json_next(rule)) {
+                print_fact(label, json_string(rule));
+                label = "";
+        }
         if (json_member_uint(session, "network_level") == EGRESS_LEVEL_TRUE)
                 print_fact("level", "2: programs get the errors of the real connections");
         else if (json_member(session, "network_level"))

@@ -44,7 +44,7 @@ typedef struct Connection {
         bool broken;          /* The server reset it before it was let in. */
         bool published;       /* It comes from the host, to a published port. */
         int number;           /* The name's number; negative if the address lies in a block. */
-        const NetRule *rule;
+        struct Once *once;    /* The one-time grant that it has claimed, or NULL. */
         NetAddress targets[NAME_ADDRESSES_MAX];
         size_t targets_count;
         size_t tried; /* Targets tried so far, the one that has answered included. */

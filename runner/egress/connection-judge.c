@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include "egress/connection-internal.h"
+#include "egress/once.h"
 #include "egress/ports.h"
 #include "egress/resolver.h"
 #include "egress/upstream.h"
@@ -69,6 +70,31 @@ static void connection_resolve(Connection *c) {
         connection_try(c);
 }
 
+/* Whether a rule allows the name, or for NULL the address. A one-time grant is then claimed. */
+static bool connection_allowed(Connection *c, const char *name) {
+        const NetRules *rules = &c->egress->rules;
+
+        if (name ? net_rules_find(rules, name, c->port)
+                 : net_rules_find_address(rules, &c->asked, c->port))
+                return true;
+        c->once = once_claim(c->egress, name, &c->asked, c->port);
+        return c->once != NULL;
+}
+
+/* Why nothing allows the name, or for NULL the address. A name inside without any rule had a
+ * one-time grant. */
+static EgressReason connection_reason(const Connection *c, const char *name) {
+        const Egress *egress = c->egress;
+
+        if (once_taken(egress, name, &c->asked, c->port))
+                return EGRESS_USED_UP;
+        if (!name)
+                return net_rules_address(&egress->rules, &c->asked) ? EGRESS_NO_PORT
+                                                                    : EGRESS_NO_ADDRESS;
+        return net_rules_name(&egress->rules, name) || once_names(egress, name) ? EGRESS_NO_PORT
+                                                                                : EGRESS_USED_UP;
+}
+
 void connection_judge(Connection *c) {
         Egress *egress = c->egress;
         const NetPort *imported = ports_imported(egress, &c->asked, c->port);
@@ -78,18 +104,10 @@ void connection_judge(Connection *c) {
                 return connection_try_loopback(c, imported->host);
         c->number = net_address_number(&c->asked);
         name = connection_name(c);
-        if (name) {
-                c->rule = net_rules_find(&egress->rules, name, c->port);
-                if (!c->rule)
-                        return connection_refuse(c, EGRESS_NO_PORT, NULL);
-                return connection_resolve(c);
-        }
-        c->number = -1;
-        c->rule = net_rules_find_address(&egress->rules, &c->asked, c->port);
-        if (!c->rule && net_rules_address(&egress->rules, &c->asked))
-                return connection_refuse(c, EGRESS_NO_PORT, NULL);
-        if (!c->rule)
-                return connection_refuse(c, EGRESS_NO_ADDRESS, NULL);
+        if (!name)
+                c->number = -1;
+        if (!connection_allowed(c, name))
+                return connection_refuse(c, connection_reason(c, name), NULL);
         connection_resolve(c);
 }
 
@@ -100,7 +118,7 @@ void connection_judge_target(Connection *c, const Authority *target) {
         c->asked = net_address_unmapped(&target->address);
         c->port = c->target_port = target->port;
         if (target->address.family == 0) {
-                if (!net_rules_name(rules, target->host))
+                if (!net_rules_name(rules, target->host) && !once_names(c->egress, target->host))
                         return connection_refuse_host(c, EGRESS_NO_RULE, target->host, NULL, NULL);
                 number = resolver_number(c->egress, target->host);
                 if (number < 0)

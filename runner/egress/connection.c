@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "base/strings.h"
+#include "egress/once.h"
 #include "egress/ports.h"
 #include "egress/proxy.h"
 #include "egress/pump.h"
@@ -85,6 +86,7 @@ static void socket_reset(int fd) {
 
 static void connection_drop(Connection *c, bool reset) {
         Egress *egress = c->egress;
+        struct Once *once = c->once;
 
         c->held = queue_release(egress, c->held, c->errnum);
         if (c->state == CONNECTION_RESOLVES && c->number >= 0)
@@ -108,6 +110,7 @@ static void connection_drop(Connection *c, bool reset) {
         (void)list_remove(&egress->connections, c);
         egress->connections_count--;
         free(c);
+        (void)once_release(egress, once);
 }
 
 /* Sends the reason to a client of the proxy inside that still waits for its reply. */
@@ -156,6 +159,7 @@ void connection_unreached(Connection *c, EgressReason reason) {
 
 /* The server is connected. Lets in the program's own connection if it still waits. */
 static void connection_open(Connection *c) {
+        once_use(c->egress, c->once);
         if (!c->held)
                 return connection_begin_judged(c);
         c->state = CONNECTION_ENTERS;

@@ -47,8 +47,10 @@ typedef struct Egress {
         struct Requests *requests;  /* To the maker. */
         struct Listener *listeners; /* See serving.h. */
         struct Grant *grants;       /* The first is carried out now (grants.h). */
-        struct Queue *queue;        /* NULL if connections do not wait (queue.h). */
-        bool proxy;                 /* The sandbox has a proxy: proxy.h. */
+        struct Once *once;          /* One-time grants (once.h). */
+        LoopTimer *once_timer;
+        struct Queue *queue; /* NULL if connections do not wait (queue.h). */
+        bool proxy;          /* The sandbox has a proxy: proxy.h. */
         struct Proxy *proxies;
         size_t proxies_count, proxies_bytes;
         struct Upstream *upstream; /* NULL unless connections go through a proxy: upstream.h. */

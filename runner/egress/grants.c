@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/strings.h"
+#include "egress/once.h"
 #include "egress/ports.h"
 #include "egress/requests.h"
 #include "egress/serving.h"
@@ -24,7 +25,9 @@ typedef struct Grant {
         struct Grant *next;
         Egress *egress;
         char *text;
-        NetRules rules;
+        bool single;    /* The rules hold for one connection each. */
+        NetRules rules; /* Lasting rules. */
+        Once *once;     /* One-time grants. */
         GrantPart *parts;
         size_t waiting;      /* Number of parts without a reply of the maker. */
         ListenerPlan *moved; /* Listeners that were closed, because one for all addresses takes
@@ -96,18 +99,24 @@ static void grant_take_parts(Grant *grant, bool serve) {
 /* Plans for the rules in force and the new ones together. The plan borrows names from *ret_items,
  * which the caller frees. */
 static int grant_plan(const Grant *grant, NetRule **ret_items, NetPlan *ret) {
-        const NetRules *old = &grant->egress->rules, *new = &grant->rules;
-        const size_t count = old->count + new->count;
-        NetRule *items = calloc(count, sizeof(*items));
-        const NetRules all = { .items = items, .count = count };
+        const Egress *egress = grant->egress;
+        const Once *const once[] = { egress->once, grant->once };
+        const NetRules *const rules[] = { &egress->rules, &grant->rules };
+        const size_t most = rules[0]->count + rules[1]->count + once_rules(once[0], NULL) +
+                            once_rules(once[1], NULL);
+        NetRule *items = calloc(most, sizeof(*items));
+        NetRules all = { .items = items };
         const NetPort *imports;
         const size_t imports_count = ports_imports(grant->egress, &imports);
 
         *ret_items = items;
         if (!items)
                 return -ENOMEM;
-        for (size_t i = 0; i < count; i++)
-                items[i] = i < old->count ? old->items[i] : new->items[i - old->count];
+        for (size_t i = 0; i < ELEMENTSOF(rules); i++) {
+                for (size_t k = 0; k < rules[i]->count; k++)
+                        items[all.count++] = rules[i]->items[k];
+                all.count += once_rules(once[i], items + all.count);
+        }
         return net_plan_make(&all, imports, imports_count, ret);
 }
 
@@ -153,15 +162,25 @@ static int grant_ask_listener(Grant *grant, const NetPlan *plan, ListenerPlan at
         return r;
 }
 
-static void grant_ask_routes(Grant *grant) {
-        for (size_t i = 0; i < grant->rules.count; i++) {
-                const NetRule *rule = &grant->rules.items[i];
+static void grant_ask_routes(Grant *grant, const NetRule *items, size_t count) {
+        for (size_t i = 0; i < count; i++) {
+                const NetRule *rule = &items[i];
                 const ListenerPlan at = { .address = rule->address };
 
                 if (rule->kind == NET_BLOCK &&
                     (rule->address.family == AF_INET || grant->egress->has6))
                         grant_request(grant, MADE_ROUTE, &at, rule->prefix);
         }
+}
+
+static void grant_ask_once_routes(Grant *grant) {
+        const size_t count = once_rules(grant->once, NULL);
+        _cleanup_free_ NetRule *items = count ? calloc(count, sizeof(*items)) : NULL;
+
+        if (count && !items)
+                return grant_fail(grant, ENOMEM, 0);
+        (void)once_rules(grant->once, items);
+        grant_ask_routes(grant, items, count);
 }
 
 static int grant_ask(Grant *grant) {
@@ -171,7 +190,8 @@ static int grant_ask(Grant *grant) {
 
         if (r < 0)
                 return r;
-        grant_ask_routes(grant);
+        grant_ask_routes(grant, grant->rules.items, grant->rules.count);
+        grant_ask_once_routes(grant);
         for (size_t i = 0; r == 0 && i < plan.listeners_count; i++)
                 r = grant_ask_listener(grant, &plan, plan.listeners[i]);
         net_plan_clear(&plan);
@@ -180,13 +200,19 @@ static int grant_ask(Grant *grant) {
 
 /* --- the grant --- */
 
-static int grant_parse(const Grant *grant, NetRules *ret) {
+/* Reads lasting rules, one a line; or the number of the first one-time grant, and then the rule of
+ * each. */
+static int grant_parse(Grant *grant) {
         char *rest = grant->text, *line;
+        uint32_t id = grant->single ? (uint32_t)strtoul(strsep(&rest, "\n"), NULL, 10) : 0;
         const char *why;
         int r = 0;
 
         while (r == 0 && (line = strsep(&rest, "\n")))
-                r = net_rules_add(ret, line, &why);
+                r = grant->single ? once_add(&grant->once, id++, line)
+                                  : net_rules_add(&grant->rules, line, &why);
+        if (r == 0 && once_count(grant->once) + once_count(grant->egress->once) > ONCE_GRANTS_MAX)
+                r = -ENOSPC;
         return r;
 }
 
@@ -207,6 +233,7 @@ static void grant_add_rules(Grant *grant) {
         memcpy(to->items + to->count, from->items, from->count * sizeof(*to->items));
         to->count += from->count;
         from->count = 0; /* egress->rules owns the reasons now. */
+        once_keep(grant->egress, &grant->once);
 }
 
 static void grant_reply(const Grant *grant) {
@@ -223,11 +250,13 @@ static void grant_close(Grant *grant) {
         grant_reply(grant);
         (void)list_remove(&egress->grants, grant);
         net_rules_clear(&grant->rules);
+        once_free(&grant->once);
         free(grant->moved);
         free(grant->text);
         free(grant);
         if (egress->grants)
-                grant_begin(egress->grants);
+                return grant_begin(egress->grants);
+        once_prune(egress);
 }
 
 /* Makes the listeners again that made way. */
@@ -268,7 +297,7 @@ void grants_decide(Egress *egress, const char *value) {
 }
 
 static void grant_begin(Grant *grant) {
-        int r = grant->egress->ports_only ? -ENONET : grant_parse(grant, &grant->rules);
+        int r = grant->egress->ports_only ? -ENONET : grant_parse(grant);
 
         grant->waiting = 1; /* Until all are asked for. */
         if (r == 0)
@@ -279,7 +308,7 @@ static void grant_begin(Grant *grant) {
                 grant_finish(grant);
 }
 
-void grants_add(Egress *egress, const char *value) {
+static void grants_append(Egress *egress, const char *value, bool single) {
         const EgressEvent failed = { .type = EGRESS_GRANTED, .errnum = ENOMEM };
         const bool idle = !egress->grants;
         Grant *grant = calloc(1, sizeof(*grant));
@@ -291,7 +320,16 @@ void grants_add(Egress *egress, const char *value) {
                 return egress_reply(egress, &failed);
         }
         grant->egress = egress;
+        grant->single = single;
         list_append(&egress->grants, grant);
         if (idle)
                 grant_begin(grant);
+}
+
+void grants_add(Egress *egress, const char *value) {
+        grants_append(egress, value, false);
+}
+
+void grants_add_once(Egress *egress, const char *value) {
+        grants_append(egress, value, true);
 }

@@ -184,9 +184,8 @@ static const struct {
         const char *name;
         void (*run)(Egress *egress, const char *value);
 } commands[] = {
-        { "publish", ports_publish },
-        { "unpublish", ports_unpublish },
-        { "grant", grants_add },
+        { "publish", ports_publish },     { "unpublish", ports_unpublish },
+        { "grant", grants_add },          { "grant-once", grants_add_once },
         { EGRESS_DECIDE, grants_decide },
 };
 

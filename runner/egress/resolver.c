@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/strings.h"
+#include "egress/once.h"
 #include "wire/dns-wire.h"
 
 enum {
@@ -148,7 +149,7 @@ static bool name_is_exact(const NetRules *rules, const char *name) {
 }
 
 int resolver_number(Egress *egress, const char *name) {
-        if (name_is_exact(&egress->rules, name))
+        if (name_is_exact(&egress->rules, name) || names_find(egress->names, name) >= 0)
                 return names_add(egress->names, name);
         if (strlen(name) > BELOW_LENGTH)
                 return -ENOSPC;
@@ -160,7 +161,7 @@ static void resolve_name(DnsWait *wait) {
         const char *name = wait->name;
         int number;
 
-        if (!net_rules_name(&egress->rules, name)) {
+        if (!net_rules_name(&egress->rules, name) && !once_names(egress, name)) {
                 egress_deny(egress, EGRESS_NO_RULE, name, NULL, 0, NULL);
                 return wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
         }

@@ -71,6 +71,13 @@ static void listener_end(Egress *egress, Listener *listener) {
         free(listener);
 }
 
+void serving_prune(Egress *egress, bool (*needed)(const Egress *egress, const ListenerPlan *at)) {
+        list_each_safe(l, egress->listeners) {
+                if (!needed(egress, &l->at))
+                        listener_end(egress, l);
+        }
+}
+
 int serving_make_way(Egress *egress, const ListenerPlan *any, ListenerPlan **ret) {
         ListenerPlan *places = NULL;
         int count = 0;

@@ -8,6 +8,8 @@
 int serving_add(Egress *egress, const ListenerPlan *at, int fd, Error *reterr);
 /* Whether a listener exists there, or one for every address of the port. */
 bool serving_has(const Egress *egress, const ListenerPlan *at);
+/* Closes the listeners that are not needed. Accepts their waiting connections first. */
+void serving_prune(Egress *egress, bool (*needed)(const Egress *egress, const ListenerPlan *at));
 /* Closes the listeners of single addresses on the port of `any`, because with them no listener can
  * take every address. Accepts their waiting connections first. The caller owns *ret, an array of
  * the addresses and ports of these listeners. Returns their number or -ENOMEM. */

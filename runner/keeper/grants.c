@@ -16,6 +16,8 @@
 /* A grant to which holt-egress has not replied yet. */
 struct GrantWait {
         struct GrantWait *next;
+        bool once;     /* The rules hold for one connection each... */
+        uint32_t id;   /* ...and the first of them has this number. */
         RpcCall *call; /* NULL if the client has gone. */
         StrList rules;
         bool decided; /* The rules are stored, or `error` says why not. */
@@ -64,36 +66,49 @@ static int grant_check(const Keeper *keeper, Error *reterr) {
                        : error_set(reterr, ERROR_LIMIT, 0, "too many grants are being carried out");
 }
 
-static int grant_send(Keeper *keeper, const StrList *rules, Error *reterr) {
-        _cleanup_free_ char *text = strdup(rules->items[0]);
-        int r;
+/* Joins the lines of the command. */
+static char *grant_text(const GrantWait *wait, const StrList *rules) {
+        char *text = wait->once ? str_format("%u", wait->id) : strdup(rules->items[0]);
 
-        for (size_t i = 1; text && i < rules->count; i++) {
+        for (size_t i = wait->once ? 0 : 1; text && i < rules->count; i++) {
                 char *longer = str_format("%s\n%s", text, rules->items[i]);
 
                 free(text);
                 text = longer;
         }
+        return text;
+}
+
+static int grant_send(Keeper *keeper, const GrantWait *wait, const StrList *rules, Error *reterr) {
+        _cleanup_free_ char *text = grant_text(wait, rules);
+        int r;
+
         if (!text)
                 return error_oom(reterr);
-        r = network_command(&keeper->sandbox.network, "grant", text);
+        r = network_command(&keeper->sandbox.network, wait->once ? "grant-once" : "grant", text);
         if (r == -EMSGSIZE)
                 return error_set(reterr, ERROR_LIMIT, 0,
                                  "the rules are too long for one grant; grant them in turn");
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot reach holt-egress") : 0;
 }
 
-int keeper_grant(Keeper *keeper, StrList *rules, RpcCall *call, Error *reterr) {
+int keeper_grant(Keeper *keeper, StrList *rules, bool once, RpcCall *call, Error *reterr) {
         int r = grant_check(keeper, reterr);
         GrantWait *wait = r == 0 ? calloc(1, sizeof(*wait)) : NULL;
 
         if (r < 0)
                 return r;
-        r = wait ? grant_send(keeper, rules, reterr) : error_oom(reterr);
+        if (!wait)
+                return error_oom(reterr);
+        wait->once = once;
+        wait->id = keeper->once_next;
+        r = grant_send(keeper, wait, rules, reterr);
         if (r < 0) {
                 (void)grant_free(wait);
                 return r;
         }
+        if (once)
+                keeper->once_next += (uint32_t)rules->count;
         wait->call = call;
         wait->rules = *rules;
         *rules = (StrList){ 0 };
@@ -115,6 +130,9 @@ static int grant_refuse(const EgressEvent *event, Error *reterr) {
                                   "wildcard or a block needs the port on all addresses, "
                                   "127.0.0.1 included.");
         }
+        if (event->errnum == ENOSPC)
+                return error_set(reterr, ERROR_LIMIT, 0,
+                                 "too many one-time grants of the session are not used yet");
         if (event->errnum == E2BIG)
                 return error_set(reterr, ERROR_LIMIT, 0,
                                  "the session's rules would need more than %d listeners",
@@ -134,7 +152,10 @@ static void grant_show(Keeper *keeper) {
 /* holt-egress has made all that the rules need. If the command cannot be sent, holt-egress has
  * ended, and keeper_fail_grants() follows. */
 static void grant_decide(Keeper *keeper, GrantWait *wait) {
-        wait->stored = allow_store(&keeper->settings, keeper->store, &wait->rules, &wait->error);
+        wait->stored = wait->once ? allow_once(&keeper->settings, keeper->store, wait->id,
+                                               &wait->rules, &wait->error)
+                                  : allow_store(&keeper->settings, keeper->store, &wait->rules,
+                                                &wait->error);
         wait->decided = true;
         if (wait->stored == 0)
                 grant_show(keeper);

@@ -66,6 +66,7 @@ typedef struct Keeper {
         LoopWatch *network_watch; /* NULL without a network. */
         struct PortWaits *ports;  /* See ports.c. */
         struct GrantWait *grants; /* See grants.c. */
+        uint32_t once_next;       /* Number of the next one-time grant. */
         LoopWatch *owner_watch;   /* Watches owner_fd; NULL in a session without an owner. */
         struct Receives *receives;
         Sweeper *sweeper;            /* See sweep.c. */
@@ -235,9 +236,9 @@ void keeper_fail_ports(Keeper *keeper);
 
 /* --- grants (grants.c) --- */
 
-/* Adds the rules, which are taken over, and replies to call when they are in force. Returns 0 or a
- * negative errno. */
-int keeper_grant(Keeper *keeper, StrList *rules, RpcCall *call, Error *reterr);
+/* Adds the rules, which are taken over, and replies to call when they are in force. once: each of
+ * them holds for one connection. Returns 0 or a negative errno. */
+int keeper_grant(Keeper *keeper, StrList *rules, bool once, RpcCall *call, Error *reterr);
 /* holt-egress has replied to the oldest grant. */
 void keeper_on_grant(Keeper *keeper, const EgressEvent *event);
 /* holt-egress has gone. */

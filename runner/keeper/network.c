@@ -57,6 +57,8 @@ static void keeper_on_network_event(void *data, const EgressEvent *event, const 
         }
         if (event->type == EGRESS_GRANTED)
                 return keeper_on_grant(keeper, event);
+        if (event->type == EGRESS_USED)
+                return settings_use_once(&keeper->settings, event->id);
         if (event->type == EGRESS_CLOSED || event->type == EGRESS_FAILED)
                 return audit_connection(keeper, event);
         if (!first)

@@ -10,12 +10,14 @@ static int method_session_allow(RpcCall *call, void *data, Error *error) {
 
         if (r == 0)
                 r = allow_read(&grants, &rules, error);
-        return r < 0 ? r : keeper_grant(data, &rules, call, error);
+        return r < 0 ? r : keeper_grant(data, &rules, rpc_bool(call, "once", false), call, error);
 }
 
 static const RpcParam allow_params[] = {
         { "grants", RPC_STRINGS, true, 256,
           "\"net:\" and a rule or a set each, such as \"net:example.org:443\"" },
+        { "once", RPC_BOOL, false, 0,
+          "each holds for one connection, and none is stored; only for a live session" },
 };
 
 static const RpcField allowed_fields[] = {

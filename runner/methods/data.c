@@ -198,6 +198,7 @@ static const RpcField network_fields[] = {
           "hosts that commands can reach: none, those of the rules, or all",
           .values = network_modes },
         { "allow", RPC_STRINGS, RPC_ALWAYS, "the rules of the mode \"allow\", as they were given" },
+        { "once", RPC_STRINGS, RPC_ALWAYS, "grants for one connection that are not used yet" },
 };
 static const RpcShape network_shape = { .name = "SessionNetwork",
                                         .help = "the network of a session",
@@ -314,7 +315,7 @@ static const RpcShape audit_shape = { .name = "Audit", RPC_FIELDS(audit_fields) 
         " \"/workspace\", \"workspace\": \"/home/me/project\","                                    \
         " \"mounts\": [{\"target\": \"/workspace\", \"source\":"                                   \
         " \"/home/me/project\", \"read_only\": false}], \"network\": {\"mode\": "                  \
-        "\"none\", \"allow\": []}, \"allow_degraded\": [], \"layers\": "                           \
+        "\"none\", \"allow\": [], \"once\": []}, \"allow_degraded\": [], \"layers\": "             \
         "{\"user\":"                                                                               \
         " \"on\", \"landlock\": \"on: ABI 4\"}}"
 

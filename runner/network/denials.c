@@ -120,6 +120,7 @@ static const struct {
                                 "ECONNRESET", "a connection to a name may only ask for that name" },
         [EGRESS_BAD_NAME] = { "the name is too long, or too many new names were asked for",
                               "NXDOMAIN", "a rule with the exact name has no such limit" },
+        [EGRESS_USED_UP] = { "a grant for one connection to it is used up", "ECONNRESET" },
         [EGRESS_BUSY] = { "too many connections were open", "ECONNRESET",
                           "the number of connections is limited" },
         [EGRESS_UNREACHED] = { "a rule allows it, but it could not be reached", "ECONNRESET",

@@ -42,9 +42,11 @@ typedef enum EgressEventType {
            command. */
         EGRESS_PUBLISHED,
         EGRESS_UNPUBLISHED,
-        /* Replies to the commands "grant", in their order. port: the port that could not be opened.
-         * After a reply without errnum, holt decides, and gets a second reply. */
+        /* Replies to the commands "grant" and "grant-once", in their order. port: the port that
+         * could not be opened. After a reply without errnum, holt decides, and gets a second reply.
+         */
         EGRESS_GRANTED,
+        EGRESS_USED, /* The one-time grant with this id was used. */
         EGRESS_TYPE_MAX,
 } EgressEventType;
 
@@ -58,6 +60,7 @@ typedef enum EgressReason {
         EGRESS_NO_SNI,    /* The TLS client named no server, or hid the name. */
         EGRESS_OTHER_HOST,       /* The HTTP client asked for another host. */
         EGRESS_BAD_NAME,         /* The name is too long, or too many names were asked for. */
+        EGRESS_USED_UP,          /* The one-time grant of the host was used. */
         EGRESS_BUSY,             /* Too many connections at once. */
         EGRESS_UNREACHED,        /* Allowed, but the peer could not be reached. */
         EGRESS_UNRESOLVED,       /* Allowed, but the name has no address outside. */
@@ -80,6 +83,7 @@ typedef struct EgressEvent {
         uint32_t reason; /* EgressReason, for EGRESS_DENIED. */
         uint32_t errnum; /* For EGRESS_UNREACHED and for a broken connection: its error. For
                             EGRESS_DENIED: the error that the program got, or 0 for a reset. */
+        uint32_t id;     /* For EGRESS_USED: the number of the one-time grant. */
         uint16_t port;   /* 0 for a refused lookup. */
         uint16_t inside; /* The sandbox's port, for a published port and its connections. */
         uint8_t level;   /* EgressLevel, for EGRESS_STARTED. */

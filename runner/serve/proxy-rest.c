@@ -35,6 +35,8 @@ static int proxy_allow_at_rest(RpcCall *call, const char *name, Error *error) {
         _cleanup_(strlist_clear) StrList grants = { 0 };
         int r = rpc_strings(call, "grants", &grants, error);
 
+        if (r == 0 && rpc_bool(call, "once", false))
+                r = allow_refuse_once(name, error);
         if (r == 0)
                 r = allow_at_rest(name, &grants, error);
         if (r < 0)

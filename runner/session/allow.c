@@ -37,12 +37,14 @@ int allow_check_mode(const Settings *settings, Error *reterr) {
 }
 
 /* Adds the detail of the event that audits a grant. */
-static int allow_describe(const char *rule, StrList *details, Error *reterr) {
+static int allow_describe(const char *rule, bool once, StrList *details, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_free_ char *grant = str_format(ALLOW_NET "%s", rule);
 
         json_write_object(&w, NULL);
         json_write_string(&w, "grant", grant);
+        if (once)
+                json_write_bool(&w, "once", true);
         json_write_end(&w);
         return !grant || json_write_finish(&w) < 0 || strlist_add(details, w.data) < 0
                        ? error_oom(reterr)
@@ -75,13 +77,41 @@ int allow_store(Settings *settings, Store *store, const StrList *rules, Error *r
         for (size_t i = 0; r == 0 && i < rules->count; i++) {
                 r = allow_add(policy, rules->items[i], reterr);
                 if (r == 0)
-                        r = allow_describe(rules->items[i], &details, reterr);
+                        r = allow_describe(rules->items[i], false, &details, reterr);
         }
         if (r == 0)
                 r = settings_write_policy(settings, store, "grant", &details, reterr);
         if (r < 0)
                 allow_undo(policy, mode, count);
         return r;
+}
+
+int allow_once(Settings *settings, Store *store, uint32_t id, const StrList *rules, Error *reterr) {
+        _cleanup_(strlist_clear) StrList details = { 0 };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < rules->count; i++) {
+                r = allow_describe(rules->items[i], true, &details, reterr);
+                if (r == 0 && settings_add_once(settings, id + (uint32_t)i, rules->items[i]) < 0)
+                        r = error_oom(reterr);
+        }
+        if (r == 0)
+                r = settings_write_policy(settings, store, "grant", &details, reterr);
+        for (size_t i = 0; r < 0 && i < rules->count; i++)
+                settings_use_once(settings, id + (uint32_t)i);
+        return r;
+}
+
+int allow_refuse_once(const char *session, Error *reterr) {
+        int r = error_set(reterr, ERROR_USAGE, 0,
+                          "session \"%s\" is at rest, and a grant for one connection ends with the "
+                          "live session",
+                          session);
+
+        return error_cure(reterr, r,
+                          "Start it first, for example: holt exec %s -- true\n"
+                          "A grant that lasts needs no start.",
+                          session);
 }
 
 int allow_read(const StrList *grants, StrList *ret, Error *reterr) {

@@ -16,8 +16,14 @@ int allow_read(const StrList *grants, StrList *ret, Error *reterr);
 /* Adds the rules to the settings and stores them, with an audit row for each. A session without a
  * network gets one. Returns 0 or a negative errno; nothing is changed then. */
 int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr);
-/* Does the same for a session at rest. grants: with their prefix. Returns -EWOULDBLOCK with an
- * ERROR_BUSY if the session is live, or another negative errno. */
+/* Adds one-time grants of a live session: to the settings in memory, and an audit row for each.
+ * id: the number of the first; the others are numbered on. Returns 0 or a negative errno; nothing
+ * is changed then. */
+int allow_once(Settings *settings, Store *store, uint32_t id, const StrList *rules, Error *reterr);
+/* Does the same as allow_store() for a session at rest. grants: with their prefix. Returns
+ * -EWOULDBLOCK with an ERROR_BUSY if the session is live, or another negative errno. */
 int allow_at_rest(const char *session, const StrList *grants, Error *reterr);
+/* Refuses a one-time grant to a session at rest. Returns -EINVAL with an ERROR_USAGE. */
+int allow_refuse_once(const char *session, Error *reterr);
 /* Refuses a grant to a session on the host's network, which needs none. Returns 0 or -EINVAL. */
 int allow_check_mode(const Settings *settings, Error *reterr);

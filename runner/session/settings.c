@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/paths.h"
 #include "base/time.h"
 #include "outcome/result.h"
@@ -27,7 +28,39 @@
 #define META_TIER "tier"
 #define META_OWNED "owned" /* 1 or 0 */
 
+static OnceRule *once_rule_free(OnceRule *once) {
+        if (once)
+                free(once->rule);
+        free(once);
+        return NULL;
+}
+
+int settings_add_once(Settings *settings, uint32_t id, const char *rule) {
+        OnceRule *once = calloc(1, sizeof(*once));
+
+        if (once)
+                once->rule = strdup(rule);
+        if (!once || !once->rule) {
+                (void)once_rule_free(once);
+                return -ENOMEM;
+        }
+        once->id = id;
+        list_append(&settings->once, once);
+        return 0;
+}
+
+void settings_use_once(Settings *settings, uint32_t id) {
+        list_each_safe(once, settings->once) {
+                if (once->id != id)
+                        continue;
+                (void)list_remove(&settings->once, once);
+                (void)once_rule_free(once);
+        }
+}
+
 void settings_clear(Settings *settings) {
+        list_each_safe(once, settings->once)
+                (void)once_rule_free(once);
         policy_clear(&settings->policy);
         free(settings->cwd);
         free(settings->tier);
@@ -170,12 +203,17 @@ static void write_mounts(const LaunchPlan *plan, JsonWriter *w) {
         json_write_end(w);
 }
 
-static void settings_write_network(const LaunchPlan *plan, JsonWriter *w) {
+static void settings_write_network(const Settings *settings, const LaunchPlan *plan,
+                                   JsonWriter *w) {
         json_write_object(w, "network");
         json_write_string(w, "mode", network_modes[plan->network]);
         json_write_array(w, "allow");
         for (size_t i = 0; i < plan->net_allow.count; i++)
                 json_write_string(w, NULL, plan->net_allow.items[i]);
+        json_write_end(w);
+        json_write_array(w, "once");
+        for (const OnceRule *once = settings->once; once; once = once->next)
+                json_write_string(w, NULL, once->rule);
         json_write_end(w);
         json_write_end(w);
 }
@@ -194,7 +232,7 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
         json_write_string(w, "workspace", workspace ? workspace->source : NULL);
         write_mounts(plan, w);
         result_write_limits(w, plan);
-        settings_write_network(plan, w);
+        settings_write_network(settings, plan, w);
         json_write_array(w, "allow_degraded");
         for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
                 if (settings->degraded & LAYER_BIT(layer))

@@ -9,10 +9,18 @@
 
 #define SETTINGS_IDLE_DEFAULT UINT64_C(600000000) /* usec */
 
+/* A grant for one connection, of a live session. */
+typedef struct OnceRule {
+        struct OnceRule *next;
+        uint32_t id; /* Its number for holt-egress. */
+        char *rule;  /* Owned. */
+} OnceRule;
+
 typedef struct Settings {
         Policy policy;
         char *cwd;           /* Directory for the policy's relative paths; owned. */
         uint64_t created_ms; /* Milliseconds since the epoch. */
+        OnceRule *once;      /* One-time grants that are not used yet; owned, not stored. */
         uint64_t idle;       /* usec without use until the session stops; 0 means never. */
         unsigned degraded;   /* LAYER_BITs of --allow-degraded. */
         bool owned;          /* The session ends with its creator (session/owner.h). */
@@ -38,6 +46,11 @@ int settings_write_policy(const Settings *settings, Store *store, const char *ki
  * with an ERROR_DATA if the database is not a session's; or a negative errno of store_meta_get() or
  * policy_load(). */
 int settings_read(Store *store, Settings *ret, Error *reterr);
+
+/* Adds a one-time grant. Returns 0 or -ENOMEM. */
+int settings_add_once(Settings *settings, uint32_t id, const char *rule);
+/* Removes the one-time grant with this number, if there is one. */
+void settings_use_once(Settings *settings, uint32_t id);
 
 /* Makes the plan of the session whose directory is path (absolute). Errors are those of
  * plan_make(). */

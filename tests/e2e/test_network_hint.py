@@ -84,5 +84,5 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
 def test_show_names_the_rules_of_a_session(sessions: Sessions) -> None:
     session = sessions.create("w", "--net", "example.invalid:80,@npm")
 
-    assert json.loads(session("show", "--json").out)["network"] == {"mode": "allow", "allow": ["example.invalid:80", "@npm"]}
+    assert json.loads(session("show", "--json").out)["network"] == {"mode": "allow", "allow": ["example.invalid:80", "@npm"], "once": []}
     assert "network     example.invalid:80\n            @npm\n" in session("show").out

@@ -196,12 +196,15 @@ class CommandsApi(Part):
         return [process_info_of(each) for each in listed["processes"]]
 
     @operation
-    def allow(self, *grants: str) -> "Steps[None]":
+    def allow(self, *grants: str, once: bool = False) -> "Steps[None]":
         """Allows the session more of the network, at once and until it is removed: box.allow("net:example.org:443").
 
         Each grant is "net:" and a rule, or "net:@" and a named set. A session at rest is not
-        started: its next start has the rules. Raises UsageError for a live session without a network."""
-        yield self._ask("session.allow", {"grants": list(grants)})
+        started: its next start has the rules. Raises UsageError for a live session without a network.
+
+        once: each grant holds for one connection, and ends with the live session. Raises UsageError for a session at
+        rest."""
+        yield self._ask("session.allow", {"grants": list(grants), "once": once or None})
 
     @operation
     def forward(self, port: int, host_port: int = 0, address: Optional[str] = None) -> "Steps[str]":
