@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "base/time.h"
 #include "policy/net/rules.h"
-#include "session/live.h"
+#include "session/at-rest.h"
 
 int allow_parse(const char *text, const char **ret_rule, Error *reterr) {
         const char *why = "";
@@ -130,22 +130,17 @@ int allow_read(const StrList *grants, StrList *ret, Error *reterr) {
 }
 
 int allow_at_rest(const char *session, const StrList *grants, Error *reterr) {
-        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
-        _cleanup_(settings_clear) Settings settings = { 0 };
+        _cleanup_(at_rest_close) AtRest rest = AT_REST_NONE;
         _cleanup_(strlist_clear) StrList rules = { 0 };
-        Store *store = NULL;
         int r = allow_read(grants, &rules, reterr);
 
-        if (r == 0)
-                r = session_open(session, &dir_fd, NULL, reterr);
-        if (r == 0)
-                r = session_lock(dir_fd, &lock_fd, reterr);
-        if (r == 0)
-                r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
-        if (r == 0)
-                r = allow_check_mode(&settings, reterr);
-        if (r == 0)
-                r = allow_store(&settings, store, &rules, reterr);
-        store_free(store);
-        return r;
+        if (r < 0)
+                return r;
+        r = at_rest_open(session, &rest, reterr);
+        if (r < 0)
+                return r;
+        r = allow_check_mode(&rest.settings, reterr);
+        if (r < 0)
+                return r;
+        return allow_store(&rest.settings, rest.store, &rules, reterr);
 }

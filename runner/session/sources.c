@@ -9,7 +9,7 @@
 #include "base/paths.h"
 #include "base/time.h"
 #include "sandbox/prepare.h"
-#include "session/live.h"
+#include "session/at-rest.h"
 
 /* Prefix of keys in the store's meta table; the target follows it. The value is IDENTITY PARENT
  * PATH. PARENT identifies the directory that has a file, or is "-". */
@@ -209,22 +209,14 @@ static int sources_rebind_plan(Store *store, LaunchPlan *plan, JsonWriter *w, Er
 }
 
 int sources_rebind(const char *session, JsonWriter *w, Error *reterr) {
-        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
-        _cleanup_(settings_clear) Settings settings = { 0 };
+        _cleanup_(at_rest_close) AtRest rest = AT_REST_NONE;
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
-        char path[PATH_MAX];
-        Store *store = NULL;
-        int r = session_open(session, &dir_fd, path, reterr);
+        int r = at_rest_open(session, &rest, reterr);
 
-        if (r == 0)
-                r = session_lock(dir_fd, &lock_fd, reterr);
         if (r < 0)
                 return r;
-        r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
-        if (r == 0)
-                r = sources_plan(&settings, store, path, &plan, reterr);
-        if (r == 0)
-                r = sources_rebind_plan(store, &plan, w, reterr);
-        store_free(store);
-        return r;
+        r = sources_plan(&rest.settings, rest.store, rest.path, &plan, reterr);
+        if (r < 0)
+                return r;
+        return sources_rebind_plan(rest.store, &plan, w, reterr);
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "session/live.h"
+#include "session/at-rest.h"
 
 const char *const tier_names[TIERS + 1] = { "standard", "medium", "large", "xlarge", NULL };
 
@@ -41,20 +41,6 @@ int tier_apply(unsigned tier, bool keep_memory, Settings *settings, Error *reter
                                         ORIGIN_CALLER, "--tier", reterr);
 }
 
-/* The caller holds the session's lock. */
-static int tier_rewrite(int dir_fd, unsigned tier, Error *reterr) {
-        _cleanup_(settings_clear) Settings settings = { 0 };
-        Store *store = NULL;
-        int r = settings_open(dir_fd, STORE_WRITE, &store, &settings, reterr);
-
-        if (r == 0)
-                r = tier_apply(tier, false, &settings, reterr);
-        if (r == 0)
-                r = settings_write(&settings, store, reterr);
-        store_free(store);
-        return r;
-}
-
 int tier_from_name(const char *name, unsigned *ret, Error *reterr) {
         char quoted[80];
         int r;
@@ -68,13 +54,17 @@ int tier_from_name(const char *name, unsigned *ret, Error *reterr) {
 }
 
 int tier_change(const char *session, const char *tier, Error *reterr) {
-        _cleanup_close_ int dir_fd = FD_NONE, lock_fd = FD_NONE;
+        _cleanup_(at_rest_close) AtRest rest = AT_REST_NONE;
         unsigned found;
         int r = tier_from_name(tier, &found, reterr);
 
-        if (r == 0)
-                r = session_open(session, &dir_fd, NULL, reterr);
-        if (r == 0)
-                r = session_lock(dir_fd, &lock_fd, reterr);
-        return r < 0 ? r : tier_rewrite(dir_fd, found, reterr);
+        if (r < 0)
+                return r;
+        r = at_rest_open(session, &rest, reterr);
+        if (r < 0)
+                return r;
+        r = tier_apply(found, false, &rest.settings, reterr);
+        if (r < 0)
+                return r;
+        return settings_write(&rest.settings, rest.store, reterr);
 }
