@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ask.h"
-#include "session/settings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +13,9 @@
 #include "process/capture.h"
 #include "rpc/server.h"
 #include "session/live.h"
+#include "session/settings.h"
 #include "store/rows.h"
+#include "streams/stdio.h"
 
 /* --- a verb --- */
 
@@ -22,26 +23,33 @@ const Option ask_json_option = {
         "--json", NULL, "print an error as JSON", OPTION_BOOL, 0, NULL,
 };
 
-int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
-        OptionResult words = { 0 };
-        Error error;
-        int r = options_parse(&verb->syntax, argc, (const char *const *)argv, options, &words,
-                              &error);
+static int ask_run(const AskVerb *verb, void *options, int argc, char **argv, OptionResult *words,
+                   Error *reterr) {
+        int r = verb->streams ? stdio_open(reterr) : 0;
 
-        if (r == 0 && words.help) {
+        if (r < 0)
+                return r;
+        r = options_parse(&verb->syntax, argc, (const char *const *)argv, options, words, reterr);
+        if (r < 0)
+                return r;
+        if (words->help) {
                 options_help(&verb->syntax, stdout);
                 return 0;
         }
-        if (r == 0)
-                r = operands_check(verb->syntax.verb, verb->syntax.usage, words.operands,
-                                   words.operands_count, verb->least, verb->most, &error);
-        if (r == 0)
-                r = verb->run(&words, options, &error);
-        if (r < 0)
-                operands_name_session(words.operands ? words.operands[0] : NULL, &error);
-        options_clear(&words);
+        r = operands_check(verb->syntax.verb, verb->syntax.usage, words->operands,
+                           words->operands_count, verb->least, verb->most, reterr);
+        return r < 0 ? r : verb->run(words, options, reterr);
+}
+
+int ask_main(const AskVerb *verb, void *options, int argc, char **argv) {
+        _cleanup_(options_clear) OptionResult words = { 0 };
+        Error error;
+        int r = ask_run(verb, options, argc, argv, &words, &error);
+
         if (r >= 0)
                 return r;
+        if (!verb->makes)
+                operands_name_session(words.operands ? words.operands[0] : NULL, &error);
         return fail_print(&error, fail_wants_json(argc, argv));
 }
 
@@ -193,15 +201,16 @@ static int parse_answer(JsonWriter *w, Answer *ret, Error *reterr) {
 int ask_store(int dir_fd, AskStoreFn fn, const void *data, Answer *ret, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         char path[PATH_MAX];
-        Store *store = NULL;
+        _cleanup_(store_freep) Store *store = NULL;
         int r = session_path(dir_fd, path, reterr);
 
-        if (r == 0)
-                r = settings_open_store(dir_fd, STORE_READ, &store, reterr);
+        if (r < 0)
+                return r;
+        r = settings_open_store(dir_fd, STORE_READ, &store, reterr);
+        if (r < 0)
+                return r;
         json_write_object(&w, NULL);
-        if (r == 0)
-                r = fn(store, path, data, &w, reterr);
-        store_free(store);
+        r = fn(store, path, data, &w, reterr);
         return r < 0 ? r : parse_answer(&w, ret, reterr);
 }
 

@@ -2,8 +2,7 @@
 /* holt create: makes a session at rest. The first use starts it. */
 #include <stdio.h>
 
-#include "cli/fail.h"
-#include "cli/operands.h"
+#include "cli/ask.h"
 #include "cli/policy-words.h"
 #include "cli/report.h"
 #include "cli/show.h"
@@ -31,21 +30,6 @@ static const Option create_options[] = {
           NULL },
 };
 
-static const OptionSyntax create_syntax = {
-        .verb = "create",
-        .usage = "NAME [OPTIONS]",
-        .summary = "Makes a session: a sandbox that lasts. Its workspace is /workspace inside: a "
-                   "directory of its own,\nor the one that --workspace names. /mnt/files is for "
-                   "files that you exchange with it.",
-        .options = create_options,
-        .options_count = ELEMENTSOF(create_options),
-        .policy = true,
-        .session = true,
-        .operands = true,
-        .help_epilog = "holt create stores the policy now, with the current values of passed "
-                       "variables.\nThen run: holt exec NAME -- COMMAND",
-};
-
 static bool create_has_word(const OptionResult *words, const char *path) {
         for (size_t i = 0; i < words->words_count; i++)
                 if (streq(words->words[i].field->path, path))
@@ -64,25 +48,6 @@ static int create_take_words(const void *data, SessionSpec *spec, Error *reterr)
         return r == 0 ? policy_files_inputs(NULL, &spec->settings.inputs, reterr) : r;
 }
 
-static int create_named(const OptionResult *words, const CreateOptions *options, StrList *warnings,
-                        Error *reterr) {
-        const SessionRequest request = {
-                .tier = options->tier < TIERS ? tier_names[options->tier] : NULL,
-                .idle = options->idle,
-                .degraded = &options->allow_degraded,
-                .take_policy = create_take_words,
-                .words = words,
-        };
-        const SessionMake how = { .warnings = warnings };
-        _cleanup_(session_spec_clear) SessionSpec spec = { 0 };
-        int r = operands_check("create", create_syntax.usage, words->operands,
-                               words->operands_count, 1, 1, reterr);
-
-        if (r == 0)
-                r = session_spec_fill(&spec, &request, reterr);
-        return r == 0 ? session_make(words->operands[0], &spec, &how, reterr) : r;
-}
-
 /* Prints the session. Options without effect are warnings on stderr, or a member of the JSON. */
 static int create_tell(const char *name, bool json, const StrList *warnings, Error *reterr) {
         if (json)
@@ -92,25 +57,53 @@ static int create_tell(const char *name, bool json, const StrList *warnings, Err
         return 0;
 }
 
-int cmd_create(int argc, char **argv) {
+static int do_create(const OptionResult *words, const void *data, Error *reterr) {
+        const CreateOptions *options = data;
+        const SessionRequest request = {
+                .tier = options->tier < TIERS ? tier_names[options->tier] : NULL,
+                .idle = options->idle,
+                .degraded = &options->allow_degraded,
+                .take_policy = create_take_words,
+                .words = words,
+        };
         _cleanup_(strlist_clear) StrList warnings = { 0 };
-        CreateOptions options = { .tier = TIERS };
-        OptionResult words = { 0 };
-        Error error;
-        int r = options_parse(&create_syntax, argc, (const char *const *)argv, &options, &words,
-                              &error);
+        const SessionMake how = { .warnings = &warnings };
+        _cleanup_(session_spec_clear) SessionSpec spec = { 0 };
+        int r = session_spec_fill(&spec, &request, reterr);
 
-        if (r == 0 && words.help) {
-                options_help(&create_syntax, stdout);
-                return 0;
-        }
-        if (r == 0)
-                r = create_named(&words, &options, &warnings, &error);
-        if (r == 0)
-                r = create_tell(words.operands[0], options.json, &warnings, &error);
-        options_clear(&words);
+        if (r < 0)
+                return r;
+        r = session_make(words->operands[0], &spec, &how, reterr);
+        if (r < 0)
+                return r;
+        return create_tell(words->operands[0], options->json, &warnings, reterr);
+}
+
+int cmd_create(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "create",
+                            .usage = "NAME [OPTIONS]",
+                            .summary = "Makes a session: a sandbox that lasts. Its workspace is "
+                                       "/workspace inside: a "
+                                       "directory of its own,\nor the one that --workspace names. "
+                                       "/mnt/files is for "
+                                       "files that you exchange with it.",
+                            .options = create_options,
+                            .options_count = ELEMENTSOF(create_options),
+                            .policy = true,
+                            .session = true,
+                            .operands = true,
+                            .help_epilog = "holt create stores the policy now, with the current "
+                                           "values of passed "
+                                           "variables.\nThen run: holt exec NAME -- COMMAND" },
+                .least = 1,
+                .most = 1,
+                .makes = true,
+                .run = do_create,
+        };
+        CreateOptions options = { .tier = TIERS };
+        int r = ask_main(&verb, &options, argc, argv);
+
         strlist_clear(&options.allow_degraded);
-        if (r == 0)
-                return 0;
-        return fail_print(&error, fail_wants_json(argc, argv));
+        return r;
 }

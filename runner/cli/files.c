@@ -34,19 +34,6 @@ static const Option files_options[] = {
           offsetof(FilesOptions, replace), NULL },
 };
 
-static const OptionSyntax files_syntax = {
-        .verb = "files",
-        .usage = "NAME ls [PATH] | cat PATH... | get PATH [FILE] | put FILE [PATH] | stat PATH |\n"
-                 "             mkdir PATH... | rm PATH... | mv FROM TO | cp FROM TO  [OPTIONS]",
-        .summary =
-                "Works on the files of session NAME as a command in it sees them. PATH is relative "
-                "to its\nworkspace. FILE is a file on the host; \"-\" is stdin or stdout.",
-        .options = files_options,
-        .options_count = ELEMENTSOF(files_options),
-        .operands = true,
-        .help_epilog = "Use holt cp to copy several files or directories in and out.",
-};
-
 typedef struct FilesCommand {
         FilesOptions options;
         RpcClient *client;
@@ -349,7 +336,8 @@ static int files_verb_cure(const Subverb *verb, const FilesCommand *command, int
         return r;
 }
 
-static int files_verb_run(FilesCommand *command, const OptionResult *words, Error *reterr) {
+static int files_verb_run(const OptionResult *words, const void *options, Error *reterr) {
+        FilesCommand command = { .options = *(const FilesOptions *)options };
         const Subverb *verb;
         char called[32];
         size_t which = 0;
@@ -358,42 +346,44 @@ static int files_verb_run(FilesCommand *command, const OptionResult *words, Erro
 
         if (r == 0)
                 r = files_runs[which].reads
-                            ? transfer_open_to_read(words->operands[0], &command->client, reterr)
-                            : transfer_open(words->operands[0], &command->client, reterr);
+                            ? transfer_open_to_read(words->operands[0], &command.client, reterr)
+                            : transfer_open(words->operands[0], &command.client, reterr);
         if (r < 0)
                 return r;
         verb = &files_verbs[which];
-        command->session = words->operands[0];
-        command->operands = words->operands + 2;
+        command.session = words->operands[0];
+        command.operands = words->operands + 2;
         (void)snprintf(called, sizeof(called), "files %s", verb->name);
-        transfer_begin(command->client, called, command->operands);
-        r = files_runs[which].run(command, reterr);
+        transfer_begin(command.client, called, command.operands);
+        r = files_runs[which].run(&command, reterr);
         if (r < 0)
-                r = files_verb_cure(verb, command, r, reterr);
-        transfer_end(command->client, r, reterr);
-        command->client = rpc_client_free(command->client);
+                r = files_verb_cure(verb, &command, r, reterr);
+        transfer_end(command.client, r, reterr);
+        rpc_client_free(command.client);
         return r;
 }
 
 int cmd_files(int argc, char **argv) {
-        FilesCommand command = { 0 };
-        OptionResult words = { 0 };
-        Error error;
-        int r = stdio_open(&error);
+        static const AskVerb verb = {
+                .syntax = { .verb = "files",
+                            .usage = "NAME ls [PATH] | cat PATH... | get PATH [FILE] | put FILE "
+                                     "[PATH] | stat PATH |\n"
+                                     "             mkdir PATH... | rm PATH... | mv FROM TO | cp "
+                                     "FROM TO  [OPTIONS]",
+                            .summary = "Works on the files of session NAME as a command in it sees "
+                                       "them. PATH is relative "
+                                       "to its\nworkspace. FILE is a file on the host; \"-\" is "
+                                       "stdin or stdout.",
+                            .options = files_options,
+                            .options_count = ELEMENTSOF(files_options),
+                            .operands = true,
+                            .help_epilog = "Use holt cp to copy several files or directories in "
+                                           "and out." },
+                .most = SIZE_MAX,
+                .streams = true,
+                .run = files_verb_run,
+        };
+        FilesOptions options = { 0 };
 
-        if (r == 0)
-                r = options_parse(&files_syntax, argc, (const char *const *)argv, &command.options,
-                                  &words, &error);
-        if (r == 0 && words.help) {
-                options_help(&files_syntax, stdout);
-                return 0;
-        }
-        if (r == 0)
-                r = files_verb_run(&command, &words, &error);
-        if (r < 0)
-                operands_name_session(words.operands ? words.operands[0] : NULL, &error);
-        options_clear(&words);
-        if (r == 0)
-                return 0;
-        return fail_print(&error, fail_wants_json(argc, argv));
+        return ask_main(&verb, &options, argc, argv);
 }

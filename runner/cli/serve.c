@@ -2,8 +2,7 @@
 /* holt serve: the command line. */
 #include <stdio.h>
 
-#include "cli/fail.h"
-#include "cli/options.h"
+#include "cli/ask.h"
 #include "cli/verbs.h"
 #include "rpc/methods.h"
 #include "serve/serve.h"
@@ -24,36 +23,40 @@ static const Option serve_options[] = {
           offsetof(ServeOptions, openrpc), NULL },
 };
 
-static const OptionSyntax serve_syntax = {
-        .verb = "serve",
-        .usage = "[--socket PATH]",
-        .summary = "Serves JSON-RPC 2.0 over stdin and stdout, or over a socket. Each message is "
-                   "one line.",
-        .options = serve_options,
-        .options_count = ELEMENTSOF(serve_options),
-};
+static int serve_by_options(const RpcMethod *methods, size_t count, const ServeOptions *options,
+                            Error *reterr) {
+        if (options->openrpc)
+                return rpc_print_openrpc(methods, count, stdout, reterr);
+        if (!options->methods)
+                return serve_run(methods, count, options->socket, reterr);
+        rpc_print_methods(methods, count, options->json, stdout);
+        return 0;
+}
 
-int cmd_serve(int argc, char **argv) {
-        ServeOptions options = { 0 };
-        _cleanup_(options_clear) OptionResult words = { 0 };
+static int do_serve(const OptionResult *words, const void *options, Error *reterr) {
         RpcMethod *methods = NULL;
         size_t count = 0;
-        Error error;
-        int r = options_parse(&serve_syntax, argc, (const char *const *)argv, &options, &words,
-                              &error);
+        int r = serve_methods_new(&methods, &count, reterr);
 
-        if (r == 0 && words.help) {
-                options_help(&serve_syntax, stdout);
-                return 0;
-        }
+        (void)words;
         if (r == 0)
-                r = serve_methods_new(&methods, &count, &error);
-        if (r == 0 && options.openrpc)
-                r = rpc_print_openrpc(methods, count, stdout, &error);
-        else if (r == 0 && options.methods)
-                rpc_print_methods(methods, count, options.json, stdout);
-        else if (r == 0)
-                r = serve_run(methods, count, options.socket, &error);
+                r = serve_by_options(methods, count, options, reterr);
         serve_methods_free(methods, count);
-        return r == 0 ? 0 : fail_print(&error, fail_wants_json(argc, argv));
+        return r;
+}
+
+int cmd_serve(int argc, char **argv) {
+        static const AskVerb verb = {
+                .syntax = { .verb = "serve",
+                            .usage = "[--socket PATH]",
+                            .summary = "Serves JSON-RPC 2.0 over stdin and stdout, or over a "
+                                       "socket. Each message is "
+                                       "one line.",
+                            .options = serve_options,
+                            .options_count = ELEMENTSOF(serve_options) },
+                .run = do_serve,
+        };
+        ServeOptions options = { 0 };
+
+        return ask_main(&verb, &options, argc, argv);
 }
