@@ -104,17 +104,17 @@ static int plan_true(bool network, LaunchPlan *ret, Error *reterr) {
                            cwd[1] != '\0';
         const char *const argv[] = { "true", NULL }, *const env[] = { NULL };
         const PlanContext context = { .cwd = shown ? cwd : "/", .argv = argv, .env = env };
-        Policy policy = { 0 };
+        _cleanup_(policy_clear) Policy policy = { 0 };
         int r = policy_preset(&policy, POLICY_PRESET_DEFAULT, "doctor", reterr);
 
-        if (r == 0)
-                r = choose_workspace(&policy, shown, reterr);
-        if (r == 0 && network)
-                r = policy_set(&policy, "network.mode", "allow", ORIGIN_CALLER, "doctor", reterr);
-        if (r == 0)
-                r = plan_make(&policy, &context, ret, reterr);
-        policy_clear(&policy);
-        return r;
+        if (r < 0)
+                return r;
+        r = choose_workspace(&policy, shown, reterr);
+        if (r < 0)
+                return r;
+        r = network ? policy_set(&policy, "network.mode", "allow", ORIGIN_CALLER, "doctor", reterr)
+                    : 0;
+        return r < 0 ? r : plan_make(&policy, &context, ret, reterr);
 }
 
 static int launch_plan(LaunchPlan *plan, Outcome *out, Error *reterr) {

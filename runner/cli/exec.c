@@ -216,15 +216,19 @@ static int exec_start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
 
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);
-        if (r == 0)
-                r = rpc_client_new(fd, &exec->client, reterr);
-        if (r == 0 && !exec->line.options.detach && !exec->show.result)
-                r = prepare_document(exec, reterr);
-        if (r == 0)
-                r = tool_host_new(exec->line.name, exec->client, &exec->line.options.tools,
-                                  &exec->tools, reterr);
-        if (r == 0 && exec->signal_fd < 0)
-                r = exec_open_signals(exec, reterr);
+        if (r < 0)
+                return r;
+        r = rpc_client_new(fd, &exec->client, reterr);
+        if (r < 0)
+                return r;
+        r = exec->line.options.detach || exec->show.result ? 0 : prepare_document(exec, reterr);
+        if (r < 0)
+                return r;
+        r = tool_host_new(exec->line.name, exec->client, &exec->line.options.tools, &exec->tools,
+                          reterr);
+        if (r < 0)
+                return r;
+        r = exec->signal_fd < 0 ? exec_open_signals(exec, reterr) : 0;
         return r < 0 ? r : exec_spawn(exec, ret_started, reterr);
 }
 

@@ -342,18 +342,20 @@ int cmd_run(int argc, char **argv) {
         if (r == 0)
                 r = options_parse(&run_syntax, argc, (const char *const *)argv, &run.options,
                                   &run.words, &error);
-        if (r == 0 && run.words.help) {
+        if (r < 0)
+                return run_fail(&run, argc, argv, &error);
+        if (run.words.help) {
                 options_help(&run_syntax, stdout);
                 return 0;
         }
-        if (r == 0 && HOLT_IS_LIGHT && (names_policy_file(&run) || has_config(&run)))
+        if (HOLT_IS_LIGHT && (names_policy_file(&run) || has_config(&run)))
                 return full_execute(argv - 1);
-        if (r == 0)
-                r = resolve_policy(&run, &error);
-        if (r == 0 && HOLT_IS_LIGHT && needs_full(&run))
+        r = resolve_policy(&run, &error);
+        if (r < 0)
+                return run_fail(&run, argc, argv, &error);
+        if (HOLT_IS_LIGHT && needs_full(&run))
                 return full_execute(argv - 1);
-        if (r == 0)
-                r = RUN_STEPS(run_steps, &run, &error);
+        r = RUN_STEPS(run_steps, &run, &error);
         if (r < 0)
                 return run_fail(&run, argc, argv, &error);
         (void)run_once(&run, &error);

@@ -200,17 +200,19 @@ static int tool_command_read_plan(const char *session, LaunchPlan *ret, Error *r
 
 static int tool_commands_fill(ToolCommands *commands, Error *reterr) {
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
-        Reach *reach = NULL;
+        _cleanup_(reach_freep) Reach *reach = NULL;
         int r = tool_command_read_plan(commands->session, &plan, reterr);
 
-        if (r == 0)
-                r = reach_new(&plan, &reach, reterr);
-        if (r == 0)
-                r = commands_check_all(commands, reach, reterr);
-        if (r == 0)
-                commands_warn(commands, reach);
-        reach_free(reach);
-        return r;
+        if (r < 0)
+                return r;
+        r = reach_new(&plan, &reach, reterr);
+        if (r < 0)
+                return r;
+        r = commands_check_all(commands, reach, reterr);
+        if (r < 0)
+                return r;
+        commands_warn(commands, reach);
+        return 0;
 }
 
 int tool_commands_new(const char *session, const StrList *specs, ToolCommands **ret,
@@ -254,18 +256,16 @@ int tool_commands_prepare(const ToolCommands *commands, const char *tool, ToolCo
                           Error *reterr) {
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
         const char *text = commands_find(commands, tool);
-        Reach *reach = NULL;
+        _cleanup_(reach_freep) Reach *reach = NULL;
         int r;
 
         if (!text)
                 return error_set(reterr, ERROR_MISSING, ENOENT, "the tool does not exist");
         r = tool_command_read_plan(commands->session, &plan, reterr);
-        if (r == 0)
-                r = reach_new(&plan, &reach, reterr);
-        if (r == 0)
-                r = command_check(commands, reach, tool, text, ret, reterr);
-        reach_free(reach);
-        return r;
+        if (r < 0)
+                return r;
+        r = reach_new(&plan, &reach, reterr);
+        return r < 0 ? r : command_check(commands, reach, tool, text, ret, reterr);
 }
 
 int tool_command_execute(const ToolCommand *command) {

@@ -258,12 +258,15 @@ static int add_index(int git_fd, const char *skip, const char *outer, Repository
 
         if (r == -ENOENT)
                 return 0;
-        if (r == 0 && index.shared[0])
-                r = add_shared(git_fd, ret, &index);
-        if (r == 0)
-                r = add_below(&index.links, skip, outer, &ret->links);
-        if (r == 0)
-                r = add_below(&index.trees, skip, outer, &ret->trees);
+        if (r < 0)
+                return r;
+        r = index.shared[0] ? add_shared(git_fd, ret, &index) : 0;
+        if (r < 0)
+                return r;
+        r = add_below(&index.links, skip, outer, &ret->links);
+        if (r < 0)
+                return r;
+        r = add_below(&index.trees, skip, outer, &ret->trees);
         return r == 0 && has_above(&index.trees, skip) ? strlist_add(&ret->trees, ".") : r;
 }
 

@@ -149,14 +149,11 @@ static int inputs_protect_all(LaunchPlan *plan, const Reach *reach, ProgramsNear
 
 int inputs_protect(LaunchPlan *plan, Error *reterr) {
         const ProgramsNear near = programs_near(plan);
-        Reach *reach = NULL;
+        _cleanup_(reach_freep) Reach *reach = NULL;
         int r;
 
         if (near == PROGRAMS_FAR && !needs_reach(plan))
                 return 0;
         r = reach_new(plan, &reach, reterr);
-        if (r == 0)
-                r = inputs_protect_all(plan, reach, near, reterr);
-        reach_free(reach);
-        return r;
+        return r < 0 ? r : inputs_protect_all(plan, reach, near, reterr);
 }

@@ -15,13 +15,16 @@ static int method_process_write(RpcCall *call, void *data, Error *error) {
         Process *process;
         int r = method_take_content(call, "data", &bytes, &length, error);
 
-        if (r == 0)
-                r = method_find_process(call, data, &process, error);
-        if (r == 0)
-                r = process_write(process, bytes, length, error);
-        if (r == 0)
-                rpc_reply_empty(call);
-        return r;
+        if (r < 0)
+                return r;
+        r = method_find_process(call, data, &process, error);
+        if (r < 0)
+                return r;
+        r = process_write(process, bytes, length, error);
+        if (r < 0)
+                return r;
+        rpc_reply_empty(call);
+        return 0;
 }
 
 static int method_process_close_stdin(RpcCall *call, void *data, Error *error) {

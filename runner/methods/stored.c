@@ -106,15 +106,15 @@ bool stored_reads_files(const RpcMethod *method) {
 
 int stored_reply_at_rest(RpcCall *call, const char *name, int dir_fd, Error *error) {
         char path[PATH_MAX];
-        Store *store = NULL;
+        _cleanup_(store_freep) Store *store = NULL;
         int r = session_path(dir_fd, path, error);
 
-        if (r == 0)
-                r = settings_open_store(dir_fd, STORE_READ, &store, error);
-        if (r == 0 && streq(rpc_call_method(call)->name, "session.show"))
-                r = stored_show(call, name, store, path, error);
-        else if (r == 0)
-                r = stored_reply(call, store, error);
-        store_free(store);
-        return r;
+        if (r < 0)
+                return r;
+        r = settings_open_store(dir_fd, STORE_READ, &store, error);
+        if (r < 0)
+                return r;
+        return streq(rpc_call_method(call)->name, "session.show")
+                       ? stored_show(call, name, store, path, error)
+                       : stored_reply(call, store, error);
 }

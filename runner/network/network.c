@@ -45,6 +45,14 @@ static int net_settings_add(NetSettings *settings, const char *name, const char 
 
 static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, Error *reterr) {
         const struct {
+                const char *name, *value; /* NULL is left out */
+        } words[] = {
+                { "sni", plan->net_sni ? "required" : "optional" },
+                { "mode", plan->network == NETWORK_ALLOW ? "allow" : "none" },
+                { "proxy", plan->net_proxy ? "true" : NULL },
+                { "upstream", plan->net_upstream },
+        };
+        const struct {
                 const char *name;
                 const StrList *values;
         } lists[] = {
@@ -52,15 +60,11 @@ static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, E
                 { "publish", &plan->net_publish },
                 { "import", &plan->net_import },
         };
-        int r = net_settings_add(settings, "sni", plan->net_sni ? "required" : "optional", reterr);
+        int r = 0;
 
-        if (r == 0)
-                r = net_settings_add(settings, "mode",
-                                     plan->network == NETWORK_ALLOW ? "allow" : "none", reterr);
-        if (r == 0 && plan->net_proxy)
-                r = net_settings_add(settings, "proxy", "true", reterr);
-        if (r == 0 && plan->net_upstream)
-                r = net_settings_add(settings, "upstream", plan->net_upstream, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(words); i++)
+                if (words[i].value)
+                        r = net_settings_add(settings, words[i].name, words[i].value, reterr);
         for (size_t i = 0; i < ELEMENTSOF(lists); i++)
                 for (size_t k = 0; r == 0 && k < lists[i].values->count; k++)
                         r = net_settings_add(settings, lists[i].name, lists[i].values->items[k],

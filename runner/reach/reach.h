@@ -50,6 +50,9 @@ int reach_new(const LaunchPlan *plan, Reach **ret, Error *reterr);
 int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr);
 /* NULL is legal. Returns NULL. */
 Reach *reach_free(Reach *reach);
+static inline void reach_freep(Reach **reach) {
+        *reach = reach_free(*reach);
+}
 
 /* Looks up path, which may be relative to the working directory. *ret tells how the sandbox can
  * change it. *ret_fd is an O_PATH fd that the caller owns. Open or execute /proc/self/fd/N from

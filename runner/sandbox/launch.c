@@ -100,6 +100,24 @@ static void block_signals(const LaunchPlan *plan) {
         (void)sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
+static int launch_prepare_output(Launch *launch, Error *reterr) {
+        return output_prepare(launch->plan->output, launch->terminal.fds,
+                              launch->plan->file_size ? 0 : landlock_stdio(launch), &launch->output,
+                              reterr);
+}
+
+static int launch_take_identity(Launch *launch, Error *reterr) {
+        return launch->identity.taken ? identity_take(launch, reterr) : 0;
+}
+
+static int launch_open_output(Launch *launch, Error *reterr) {
+        return output_open(launch->output, reterr);
+}
+
+static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
+        prepare_all, launch_prepare_output, open_init, launch_take_identity, launch_open_output,
+};
+
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
         int r;
 
@@ -108,16 +126,7 @@ int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
         block_signals(plan);
         terminal_plan(&ret->terminal);
         find_missing(ret);
-        r = prepare_all(ret, reterr);
-        if (r == 0)
-                r = output_prepare(plan->output, ret->terminal.fds,
-                                   plan->file_size ? 0 : landlock_stdio(ret), &ret->output, reterr);
-        if (r == 0)
-                r = open_init(ret, reterr);
-        if (r == 0 && ret->identity.taken)
-                r = identity_take(ret, reterr);
-        if (r == 0)
-                r = output_open(ret->output, reterr);
+        r = RUN_STEPS(prepare_steps, ret, reterr);
         return r < 0 && reterr ? diagnose(reterr) : r;
 }
 

@@ -123,13 +123,12 @@ static int shield_refuse_file(int number, int errnum, Error *reterr) {
 }
 
 static int shield_find_place(const LaunchPlan *plan, int fd, ReachPlace *ret, Error *reterr) {
-        Reach *reach = NULL;
+        _cleanup_(reach_freep) Reach *reach = NULL;
         int r = reach_new(plan, &reach, reterr);
 
         if (r < 0)
                 return r;
         *ret = reach_place(reach, fd);
-        reach_free(reach);
         return 0;
 }
 

@@ -180,7 +180,7 @@ static int check_writer(void *data, const char *name, int dir_fd) {
         _cleanup_(plan_clear) LaunchPlan plan = { 0 };
         _cleanup_close_ int fd = FD_NONE;
         const Writers *writers = data;
-        Reach *reach = NULL;
+        _cleanup_(reach_freep) Reach *reach = NULL;
         Reached reached = { 0 };
         int r;
 
@@ -192,9 +192,7 @@ static int check_writer(void *data, const char *name, int dir_fd) {
         if (r < 0)
                 return r;
         (void)reach_path(reach, writers->path, &fd, &reached);
-        r = reached.how ? refuse_writer(writers, name, &reached) : 0;
-        reach_free(reach);
-        return r;
+        return reached.how ? refuse_writer(writers, name, &reached) : 0;
 }
 
 /* --- all steps --- */

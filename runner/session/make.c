@@ -183,20 +183,20 @@ static int make_warn(const Settings *settings, const LaunchPlan *plan, StrList *
  * caller's command, so every start must protect them. */
 static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
         const bool needed = settings->inputs.count > 0 || plan->rootfs.source;
-        struct Reach *reach = NULL;
+        _cleanup_(reach_freep) Reach *reach = NULL;
         size_t before;
         int r = needed ? reach_new(plan, &reach, reterr) : 0;
 
-        /* Each start checks the tree again. */
-        if (r == 0)
-                r = inputs_protect_rootfs(plan, reach, reterr);
+        if (r < 0)
+                return r;
+        r = inputs_protect_rootfs(plan, reach, reterr); /* Each start checks the tree again. */
+        if (r < 0)
+                return r;
         before = plan->guards_count;
-        if (r == 0)
-                r = inputs_protect_files(plan, reach, &settings->inputs, reterr);
+        r = inputs_protect_files(plan, reach, &settings->inputs, reterr);
         for (size_t i = before; r == 0 && i < plan->guards_count; i++)
                 r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
                                ORIGIN_CALLER, "filesystem.protect", reterr);
-        reach_free(reach);
         return r;
 }
 
@@ -261,18 +261,17 @@ static int make_audit_grants(const Settings *settings, Store *store, Error *rete
 
 static int make_fill(const char *path, Settings *settings, StrList *warnings, Error *reterr) {
         _cleanup_free_ char *database = str_format("%s/" SESSION_DATABASE, path);
-        Store *store = NULL;
+        _cleanup_(store_freep) Store *store = NULL;
         int r = database ? store_open(database, STORE_CREATE, &store, reterr) : error_oom(reterr);
 
-        if (r == 0)
-                r = make_try_plan(settings, path, store, warnings, reterr);
+        if (r < 0)
+                return r;
+        r = make_try_plan(settings, path, store, warnings, reterr);
+        if (r < 0)
+                return r;
         strlist_clear(&settings->policy.env_pass);
-        if (r == 0)
-                r = settings_write(settings, store, reterr);
-        if (r == 0)
-                r = make_audit_grants(settings, store, reterr);
-        store_free(store);
-        return r;
+        r = settings_write(settings, store, reterr);
+        return r < 0 ? r : make_audit_grants(settings, store, reterr);
 }
 
 /* Creates the session under another name, and publishes it once it is complete. */

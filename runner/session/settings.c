@@ -91,6 +91,12 @@ static int write_number(Store *store, const char *name, uint64_t value, Error *r
 
 int settings_write(const Settings *settings, Store *store, Error *reterr) {
         const struct {
+                const char *name, *value; /* NULL is left out */
+        } texts[] = {
+                { META_CWD, settings->cwd },
+                { META_TIER, settings->tier },
+        };
+        const struct {
                 const char *name;
                 uint64_t value;
         } numbers[] = {
@@ -101,10 +107,9 @@ int settings_write(const Settings *settings, Store *store, Error *reterr) {
         };
         int r = settings_write_policy(settings, store, NULL, &(StrList){ 0 }, reterr);
 
-        if (r == 0)
-                r = store_meta_set(store, META_CWD, settings->cwd, reterr);
-        if (r == 0 && settings->tier)
-                r = store_meta_set(store, META_TIER, settings->tier, reterr);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(texts); i++)
+                if (texts[i].value)
+                        r = store_meta_set(store, texts[i].name, texts[i].value, reterr);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(numbers); i++)
                 r = write_number(store, numbers[i].name, numbers[i].value, reterr);
         return r;

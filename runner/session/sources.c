@@ -97,13 +97,10 @@ int sources_plan(const Settings *settings, Store *store, const char *path, Launc
 
 int sources_open(int dir_fd, const char *path, StoreMode mode, Settings *ret_settings,
                  LaunchPlan *ret, Error *reterr) {
-        Store *store = NULL;
+        _cleanup_(store_freep) Store *store = NULL;
         int r = settings_open(dir_fd, mode, &store, ret_settings, reterr);
 
-        if (r == 0)
-                r = sources_plan(ret_settings, store, path, ret, reterr);
-        store_free(store);
-        return r;
+        return r < 0 ? r : sources_plan(ret_settings, store, path, ret, reterr);
 }
 
 int sources_write_facts(Store *store, const char *path, JsonWriter *w, Error *reterr) {

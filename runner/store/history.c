@@ -95,10 +95,12 @@ int store_history_flush(Store *store, Error *reterr) {
         if (store->pending.length == 0)
                 return 0;
         r = store_begin(store, &transaction, reterr);
-        if (r == 0)
-                r = insert_pending(store, reterr);
-        if (r == 0)
-                r = store_commit(&transaction, reterr);
+        if (r < 0)
+                return r;
+        r = insert_pending(store, reterr);
+        if (r < 0)
+                return r;
+        r = store_commit(&transaction, reterr);
         if (r < 0)
                 return r;
         store->history_stored = store->history_last;
@@ -187,13 +189,16 @@ static int history_read_row(Query *query, StoreHistory *ret, Error *reterr) {
         int r;
 
         r = query_text(query, 1, &row.name, reterr);
-        if (r == 0)
-                r = query_text(query, 2, &row.params, reterr);
-        if (r == 0)
-                r = query_text(query, 3, &row.result, reterr);
-        if (r == 0)
-                *ret = row;
-        return r;
+        if (r < 0)
+                return r;
+        r = query_text(query, 2, &row.params, reterr);
+        if (r < 0)
+                return r;
+        r = query_text(query, 3, &row.result, reterr);
+        if (r < 0)
+                return r;
+        *ret = row;
+        return 0;
 }
 
 /* Lists the pending rows, which are the newest. A reader finds them if a process was killed, or if

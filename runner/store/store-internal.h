@@ -54,10 +54,6 @@ struct Store {
         sqlite3_stmt *statements[STORE_MODULE_MAX][STORE_STATEMENTS_MAX];
 };
 
-static inline void store_freep(Store **store) {
-        *store = store_free(*store);
-}
-
 /* --- sqlite.c: the library --- */
 
 /* Returns in *ret_vfs the name of the VFS for opening databases. The first call configures the

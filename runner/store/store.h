@@ -65,6 +65,9 @@ typedef enum StoreMode {
 int store_open(const char *path, StoreMode mode, Store **ret, Error *reterr);
 /* Returns NULL. store may be NULL. */
 Store *store_free(Store *store);
+static inline void store_freep(Store **store) {
+        *store = store_free(*store);
+}
 /* Frees memory that only makes the next call faster. Call it after a time without calls. */
 void store_rest(Store *store);
 
