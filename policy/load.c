@@ -40,7 +40,7 @@ static int check_version(Loader *l, const JsonValue *value, const char *path) {
         if (json_uint(value, JSON_INTEGER_MAX, &version) == 0 && version == DOCUMENT_VERSION)
                 return 0;
         r = error_set(l->reterr, ERROR_POLICY, 0,
-                      "%s: %s: this holt does not know that version of policy documents", l->name,
+                      "%s: %s: holt does not support this version of policy documents", l->name,
                       path);
         return error_cure(l->reterr, r, "Write \"holt\": %d.", DOCUMENT_VERSION);
 }

@@ -181,7 +181,7 @@ static int rule_check_block(const NetRule *rule, const char **ret_why) {
                 return net_refuse(ret_why, "lies in a block that the sandbox uses itself "
                                            "(" NET_POOL4 "/15 and " NET_POOL6 "/64)");
         if (net_block_useless(&rule->address, rule->prefix))
-                return net_refuse(ret_why, "is no address of a server: it is unspecified, "
+                return net_refuse(ret_why, "cannot be the address of a server: it is unspecified, "
                                            "multicast, broadcast or reserved");
         return 0;
 }
@@ -399,7 +399,7 @@ static int rules_add_set(NetRules *rules, const char *text, size_t length, const
         if (!name)
                 return -ENOMEM;
         if (!set)
-                return net_refuse(ret_why, "is not a known set; holt policy list shows them");
+                return net_refuse(ret_why, "is not a known set; holt policy list lists the sets");
         for (const char *const *rule = set->rules; r == 0 && *rule; rule++)
                 r = rules_add_text(rules, *rule, strlen(*rule), reason, ret_why);
         return r;
@@ -430,7 +430,7 @@ int net_rule_check(const char *text, const char **ret_why) {
 
         net_rules_clear(&rules);
         if (r == -ENOMEM)
-                return net_refuse(ret_why, "cannot be checked: memory is out");
+                return net_refuse(ret_why, "cannot be checked: out of memory");
         return r;
 }
 

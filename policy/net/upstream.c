@@ -85,7 +85,7 @@ int net_upstream_parse(const char *text, NetUpstream *ret, const char **ret_why)
         size_t length;
 
         if (strncmp(text, scheme, sizeof(scheme) - 1) != 0)
-                return upstream_refuse(ret_why, "is no URL of an HTTP proxy; write it like "
+                return upstream_refuse(ret_why, "is not the URL of an HTTP proxy; write it like "
                                                 "http://proxy.example.com:3128");
         text += sizeof(scheme) - 1;
         login = upstream_login_end(text);

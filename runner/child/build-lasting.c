@@ -21,7 +21,7 @@ bool build_lasts(const LaunchPlan *plan, const PlanMount *mount) {
 
 static int refuse_place(const char *name, int errnum, Error *error) {
         int r = step_fail(error, LAYER_NONE, errnum,
-                          "the session's root contains something other than a directory at", name);
+                          "the session's root must contain a directory at", name);
 
         return step_cure(
                 error, r,

@@ -32,7 +32,7 @@ static int forward_parse(const char *text, NetPort *ret, Error *reterr) {
         if (strchr(text, ':') && net_publish_parse(text, ret, &why) == 0)
                 return 0;
         r = error_set(reterr, ERROR_USAGE, 0, "\"%.100s\" %s", text,
-                      *why ? why : "is no port: write a number from 1 to 65535");
+                      *why ? why : "is not a port; write a number from 1 to 65535");
         return error_cure(reterr, r,
                           "The port inside alone gets a free port of the host: 3000\n"
                           "With a port of the host before it: 8080:3000");

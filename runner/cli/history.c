@@ -330,7 +330,8 @@ int cmd_history(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "history",
                             .usage = "NAME [OPTIONS]",
-                            .summary = "Shows what was done in a session, the newest first.",
+                            .summary =
+                                    "Lists the commands and calls of a session, the newest first.",
                             .options = history_options,
                             .options_count = ELEMENTSOF(history_options),
                             .operands = true },
@@ -347,8 +348,8 @@ int cmd_audit(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "audit",
                             .usage = "NAME [OPTIONS]",
-                            .summary = "Shows what was refused, granted, killed, limited or called "
-                                       "on the host, the newest first.",
+                            .summary = "Lists the refusals, grants, kills, limits, connections and "
+                                       "tool calls of a session, the newest first.",
                             .options = audit_options,
                             .options_count = ELEMENTSOF(audit_options),
                             .operands = true },

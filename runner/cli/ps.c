@@ -78,8 +78,7 @@ int cmd_ps(int argc, char **argv) {
                 .syntax = { .verb = "ps",
                             .usage = "NAME [--json]",
                             .summary = "Lists the processes of a session, the newest first, and "
-                                       "its ports "
-                                       "that the host can open.",
+                                       "the ports of the host that lead into it.",
                             .options = ps_options,
                             .options_count = ELEMENTSOF(ps_options),
                             .operands = true },

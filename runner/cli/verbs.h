@@ -22,8 +22,8 @@
         FULL(cp, "copy files into a session or out of it")                                         \
         FULL(files, "list, read, write and move the files of a session")                           \
         FULL(kv, "store keys and values in a session")                                             \
-        FULL(history, "show the commands and calls of a session")                                  \
-        FULL(audit, "show what was refused, killed or limited in a session")                       \
+        FULL(history, "list the commands and calls of a session")                                  \
+        FULL(audit, "list the refusals, kills and connections of a session")                       \
         FULL(ls, "list the sessions")                                                              \
         FULL(show, "describe a session")                                                           \
         FULL(tier, "change the size of a session at rest")                                         \

@@ -93,7 +93,7 @@ static int egress_read_settings(Egress *egress, Error *reterr) {
 
         if (n <= 0)
                 return error_set(reterr, ERROR_PROTOCOL, n < 0 ? errno : 0,
-                                 "no settings have come");
+                                 "the settings did not arrive");
         return egress_apply_settings(egress, data, (size_t)n, reterr);
 }
 

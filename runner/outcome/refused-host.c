@@ -163,8 +163,8 @@ char *refused_directory_why(const char *directory) {
                                   "pass --rw %s --allow-wide",
                                   directory, directory, directory);
         return path_is_wide(directory)
-                       ? str_format("its directory holds too much to make it writable: write in "
-                                    "the workspace, /tmp or the home directory inside")
+                       ? str_format("its directory is too wide to be made writable: write in the "
+                                    "workspace, /tmp or the home directory inside")
                        : NULL;
 }
 

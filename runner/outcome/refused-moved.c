@@ -91,8 +91,8 @@ char *refused_link_out(const PlanMount *mount, const char *path, char **ret_targ
                         *slash = '\0';
                         *ret_target = path_join(part, text);
                         return *ret_target
-                                       ? str_format("the link is %s, and holt looks at no target "
-                                                    "of a link. If you trust it, mount the target",
+                                       ? str_format("the link is %s, and holt does not look at its "
+                                                    "target. If you trust it, mount the target",
                                                     str_quote(text, quoted, sizeof(quoted)))
                                        : NULL;
                 }

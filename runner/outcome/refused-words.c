@@ -52,7 +52,7 @@ static const struct {
         [REFUSAL_CLOSED] = { "the sandbox does not show it", NULL,
                              "holt suggests no option, because such a place may hold secrets" },
         [REFUSAL_OUT] = { "a symlink in the path leads out of the sandbox", NULL,
-                          "holt looks at no target of such a link" },
+                          "holt does not look at the target of such a link" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 

@@ -168,7 +168,7 @@ static int compare_list(const Comparison *c, const PolicyField *field) {
                 }
         }
         return given > 0 && permits && count_items(&c->there->policy, field) > count
-                       ? compare_refuse(c, field->path, "the session's list has further entries")
+                       ? compare_refuse(c, field->path, "the session's list has more entries")
                        : 0;
 }
 
@@ -225,7 +225,7 @@ static int compare_owned(const Comparison *c) {
                 return 0;
         (void)error_set(c->reterr, ERROR_EXISTS, 0,
                         "session \"%s\" already exists, and is removed when the client that "
-                        "created it goes",
+                        "created it disconnects",
                         c->name);
         return error_cure(c->reterr, -EEXIST, "Choose another name.");
 }

@@ -131,7 +131,7 @@ def test_a_session_keeps_the_login_for_itself(sessions: Sessions, holt: Holt, la
 
 
 @pytest.mark.parametrize("url,message", (
-    ("proxy.example.org:3128", "is no URL"), ("https://p.example.org:3128", "is no URL"), ("socks5://p.example.org:1080", "is no URL"),
+    ("proxy.example.org:3128", "is not the URL"), ("https://p.example.org:3128", "is not the URL"), ("socks5://p.example.org:1080", "is not the URL"),
     ("http://p.example.org", "port"), ("http://p.example.org:0", "port"), ("http://p.example.org:3128/path", "port"),
     ("http://user:se%cret@p.example.org:3128", "user and password"), ("http://a:secret%0d@p.example.org:1", "user and password"),
     ("http://:secret@p.example.org:3128", "user and password"), ("http://secret@p example.org:3128", "host"),

@@ -182,7 +182,7 @@ def test_a_session_names_what_its_policy_hides(sessions: Sessions, put: Make, wo
     [
         ("touch /usr/new", "the system is read-only"),
         ("touch /new", "read-only in the sandbox"),
-        ("touch /etc/new", "holds too much to make it writable"),
+        ("touch /etc/new", "too wide to be made writable"),
         ("touch /opt/new", "pass --rw /opt/DIR, or pass --rw /opt --allow-wide"),
         ("echo 'touch: /srv/new: Read-only file system' >&2; false", "pass --rw /srv/DIR"),
         ("echo x > /proc/sys/kernel/hostname", "every sandbox masks it"),

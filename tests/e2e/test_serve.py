@@ -72,11 +72,11 @@ def test_create_with_find_compares_the_settings(sessions: Sessions, workspace: P
         assert rpc.refused("session.create", name="a", cwd=str(workspace), **made).kind == "exists"
         rpc.call("session.create", name="b", policy=policy(filesystem={"read_only": ["/usr/bin", "/usr/lib"]}))
         more = rpc.refused("session.create", name="b", find=True, policy=policy(filesystem={"read_only": ["/usr/bin"]}))
-        assert "filesystem.read_only (the session's list has further entries)" in more.message
+        assert "filesystem.read_only (the session's list has more entries)" in more.message
         hosts = {"mode": "none", "allow": ["a.example", "b.example"]}
         rpc.call("session.create", name="c", policy=policy(network=hosts))
         more = rpc.refused("session.create", name="c", find=True, policy=policy(network={**hosts, "allow": ["a.example"]}))
-        assert "network.allow (the session's list has further entries)" in more.message
+        assert "network.allow (the session's list has more entries)" in more.message
 
 
 def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) -> None:
@@ -132,7 +132,7 @@ def test_an_owned_session_is_not_found_by_another_client(sessions: Sessions) -> 
     with sessions.serve() as maker, sessions.serve() as other:
         maker.call("session.create", name="a", owned=True)
         error = other.refused("session.create", name="a", find=True)
-        assert error.kind == "exists" and "is removed when the client that created it goes" in error.message
+        assert error.kind == "exists" and "is removed when the client that created it disconnects" in error.message
 
 
 def test_errors_are_clear_while_another_client_removes_the_session(sessions: Sessions) -> None:

@@ -34,11 +34,10 @@ static const struct {
 } refused[] = {
         { "[]", "t.json: $: expected an object, not an array", "" },
         { "{}", "t.json: $.holt: the version of the document is missing", "Write \"holt\": 1." },
-        { "{\"holt\":2}",
-          "t.json: $.holt: this holt does not know that version of policy documents",
+        { "{\"holt\":2}", "t.json: $.holt: holt does not support this version of policy documents",
           "Write \"holt\": 1." },
         { "{\"holt\":\"1\"}",
-          "t.json: $.holt: this holt does not know that version of policy documents",
+          "t.json: $.holt: holt does not support this version of policy documents",
           "Write \"holt\": 1." },
         { "{\"Holt\":1}", "t.json: $.holt: the version of the document is missing",
           "Write \"holt\": 1." },
