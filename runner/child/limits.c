@@ -135,6 +135,27 @@ static int limit_shares(Error *error) {
         return r;
 }
 
+/* Makes stacks smaller if there is little memory. RLIMIT_DATA counts the whole stack of a thread,
+ * and glibc makes it as large as the limit of the main stack, which is mostly 8 MiB. With 40 MiB,
+ * Node then waits forever for a thread that it could not start. The command may raise this limit
+ * again. */
+static int limit_stack(const LaunchPlan *plan, Error *error) {
+        enum { SHARE = 16, SIZE_MIN = 1 << 20, SIZE_USUAL = 8 << 20, PAGE = 4096 };
+        uint64_t size = plan->memory / SHARE & ~(uint64_t)(PAGE - 1);
+        struct rlimit own;
+
+        if (plan->memory == 0 || size >= SIZE_USUAL || getrlimit(RLIMIT_STACK, &own) < 0)
+                return 0;
+        if (size < SIZE_MIN)
+                size = SIZE_MIN;
+        if (own.rlim_cur <= size)
+                return 0;
+        own.rlim_cur = size;
+        return setrlimit(RLIMIT_STACK, &own) < 0
+                       ? step_fail(error, LAYER_LIMITS, errno, "cannot set the limit", "stack")
+                       : 0;
+}
+
 int limits_confine(Launch *launch, Error *error) {
         int r;
 
@@ -145,6 +166,8 @@ int limits_confine(Launch *launch, Error *error) {
                 r = limit_shares(error);
         if (r == 0)
                 r = confine_cpus(launch->plan, error);
+        if (r == 0)
+                r = limit_stack(launch->plan, error);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(limits); i++) {
                 const uint64_t *value = (const void *)((const char *)launch->plan +
                                                        limits[i].offset);

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,23 @@ def test_processors_are_those_of_the_host(holt: Holt) -> None:
     for name in ("possible", "present", "online"):
         assert holt.sh(f"cat {PROCESSORS}/{name}").ok().out == (PROCESSORS / name).read_text()
     assert holt.sh("find /sys/devices -type f | wc -l").ok().out.strip() == "3"
+
+
+@pytest.mark.identities("user")
+def test_little_memory_has_room_for_threads(holt: Holt) -> None:
+    """The stack of each thread counts as data. Node hangs if it cannot start one of its own."""
+    threads = "import threading as t; b = t.Barrier(9); [t.Thread(target=b.wait).start() for _ in range(8)]; b.wait()"
+
+    holt(["run", "--memory", "40MiB", "--", "/usr/bin/python3", "-Sc", threads]).ok()
+    assert holt.sh("ulimit -s; ulimit -s 8192; ulimit -s", "--memory", "40MiB").ok().out.split() == ["2560", "8192"]
+    assert holt.sh("ulimit -s", "--memory", "1MiB").ok().out.split() == ["1024"]
+    assert holt.sh("ulimit -s", "--memory", "512MiB").ok().out == holt.sh("ulimit -s").ok().out
+
+
+@pytest.mark.identities("user")
+@pytest.mark.skipif(not shutil.which("node", path="/usr/bin"), reason="node is not installed")
+def test_node_runs_with_little_memory(holt: Holt) -> None:
+    assert holt(["run", "--memory", "40MiB", "--", "/usr/bin/node", "-p", "6 * 7"]).ok().out == "42\n"
 
 
 def test_a_session_shows_its_limits_too(sessions: Sessions) -> None:
