@@ -157,6 +157,8 @@ void exec_result_tell_replaced(const JsonValue *result) {
         if (json_member_text(result, "replaced")[0])
                 report_replaced("the session", json_member_text(result, "replaced"),
                                 exec_result_set_aside(result), stderr);
+        if (json_member_text(result, "stopped_for")[0])
+                report_stopped_for(json_member_text(result, "stopped_for"), stderr);
 }
 
 bool exec_result_set_aside(const JsonValue *result) {
@@ -366,6 +368,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         if (result->result && json_member(result->result, "still_aside"))
                 write_member(result->result, "still_aside", true, w);
         write_replaced(result, w);
+        write_reason(result, "stopped_for", w);
         write_reason(result, "unrecorded", w);
         write_reason(result, "stream_error", w);
         json_write_end(w);

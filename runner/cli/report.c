@@ -519,6 +519,16 @@ void report_replaced(const char *what, const char *path, bool set_aside, FILE *o
                 (void)fputs("  The next start protects or hides the new file.\n", out);
 }
 
+void report_stopped_for(const char *path, FILE *out) {
+        char name[256];
+
+        (void)fprintf(out,
+                      "holt: %s was replaced or created on the host; the policy protects or hides "
+                      "this path\n  So holt killed everything that ran in the session before this "
+                      "command. To avoid that, stop the session first: holt stop.\n",
+                      str_quote(path, name, sizeof(name)));
+}
+
 static void print_replaced(const RunResult *result, FILE *out) {
         const Outcome *outcome = &result->outcome;
 

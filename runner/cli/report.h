@@ -55,6 +55,8 @@ void report_print_text(const RunResult *result, FILE *out);
 /* Prints that holt stopped what ("the command" or "the session") because the host replaced path. If
  * the command ended by itself before that, what is NULL. set_aside: moved_report() follows. */
 void report_replaced(const char *what, const char *path, bool set_aside, FILE *out);
+/* Prints that holt has stopped the session for this path before the command. */
+void report_stopped_for(const char *path, FILE *out);
 
 /* --- for a command in a session, whose result comes from its keeper --- */
 

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remembers files that the host wrote and holt set aside, until the user has dealt with them.
+/* Remembers files that the host wrote and holt set aside, until the user has dealt with them. Also
+ * remembers for which path holt killed everything inside, until a reply has said so.
  *
  * Theory of operation. If the host replaces a protected file while something runs inside, holt ends
  * the sandbox and sets the new file aside (watch.c). Often no client hears of this: only a detached
  * command ran, or an interpreter. The names are therefore kept in the session's directory, and
  * every reply about a command repeats them. A name is dropped when nothing has it any more, because
  * the user has moved the file back or removed it. A command can remove the file as well, so a
- * keeper tells each name once before it drops it. */
+ * keeper tells each name once before it drops it.
+ *
+ * A hidden file is not set aside, because the command cannot have written the new one. So the path
+ * itself is kept, and the first reply of any later keeper tells it. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +21,7 @@
 #include "keeper/keeper.h"
 
 #define ASIDE_FILE "set-aside"
+#define STOPPED_FILE "stopped-for"
 
 /* More names are in the audit only. */
 enum { ASIDE_NAMES_MAX = 16, ASIDE_BYTES_MAX = 32 << 10 };
@@ -23,6 +29,7 @@ enum { ASIDE_NAMES_MAX = 16, ASIDE_BYTES_MAX = 32 << 10 };
 struct Aside {
         StrList names; /* Files of the host that are still set aside. */
         bool told;     /* A reply has told those that were set aside before this keeper. */
+        char stopped_for[PATH_MAX]; /* The path for which an earlier keeper stopped, or "". */
 };
 
 /* Writes the names, each with its NUL. A failure loses a reminder and nothing else. */
@@ -55,16 +62,52 @@ static void aside_refresh(Keeper *keeper) {
         aside_save(keeper);
 }
 
+/* --- the path for which a keeper stopped --- */
+
+static void aside_load_stopped(const Keeper *keeper) {
+        char *path = keeper->aside->stopped_for;
+        _cleanup_close_ int fd = openat(keeper->plan.state.fd, STOPPED_FILE,
+                                        O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, path, sizeof(keeper->aside->stopped_for) - 1);
+
+        path[n < 0 ? 0 : n] = '\0';
+}
+
+void keeper_aside_note_stopped(const Keeper *keeper, const char *path) {
+        _cleanup_close_ int fd = openat(keeper->plan.state.fd, STOPPED_FILE,
+                                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                                        0600);
+
+        if (fd >= 0)
+                (void)!write(fd, path, strlen(path));
+}
+
+void keeper_aside_write_stopped(const Keeper *keeper, const Process *process, JsonWriter *w) {
+        char *path = keeper->aside ? keeper->aside->stopped_for : NULL;
+
+        if (process->replaced)
+                (void)unlinkat(keeper->plan.state.fd, STOPPED_FILE, 0);
+        if (!path || !path[0])
+                return;
+        if (process->still_aside.count == 0) /* Those say the same. */
+                json_write_string(w, "stopped_for", path);
+        path[0] = '\0';
+        (void)unlinkat(keeper->plan.state.fd, STOPPED_FILE, 0);
+}
+
+/* --- files that are still set aside --- */
+
 int keeper_aside_load(Keeper *keeper, Error *reterr) {
         _cleanup_free_ char *text = NULL;
         _cleanup_close_ int fd = FD_NONE;
         ssize_t n;
 
-        if (!plan_has_guards(&keeper->plan))
-                return 0;
         keeper->aside = calloc(1, sizeof(*keeper->aside));
         if (!keeper->aside)
                 return error_oom(reterr);
+        aside_load_stopped(keeper);
+        if (!plan_has_guards(&keeper->plan))
+                return 0;
         fd = openat(keeper->plan.state.fd, ASIDE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return 0;

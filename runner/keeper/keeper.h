@@ -128,6 +128,11 @@ void keeper_aside_free(Keeper *keeper);
 void keeper_aside_add(Keeper *keeper, const char *moved);
 /* Lists, in replies about process, the set-aside files that still exist. */
 void keeper_aside_tell(Keeper *keeper, Process *process);
+/* Notes the path for which this keeper stops, for the next one. A failure loses a reminder. */
+void keeper_aside_note_stopped(const Keeper *keeper, const char *path);
+/* Writes "stopped_for" into the first reply about a process, if an earlier keeper has stopped and
+ * no reply has said so. */
+void keeper_aside_write_stopped(const Keeper *keeper, const Process *process, JsonWriter *w);
 
 /* --- deadlines of the keeper itself (end.c) --- */
 

@@ -30,6 +30,7 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, const Re
         net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before, true);
         json_write_end(w);
         limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
+        keeper_aside_write_stopped(keeper, process, w);
 }
 
 void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what,

@@ -69,6 +69,7 @@ static void keeper_renew(Keeper *keeper, const char *path) {
 
 static void keeper_stop_replaced(Keeper *keeper, const char *path) {
         keeper->replaced = path;
+        keeper_aside_note_stopped(keeper, path);
         processes_kill_replaced(keeper->processes, path);
         (void)sys_pidfd_send_signal(keeper->sandbox.pidfd, SIGKILL);
         keeper_audit_replaced(keeper, "replaced", path);

@@ -101,6 +101,8 @@ static const RpcField outcome_fields[] = {
           "why a file at a protected path could not be moved away" },
         { "replaced", RPC_STRING, RPC_OR_NULL,
           "the protected path that the host replaced, so that holt stopped the sandbox" },
+        { "stopped_for", RPC_STRING, RPC_SOMETIMES,
+          "the path for which holt killed everything in the session before this; told once" },
         { "unrecorded", RPC_STRING, RPC_SOMETIMES, "why it is not in the history yet" },
 };
 const RpcShape method_outcome = { .name = "Outcome", RPC_FIELDS(outcome_fields) };

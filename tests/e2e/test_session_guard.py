@@ -204,6 +204,44 @@ def test_the_next_change_of_the_host_has_the_earlier_config(
     assert (workspace / ".git/config").read_text() == "[core]\n[a]\n\tb = c\n"
 
 
+def test_the_next_result_says_why_background_commands_are_gone(
+    sessions: Sessions, workspace: Path, identity: Identity
+) -> None:
+    """The host has saved a hidden file. Nobody waited for the command that holt killed then."""
+    (workspace / ".env").write_text("old")
+    session = sessions.create("w", "--workspace", str(workspace), "--hide", ".env")
+
+    def stop() -> None:
+        session.detach("exec sleep 1000")
+        identity.run(["bash", "-c", "echo new > new; mv new .env"], cwd=workspace).check_returncode()
+        until(lambda: session.show()["state"] == "at rest", "the session is at rest")
+
+    stop()
+    told = session.exec("true").ok().err
+    assert told.startswith("holt: /workspace/.env was replaced or created on the host; the policy protects or hides")
+    assert "  So holt killed everything that ran in the session before this command." in told
+    assert session.exec("true").ok().err == ""
+    stop()
+    assert json.loads(session.exec("true", flags=("--json",)).err)["stopped_for"] == "/workspace/.env"
+    assert "stopped_for" not in json.loads(session.exec("true", flags=("--json",)).err)
+    stop()
+    assert "holt killed everything" in session("python", "-c", "1").ok().err
+    assert "holt killed everything" not in session("python", "-c", "1").ok().err
+    session("python", "--restart").ok()
+
+
+def test_a_reason_that_was_told_is_not_told_again(
+    sessions: Sessions, workspace: Path, identity: Identity
+) -> None:
+    (workspace / ".env").write_text("old")
+    session = sessions.create("w", "--workspace", str(workspace), "--hide", ".env")
+    killed = session.start("sh", "-c", "echo > up; exec sleep 1000")
+    until((workspace / "up").exists, "the command runs")
+    identity.run(["bash", "-c", "echo new > new; mv new .env"], cwd=workspace).check_returncode()
+    assert "stopped the session because /workspace/.env was replaced" in killed.wait().err
+    assert session.exec("true").ok().err == ""
+
+
 def test_several_versions_of_one_file_are_merged(
     guarded: Session, replaced: Path, workspace: Path, identity: Identity
 ) -> None:

@@ -118,6 +118,8 @@ class Outcome:
     still_aside  the same for files of the host that were set aside earlier, and still have their new names
     unguarded   why an entry could not be set aside; "" if none was left
     replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
+    stopped_for  such a path for which holt killed everything in the session before this command; only the first
+                result has it, and only if no other has told it
     """
 
     id: str
@@ -135,6 +137,7 @@ class Outcome:
     still_aside: Tuple[str, ...] = ()
     unguarded: str = ""
     replaced: str = ""
+    stopped_for: str = ""
 
     @property
     def stdout(self) -> str:
@@ -264,6 +267,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
         "set_aside": tuple(answer.get("set_aside") or ()), "still_aside": tuple(answer.get("still_aside") or ()),
         "unguarded": answer.get("unguarded") or "",
         "replaced": answer.get("replaced") or "",
+        "stopped_for": answer.get("stopped_for") or "",
     }
 
 
