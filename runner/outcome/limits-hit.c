@@ -44,6 +44,7 @@ static const struct {
         { .kind = LIMIT_MEMORY, .text = "bad_alloc" },
         { .kind = LIMIT_MEMORY, .text = "memory exhausted" },
         { .kind = LIMIT_MEMORY, .text = "out of memory", .without = "native thread" },
+        { .kind = LIMIT_MEMORY, .text = "fatal javascript oom" },
         { .kind = LIMIT_MEMORY, .text = "memory allocation of" },
         { .kind = LIMIT_MEMORY, .text = "native memory allocation" },
         { .kind = LIMIT_MEMORY, .text = "cannot allocate vector" },

@@ -459,6 +459,7 @@ def test_a_reached_limit_is_named(
         ("Assertion `(0) == (uv_thread_create(t.get(), start_thread, this))' failed.", ("--memory", "64M"), "memory"),
         ("Assertion `(0) == (uv_thread_create(t.get(), start_thread, this))' failed.", ("--pids", "8"), "processes"),
         ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", ("--memory", "1G"), "memory"),
+        ("# Fatal javascript OOM in Committing semi space failed.", ("--memory", "10M"), "memory"),
         ("java.lang.OutOfMemoryError: Java heap space", ("--memory", "1G"), "memory"),
         ("memory allocation of 268435456 bytes failed", ("--memory", "1G"), "memory"),
         ("# Native memory allocation (mmap) failed to map 12288 bytes.", ("--memory", "16M"), "memory"),
