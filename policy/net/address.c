@@ -101,6 +101,13 @@ static uint8_t *address_tail(NetAddress *address) {
         return address->bytes + address_bits(address->family) / 8 - 4;
 }
 
+NetAddress net_address_own(uint8_t family, uint8_t last) {
+        NetAddress address = family == AF_INET ? address_pool4 : address_pool6;
+
+        address_tail(&address)[3] = last;
+        return address;
+}
+
 NetAddress net_address_of_number(uint8_t family, unsigned number) {
         NetAddress address = family == AF_INET ? address_pool4 : address_pool6;
         uint8_t *tail = address_tail(&address);

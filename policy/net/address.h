@@ -20,10 +20,16 @@ enum {
         NET_POOL6_PREFIX = 64,
         NET_OWN = 1, /* 198.18.0.1 and fd00:686f:6c74::1: the sandbox, with its resolver */
         NET_PROXY_PORT = 3128, /* the port of network.proxy, at the sandbox's own address */
+        NET_REDIRECT = 2,      /* 198.18.0.2 and fd00:686f:6c74::2: takes redirected connections */
+        NET_REDIRECT_PORT = 1, /* a port that programs do not listen on */
         NET_FIRST = 256,       /* the address of name number 0 */
         NET_NUMBERS_MAX = 65536,
 };
 
+/* Returns an address of the sandbox's blocks: NET_OWN, NET_REDIRECT, or 0 for the first of the
+ * block.
+ */
+NetAddress net_address_own(uint8_t family, uint8_t last);
 /* Returns the address that stands for name number n, for AF_INET or AF_INET6. number is less than
  * NET_NUMBERS_MAX. */
 NetAddress net_address_of_number(uint8_t family, unsigned number);

@@ -15,7 +15,8 @@ enum {
         NET_NAME_MAX = 253,      /* bytes of a DNS name in text, without the NUL */
         NET_LABEL_MAX = 63,      /* bytes between two dots */
         NET_REASON_MAX = 200,    /* bytes of a reason */
-        NET_LISTENERS_MAX = 512, /* listening sockets of one sandbox */
+        NET_LISTENERS_MAX = 512, /* listening sockets of one sandbox for its rules; other ports are
+                                    redirected */
 };
 
 typedef enum NetHostKind {

@@ -96,9 +96,9 @@ static int choose_workspace(Policy *policy, bool shown, Error *reterr) {
         return r;
 }
 
-/* Makes the plan of "true" with the default preset of holt run. network: with a network by name,
- * without rules. */
-static int plan_true(bool network, LaunchPlan *ret, Error *reterr) {
+/* Makes the plan of "true" with the default preset of holt run. rule: a network rule, "" for a
+ * network without rules, or NULL for no network. */
+static int plan_true(const char *rule, LaunchPlan *ret, Error *reterr) {
         char cwd[PATH_MAX] = "/";
         const bool shown = geteuid() == 0 && getcwd(cwd, sizeof(cwd)) && cwd[0] == '/' &&
                            cwd[1] != '\0';
@@ -110,10 +110,10 @@ static int plan_true(bool network, LaunchPlan *ret, Error *reterr) {
         if (r < 0)
                 return r;
         r = choose_workspace(&policy, shown, reterr);
-        if (r < 0)
-                return r;
-        r = network ? policy_set(&policy, "network.mode", "allow", ORIGIN_CALLER, "doctor", reterr)
-                    : 0;
+        if (r == 0 && rule)
+                r = policy_set(&policy, "network.mode", "allow", ORIGIN_CALLER, "doctor", reterr);
+        if (r == 0 && rule && rule[0])
+                r = policy_set(&policy, "network.allow", rule, ORIGIN_CALLER, "doctor", reterr);
         return r < 0 ? r : plan_make(&policy, &context, ret, reterr);
 }
 
@@ -131,9 +131,9 @@ static int launch_plan(LaunchPlan *plan, Outcome *out, Error *reterr) {
         return r;
 }
 
-static int launch_true(bool network, Outcome *out, Error *reterr) {
+static int launch_true(const char *rule, Outcome *out, Error *reterr) {
         LaunchPlan plan = { 0 };
-        int r = plan_true(network, &plan, reterr);
+        int r = plan_true(rule, &plan, reterr);
 
         if (r == 0)
                 r = stdio_open(reterr);
@@ -150,7 +150,7 @@ static void try_sandbox(Finding *finding) {
         *finding = (Finding){ .name = "sandbox",
                               .what = "a whole sandbox: holt run -- true",
                               .needed = true };
-        r = launch_true(false, &out, &finding->error);
+        r = launch_true(NULL, &out, &finding->error);
         finding->works = r == 0 && out.cause == CAUSE_EXITED && out.exit_code == 0;
         if (finding->works)
                 (void)snprintf(finding->note, sizeof(finding->note), "in %.1f ms",
@@ -160,9 +160,9 @@ static void try_sandbox(Finding *finding) {
                                 out.exit_code, cause_name(out.cause));
 }
 
-/* A launch by root gives up root's rights, so a child does this one. holt run without --net does
- * not need the network. */
-static void try_network(Finding *finding) {
+/* Tries a network with this rule. A launch by root gives up root's rights, so a child does this
+ * one, and writes to shared memory. */
+static void try_network_rule(Finding *finding, const char *rule) {
         Outcome out = { 0 };
         pid_t pid = fork();
 
@@ -171,16 +171,25 @@ static void try_network(Finding *finding) {
                         ;
         if (pid != 0)
                 return;
-        *finding = (Finding){ .name = "network", .what = "a network by name: holt run --net NAME" };
-        finding->works = launch_true(true, &out, &finding->error) == 0;
-        (void)snprintf(finding->note, sizeof(finding->note), "%s",
-                       out.network_level == EGRESS_LEVEL_TRUE
-                               ? "level 2: programs get the errors of the real connections"
-                               : "level 1: a connection that fails is accepted first, and reset "
-                                 "later");
-        if (!finding->works)
-                finding->note[0] = '\0';
+        finding->works = launch_true(rule, &out, &finding->error) == 0;
+        if (finding->works)
+                (void)snprintf(
+                        finding->note, sizeof(finding->note), "%s; %s",
+                        out.network_level == EGRESS_LEVEL_TRUE
+                                ? "level 2: programs get the errors of the real connections"
+                                : "level 1: a connection that fails is accepted first, and "
+                                  "reset later",
+                        rule[0] ? "rules may have any number of ports"
+                                : "this kernel cannot redirect ports, so rules may have 512");
         _exit(0);
+}
+
+/* holt run without --net does not need the network. */
+static void try_network(Finding *finding) {
+        *finding = (Finding){ .name = "network", .what = "a network by name: holt run --net NAME" };
+        try_network_rule(finding, "name.invalid:*");
+        if (!finding->works)
+                try_network_rule(finding, "");
 }
 
 /* Marks idmap as failed if the sandbox failed there: only the whole sandbox tries this layer. */

@@ -13,12 +13,13 @@
 #include "egress/requests.h"
 #include "egress/serving.h"
 
-/* A listener or a route that a grant needs, and that the maker makes. */
+/* A listener, a route or a redirect that a grant needs, and that the maker makes. */
 typedef struct GrantPart {
         struct GrantPart *next;
         struct Grant *grant;
         ListenerPlan at;
-        int fd; /* The listener; FD_NONE until it is made, and for a route. */
+        RedirectPlan redirect; /* All zero for another part. */
+        int fd; /* The listener; FD_NONE until it is made, and for a route or a redirect. */
 } GrantPart;
 
 typedef struct Grant {
@@ -52,32 +53,57 @@ static void grant_fail(Grant *grant, int errnum, uint16_t port) {
         grant->port = port;
 }
 
+/* Notes a redirect that exists now. It stays even if the grant fails: its connections are then
+ * refused when they are judged. */
+static int egress_note_redirect(Egress *egress, const RedirectPlan *redirect) {
+        NetPlan *plan = &egress->plan;
+        RedirectPlan *grown = reallocarray(plan->redirects, plan->redirects_count + 1,
+                                           sizeof(*grown));
+
+        if (!grown)
+                return -ENOMEM;
+        plan->redirects = grown;
+        grown[plan->redirects_count++] = *redirect;
+        return 0;
+}
+
 static void part_on_answer(void *data, int fd, int errnum) {
         GrantPart *part = data;
 
         part->fd = fd;
+        if (errnum == 0 && part->redirect.first &&
+            egress_note_redirect(part->grant->egress, &part->redirect) < 0)
+                errnum = ENOMEM;
         if (errnum)
                 grant_fail(part->grant, errnum, part->at.port);
         if (--part->grant->waiting == 0)
                 grant_finish(part->grant);
 }
 
-static void grant_request(Grant *grant, MadeKind kind, const ListenerPlan *at, uint8_t prefix) {
-        const MakerRequest request = {
-                .kind = kind, .address = at->address, .prefix = prefix, .port = at->port
-        };
+static void grant_post(Grant *grant, const MakerRequest *request) {
         GrantPart *part = calloc(1, sizeof(*part));
         int r = part ? 0 : -ENOMEM;
 
         if (r == 0) {
-                *part = (GrantPart){ .grant = grant, .at = *at, .fd = FD_NONE };
+                *part = (GrantPart){ .grant = grant,
+                                     .at = { request->address, request->port },
+                                     .redirect = request->redirect,
+                                     .fd = FD_NONE };
                 list_append(&grant->parts, part);
                 grant->waiting++;
-                r = request_send(grant->egress, &request, part_on_answer, part);
+                r = request_send(grant->egress, request, part_on_answer, part);
                 grant->waiting -= r < 0;
         }
         if (r < 0)
-                grant_fail(grant, -r, at->port);
+                grant_fail(grant, -r, request->port);
+}
+
+static void grant_request(Grant *grant, MadeKind kind, const ListenerPlan *at, uint8_t prefix) {
+        const MakerRequest request = {
+                .kind = kind, .address = at->address, .prefix = prefix, .port = at->port
+        };
+
+        grant_post(grant, &request);
 }
 
 /* Serves the listeners of the parts, or closes them. */
@@ -121,8 +147,8 @@ static int grant_plan(const Grant *grant, NetRule **ret_items, NetPlan *ret) {
 }
 
 /* Gives the plan's names the numbers that they have in this sandbox. */
-static int grant_number_listener(Egress *egress, const NetPlan *plan, ListenerPlan *at) {
-        const int planned = net_address_number(&at->address);
+static int grant_number_name(Egress *egress, const NetPlan *plan, NetAddress *address) {
+        const int planned = net_address_number(address);
         int number;
 
         if (planned < 0 || (size_t)planned >= plan->names_count)
@@ -130,7 +156,7 @@ static int grant_number_listener(Egress *egress, const NetPlan *plan, ListenerPl
         number = names_add(egress->names, plan->names[planned]);
         if (number < 0)
                 return number;
-        at->address = net_address_of_number(at->address.family, (unsigned)number);
+        *address = net_address_of_number(address->family, (unsigned)number);
         return 0;
 }
 
@@ -152,7 +178,7 @@ static int grant_make_way(Grant *grant, const ListenerPlan *at) {
 
 static int grant_ask_listener(Grant *grant, const NetPlan *plan, ListenerPlan at) {
         Egress *egress = grant->egress;
-        int r = grant_number_listener(egress, plan, &at);
+        int r = grant_number_name(egress, plan, &at.address);
 
         if (r < 0 || serving_has(egress, &at) || (at.address.family == AF_INET6 && !egress->has6))
                 return r;
@@ -183,6 +209,26 @@ static void grant_ask_once_routes(Grant *grant) {
         grant_ask_routes(grant, items, count);
 }
 
+static bool egress_redirects(const Egress *egress, const RedirectPlan *redirect) {
+        for (size_t i = 0; i < egress->plan.redirects_count; i++)
+                if (redirect_equal(&egress->plan.redirects[i], redirect))
+                        return true;
+        return false;
+}
+
+/* Asks for a redirect, unless it exists. */
+static int grant_ask_redirect(Grant *grant, const NetPlan *plan, RedirectPlan redirect) {
+        Egress *egress = grant->egress;
+        MakerRequest request = { .kind = MADE_REDIRECT };
+        int r = grant_number_name(egress, plan, &redirect.address);
+
+        if (r < 0 || egress_redirects(egress, &redirect))
+                return r;
+        request.redirect = redirect;
+        grant_post(grant, &request);
+        return 0;
+}
+
 static int grant_ask(Grant *grant) {
         _cleanup_free_ NetRule *items = NULL;
         NetPlan plan;
@@ -194,6 +240,8 @@ static int grant_ask(Grant *grant) {
         grant_ask_once_routes(grant);
         for (size_t i = 0; r == 0 && i < plan.listeners_count; i++)
                 r = grant_ask_listener(grant, &plan, plan.listeners[i]);
+        for (size_t i = 0; r == 0 && i < plan.redirects_count; i++)
+                r = grant_ask_redirect(grant, &plan, plan.redirects[i]);
         net_plan_clear(&plan);
         return r;
 }

@@ -116,9 +116,7 @@ static int egress_fork_maker(Egress *egress, Error *reterr) {
                 r = net_plan_add_proxy(&egress->plan, &egress->rules);
         egress->plan.ports_only = egress->ports_only;
         if (r == -E2BIG)
-                return error_set(reterr, ERROR_POLICY, 0,
-                                 "the rules have more than %d ports, each with a listener of its "
-                                 "own; give the ranges fewer ports",
+                return error_set(reterr, ERROR_POLICY, 0, "more than %d ports are imported",
                                  NET_LISTENERS_MAX);
         if (r < 0)
                 return error_oom(reterr);
@@ -145,6 +143,33 @@ static int egress_number_names(Egress *egress, Error *reterr) {
         return r;
 }
 
+/* The kernel cannot redirect ports. Names the rule with the most ports. */
+static int egress_refuse_redirects(const Egress *egress, Error *reterr) {
+        const NetRule *most = &egress->rules.items[0];
+        _cleanup_free_ char *text = NULL;
+
+        for (size_t i = 0; i < egress->rules.count; i++)
+                if (egress->rules.items[i].last - egress->rules.items[i].first >
+                    most->last - most->first)
+                        most = &egress->rules.items[i];
+        text = net_rule_text(most);
+        return error_set(
+                reterr, ERROR_POLICY, 0,
+                "rule \"%.60s\" has too many ports: this kernel cannot redirect ports "
+                "(nf_tables with tproxy), so all rules together can have %d listeners, one "
+                "for each port",
+                text ? text : "", NET_LISTENERS_MAX);
+}
+
+static int egress_check_ready(const Egress *egress, Made *made, Error *reterr) {
+        made->ready.text[sizeof(made->ready.text) - 1] = '\0';
+        if (made->ready.errnum == E2BIG)
+                return egress_refuse_redirects(egress, reterr);
+        return made->ready.errnum ? error_set(reterr, ERROR_SETUP, made->ready.errnum, "cannot %s",
+                                              made->ready.text)
+                                  : 0;
+}
+
 /* Receives the maker's sockets. */
 static int egress_receive(Egress *egress, Error *reterr) {
         int udp_fd = FD_NONE, r = 0;
@@ -159,10 +184,7 @@ static int egress_receive(Egress *egress, Error *reterr) {
                                          "the sandbox's network was not made");
                 if (made.kind == MADE_READY) {
                         egress->has6 = made.has6;
-                        made.ready.text[sizeof(made.ready.text) - 1] = '\0';
-                        return made.ready.errnum ? error_set(reterr, ERROR_SETUP, made.ready.errnum,
-                                                             "cannot %s", made.ready.text)
-                                                 : 0;
+                        return egress_check_ready(egress, &made, reterr);
                 }
                 if (made.kind == MADE_RESOLVER_UDP)
                         udp_fd = fd;
@@ -242,7 +264,7 @@ static void egress_tell(const Error *error) {
 
         if (error) {
                 ready.errnum = error->errnum ? error->errnum : EINVAL;
-                (void)snprintf(ready.text, sizeof(ready.text), "%.200s", error->text);
+                (void)snprintf(ready.text, sizeof(ready.text), "%.230s", error->text);
         }
         (void)send(EGRESS_SETUP_FD, &ready, sizeof(ready), MSG_NOSIGNAL);
         (void)close(EGRESS_SETUP_FD);

@@ -136,15 +136,18 @@ static bool listener_serves(const Egress *egress, const NetRules *rules, const L
         return net_rules_find_address(rules, &at->address, at->port) != NULL;
 }
 
-/* The ports of imports and of the proxy inside belong to no rule. */
+/* The ports of imports and of the proxy inside belong to no rule. The listener for redirected
+ * connections serves all rules. */
 static bool listener_is_lasting(const Egress *egress, const ListenerPlan *at) {
+        const NetAddress redirect = net_address_own(at->address.family, NET_REDIRECT);
         const NetPort *imports;
         const size_t count = ports_imports(egress, &imports);
 
         for (size_t i = 0; i < count; i++)
                 if (imports[i].inside == at->port)
                         return true;
-        return egress->proxy && at->port == NET_PROXY_PORT;
+        return net_address_equal(&at->address, &redirect) ||
+               (egress->proxy && at->port == NET_PROXY_PORT);
 }
 
 static bool listener_needed(const Egress *egress, const ListenerPlan *at) {

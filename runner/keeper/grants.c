@@ -135,7 +135,9 @@ static int grant_refuse(const EgressEvent *event, Error *reterr) {
                                  "too many one-time grants of the session are not used yet");
         if (event->errnum == E2BIG)
                 return error_set(reterr, ERROR_LIMIT, 0,
-                                 "the session's rules would need more than %d listeners",
+                                 "the session's rules would need more than %d listeners, one for "
+                                 "each port, and this kernel cannot redirect ports instead "
+                                 "(nf_tables with tproxy)",
                                  NET_LISTENERS_MAX);
         return error_set(reterr, ERROR_SETUP, (int)event->errnum, "cannot grant the rules");
 }

@@ -22,7 +22,9 @@
 #include "base/sys.h"
 #include "maker/confine.h"
 #include "maker/listeners.h"
+#include "maker/nft-batch.h"
 #include "maker/queue-rules.h"
+#include "maker/redirect-rules.h"
 #include "wire/socket-address.h"
 
 enum {
@@ -38,6 +40,8 @@ typedef struct Maker {
         int setup_fd;   /* To holt; closed by maker_enter(). */
         int network_fd; /* The sandbox's net namespace, or FD_NONE. */
         struct mnl_socket *netlink;
+        int filter_fd;    /* For rules of the packet filter, or FD_NONE. */
+        bool redirecting; /* redirect_rules_begin() has succeeded. */
         unsigned sequence;
         bool has6;
 } Maker;
@@ -102,27 +106,11 @@ static int netlink_ask(Maker *maker, struct nlmsghdr *header) {
                        : 0;
 }
 
-static NetAddress own_address(uint8_t family) {
-        NetAddress address = net_address_of_number(family, 0);
-
-        /* The address of name number 0 is NET_FIRST after the pool's first, the sandbox's own
-         * NET_OWN.
-         */
-        if (family == AF_INET) {
-                address.bytes[2] = 0;
-                address.bytes[3] = NET_OWN;
-        } else {
-                address.bytes[14] = 0;
-                address.bytes[15] = NET_OWN;
-        }
-        return address;
-}
-
 static int add_own_address(Maker *maker, uint8_t family) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);
         struct ifaddrmsg *message;
-        const NetAddress own = own_address(family);
+        const NetAddress own = net_address_own(family, NET_OWN);
 
         header->nlmsg_type = RTM_NEWADDR;
         header->nlmsg_flags = NLM_F_CREATE;
@@ -142,7 +130,7 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);
         struct rtmsg *message;
-        const NetAddress own = own_address(block->family);
+        const NetAddress own = net_address_own(block->family, NET_OWN);
 
         header->nlmsg_type = RTM_NEWROUTE;
         header->nlmsg_flags = NLM_F_CREATE | NLM_F_REPLACE;
@@ -166,7 +154,7 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
 static int maker_add_others(Maker *maker, uint8_t family) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);
-        const NetAddress own = own_address(family);
+        const NetAddress own = net_address_own(family, NET_OWN);
         struct fib_rule_hdr *rule;
         struct rtmsg *message;
         int r;
@@ -202,6 +190,8 @@ static int maker_add_others(Maker *maker, uint8_t family) {
  * takes IPV6_FREEBIND. */
 static int make_bound(const NetAddress *address, uint16_t port, int type, int *ret) {
         _cleanup_close_ int fd = socket(address->family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        const NetAddress redirect = net_address_own(address->family, NET_REDIRECT);
+        const bool four = address->family == AF_INET;
         const int on = 1;
         struct sockaddr_storage storage;
         const socklen_t length = socket_address_set(address, port, &storage);
@@ -209,9 +199,11 @@ static int make_bound(const NetAddress *address, uint16_t port, int type, int *r
         if (fd < 0)
                 return -errno;
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-            (address->family == AF_INET6 &&
-             (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0 ||
-              setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on)) < 0)) ||
+            (!four && (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0 ||
+                       setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on)) < 0)) ||
+            (net_address_equal(address, &redirect) &&
+             setsockopt(fd, four ? IPPROTO_IP : IPPROTO_IPV6,
+                        four ? IP_TRANSPARENT : IPV6_TRANSPARENT, &on, sizeof(on)) < 0) ||
             bind(fd, (const struct sockaddr *)&storage, length) < 0)
                 return -errno;
         if (type == SOCK_STREAM && listen(fd, BACKLOG) < 0)
@@ -254,6 +246,7 @@ static int maker_enter(Maker *maker) {
 }
 
 static int maker_open_netlink(Maker *maker) {
+        (void)nft_batch_socket(&maker->filter_fd);
         maker->netlink = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
         if (!maker->netlink || mnl_socket_bind(maker->netlink, 0, MNL_SOCKET_AUTOPID) < 0)
                 return -errno;
@@ -262,11 +255,10 @@ static int maker_open_netlink(Maker *maker) {
 
 /* A kernel may have no IPv6, or have it switched off. */
 static int maker_set_addresses(Maker *maker) {
-        const NetAddress pool4 = { .family = AF_INET, .bytes = { 198, 18 } };
-        NetAddress pool6 = own_address(AF_INET6);
+        const NetAddress pool4 = net_address_own(AF_INET, 0);
+        const NetAddress pool6 = net_address_own(AF_INET6, 0);
         int r = add_own_address(maker, AF_INET);
 
-        pool6.bytes[15] = 0;
         if (r == 0)
                 r = add_route(maker, &pool4, NET_POOL4_PREFIX);
         maker->has6 = add_own_address(maker, AF_INET6) == 0 &&
@@ -275,7 +267,7 @@ static int maker_set_addresses(Maker *maker) {
 }
 
 static int maker_make_resolver(Maker *maker) {
-        const NetAddress own = own_address(AF_INET);
+        const NetAddress own = net_address_own(AF_INET, NET_OWN);
         int r = make_and_pass(maker, MADE_RESOLVER_UDP, &own, 53);
 
         return r < 0 ? r : make_and_pass(maker, MADE_RESOLVER_TCP, &own, 53);
@@ -305,6 +297,27 @@ static int maker_make_rules(Maker *maker) {
                 if (maker_has(maker, &plan->listeners[i].address))
                         r = make_and_pass(maker, MADE_LISTENER, &plan->listeners[i].address,
                                           plan->listeners[i].port);
+        return r;
+}
+
+/* Redirects ports to the listener at NET_REDIRECT, which is made like others. -E2BIG: the kernel
+ * cannot do that, and so many ports cannot have listeners of their own. */
+static int maker_redirect(Maker *maker, const RedirectPlan *redirect) {
+        if (redirect->address.family == AF_INET6 && !maker->has6)
+                return 0;
+        if (!maker->redirecting)
+                maker->redirecting = maker->filter_fd >= 0 &&
+                                     redirect_rules_begin(maker->filter_fd) == 0;
+        return maker->redirecting && redirect_rules_add(maker->filter_fd, redirect) == 0 ? 0
+                                                                                         : -E2BIG;
+}
+
+static int maker_make_redirects(Maker *maker) {
+        const NetPlan *plan = maker->plan;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->redirects_count; i++)
+                r = maker_redirect(maker, &plan->redirects[i]);
         return r;
 }
 
@@ -353,11 +366,12 @@ static const struct {
         bool names; /* Skipped if the sandbox only shares ports, and has no rules. */
 } maker_steps[] = {
         { "enter the sandbox's network", maker_enter, false },
-        { "open a netlink socket", maker_open_netlink, false },
+        { "open netlink sockets", maker_open_netlink, false },
         { "set addresses and routes", maker_set_addresses, true },
         { "listen for DNS", maker_make_resolver, true },
         { "pass the queue", maker_make_queue, true },
         { "listen for connections", maker_make_rules, false },
+        { "redirect ports", maker_make_redirects, true },
         { "confine the maker", maker_confine, false },
 };
 
@@ -383,7 +397,9 @@ static void maker_answer(Maker *maker, const MakerRequest *request) {
         _cleanup_close_ int fd = FD_NONE;
         int r = 0;
 
-        if (request->prefix)
+        if (request->kind == MADE_REDIRECT)
+                r = maker_redirect(maker, &request->redirect);
+        else if (request->prefix)
                 r = add_route(maker, &request->address, request->prefix);
         if (r == 0 && request->kind == MADE_SOCKET) {
                 fd = socket(request->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -406,7 +422,11 @@ static void maker_serve(Maker *maker) {
 }
 
 static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd) {
-        Maker maker = { .plan = plan, .fd = fd, .setup_fd = setup_fd, .network_fd = network_fd };
+        Maker maker = { .plan = plan,
+                        .fd = fd,
+                        .setup_fd = setup_fd,
+                        .network_fd = network_fd,
+                        .filter_fd = FD_NONE };
         Made made = { .kind = MADE_READY };
         const char *step;
         int r = maker_set_up(&maker, &step);

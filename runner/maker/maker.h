@@ -18,11 +18,12 @@ typedef enum MadeKind {
         MADE_LISTENER,     /* For connections of programs inside. */
         MADE_RESOLVER_UDP, /* DNS. */
         MADE_RESOLVER_TCP,
-        MADE_READY,  /* No socket: everything is made. error has the result. */
-        MADE_SOCKET, /* For a published port. */
-        MADE_ROUTE,  /* No socket: only a route, for a live grant. */
-        MADE_QUEUE,  /* Packets that wait (queue.h). */
-        MADE_ICMP,   /* For errors of packets that wait. */
+        MADE_READY,    /* No socket: everything is made. error has the result. */
+        MADE_SOCKET,   /* For a published port. */
+        MADE_ROUTE,    /* No socket: only a route, for a live grant. */
+        MADE_REDIRECT, /* No socket: many ports go to one listener. */
+        MADE_QUEUE,    /* Packets that wait (queue.h). */
+        MADE_ICMP,     /* For errors of packets that wait. */
 } MadeKind;
 
 /* One message of the maker, with one socket except for MADE_READY. */
@@ -34,12 +35,13 @@ typedef struct Made {
         EgressReady ready; /* For MADE_READY. */
 } Made;
 
-/* A request to the maker: a listener, as in Made, or a socket. */
+/* A request to the maker: a listener, as in Made, a socket, a route or a redirect. */
 typedef struct MakerRequest {
         uint32_t kind;
         NetAddress address;
         uint8_t prefix; /* Not 0: add a route of this length to the address first. */
         uint16_t port;
+        RedirectPlan redirect; /* For MADE_REDIRECT, which needs no other field. */
 } MakerRequest;
 
 /* Receives the sandbox's net namespace from the setup socket. The caller owns *ret_fd. Returns 0 or

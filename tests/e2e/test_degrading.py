@@ -307,6 +307,7 @@ def test_doctor_tells_the_level_of_the_network(holt: Holt, hostile: Hostile) -> 
     without = doctor(holt, hostile.refusing_packet_filter())
 
     assert without["works"] and without["layers"]["network"]["works"] and "level 1" in without["layers"]["network"]["note"]
+    assert "cannot redirect ports, so rules may have 512" in without["layers"]["network"]["note"]
     assert "level " in doctor(holt, ())["layers"]["network"]["note"]
 
 

@@ -110,13 +110,6 @@ def test_a_grant_that_cannot_be_stored_is_not_in_force(sessions: Sessions, works
     assert grants(session) == [] and session.show()["network"]["allow"] == rules
 
 
-def test_too_many_listeners_are_refused_with_the_limit(session: Session) -> None:
-    session.out("true")
-    refused = session("allow", "net:other.example.org:1000-2000")
-
-    assert refused.code == 125 and "more than 512 listeners" in refused.err
-
-
 def test_a_live_session_without_a_network_is_told_the_cure(sessions: Sessions) -> None:
     session = sessions.create("n")
     session.out("true")

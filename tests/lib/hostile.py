@@ -56,10 +56,12 @@ SYSCALLS = {
     "x86_64": {
         **NEW_SYSCALLS, "seccomp": 317, "pivot_root": 155, "sethostname": 170, "unshare": 272,
         "capset": 126, "setrlimit": 160, "prlimit64": 302, "memfd_create": 319, "clone": 56, "socket": 41,
+        "sendto": 44,
     },
     "aarch64": {
         **NEW_SYSCALLS, "seccomp": 277, "pivot_root": 41, "sethostname": 161, "unshare": 97,
         "capset": 91, "setrlimit": 164, "prlimit64": 261, "memfd_create": 279, "clone": 220, "socket": 198,
+        "sendto": 206,
     },
 }
 
@@ -160,6 +162,11 @@ class Hostile:
         """Returns a prefix for holt that makes this a container whose profile forbids sockets of NETLINK_NETFILTER (12), and of
         other rare netlink protocols."""
         return [self.path("refuse"), f"{SYSCALLS[platform.machine()]['socket']}:{errno.EPROTONOSUPPORT}:8:2"]
+
+    def refusing_queue(self) -> list[str | Path]:
+        """Returns a prefix for holt that makes this a kernel that cannot queue packets. Among the messages to the kernel, only the
+        rules of the queue have 2048 bytes or more."""
+        return [self.path("refuse"), f"{SYSCALLS[platform.machine()]['sendto']}:{errno.EOPNOTSUPP}:2048:2"]
 
     def refusing_namespace(self, flag: int) -> list[str | Path]:
         """Returns a prefix for holt that makes this a container whose seccomp profile forbids a CLONE_NEW* flag. Like in

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,6 +41,19 @@ static char *routes_text(const NetPlan *plan) {
         return all;
 }
 
+static char *redirects_text(const NetPlan *plan) {
+        char *all = strdup(""), text[NET_ADDRESS_TEXT];
+
+        for (size_t i = 0; i < plan->redirects_count; i++) {
+                const RedirectPlan *item = &plan->redirects[i];
+
+                text_add(&all, str_format("%s/%u:%u-%u", net_address_text(&item->address, text),
+                                          item->prefix, item->first, item->last));
+        }
+        return all;
+}
+
+#define REDIRECT "198.18.0.2/1 fd00:686f:6c74::2/1"
 #define NAME0 "198.18.1.0/443 fd00:686f:6c74::100/443"
 #define NAME1 "198.18.1.1/443 fd00:686f:6c74::101/443"
 #define OWN_PROXY "198.18.0.1/3128"
@@ -108,6 +122,99 @@ static void test_plans(void **state) {
         }
 }
 
+/* Rules (one a word), an imported port or "", and the expected redirects and listeners. */
+static const struct {
+        const char *rules, *imports, *redirects, *listeners;
+        bool proxy;
+} wide_cases[] = {
+        /* An exact name: only its own addresses. */
+        { "a.example:*", "", "198.18.1.0/32:1-65535 fd00:686f:6c74::100/128:1-65535", REDIRECT },
+        { "a.example:443 b.example:1000-1999", "",
+          "198.18.1.1/32:1000-1999 fd00:686f:6c74::101/128:1000-1999", NAME0 " " REDIRECT },
+        { "a.example:* a.example:*", "", "198.18.1.0/32:1-65535 fd00:686f:6c74::100/128:1-65535",
+          REDIRECT },
+        /* A wildcard: all addresses of names. */
+        { "*.a.example:*", "", "198.18.0.0/15:1-65535 fd00:686f:6c74::/64:1-65535", REDIRECT },
+        /* A block, and one address. */
+        { "10.0.0.0/8:*", "", "10.0.0.0/8:1-65535", REDIRECT },
+        { "[2001:db8::1]:*", "", "2001:db8::1/128:1-65535", REDIRECT },
+        /* A redirect takes no port of another rule, of an import or of the proxy. */
+        { "*.a.example:* a.example:443", "", "198.18.0.0/15:1-65535 fd00:686f:6c74::/64:1-65535",
+          REDIRECT " " NAME0 },
+        { "*.a.example:* *.b.example:443", "", "198.18.0.0/15:1-65535 fd00:686f:6c74::/64:1-65535",
+          REDIRECT " 0.0.0.0/443 ::/443" },
+        { "*.a.example:*", "5432", "198.18.0.0/15:1-65535 fd00:686f:6c74::/64:1-65535",
+          REDIRECT " 127.0.0.1/5432 ::1/5432 " OWN_PROXY, true },
+};
+
+static void test_rules_with_many_ports_are_redirected(void **state) {
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(wide_cases); i++) {
+                _cleanup_(net_rules_clear) NetRules rules = { 0 };
+                _cleanup_free_ char *listeners = NULL, *redirects = NULL;
+                const bool imports = wide_cases[i].imports[0];
+                const char *why = "";
+                NetPort port = { 0 };
+                NetPlan plan;
+
+                rules_read(wide_cases[i].rules, &rules);
+                if (imports)
+                        assert_int_equal(net_import_parse(wide_cases[i].imports, &port, &why), 0);
+                assert_int_equal(net_plan_make(&rules, &port, imports, &plan), 0);
+                if (wide_cases[i].proxy)
+                        assert_int_equal(net_plan_add_proxy(&plan, &rules), 0);
+                listeners = listeners_text(&plan);
+                redirects = redirects_text(&plan);
+                if (!streq(listeners, wide_cases[i].listeners) ||
+                    !streq(redirects, wide_cases[i].redirects))
+                        fail_msg("%s: %s; %s", wide_cases[i].rules, redirects, listeners);
+                net_plan_clear(&plan);
+        }
+}
+
+/* Rules, and the numbers of listeners and of redirects. */
+static const struct {
+        const char *rules;
+        size_t listeners, redirects;
+} limits[] = {
+        { "192.0.2.1:1001-1512", 512, 0 },
+        { "192.0.2.1:1001-1513", 2, 1 },
+        { "a.example:1001-1256", 512, 0 },
+        { "a.example:1001-1257", 2, 2 },
+        { "a.example:1001-1256 b.example:80", 4, 2 },
+        { "192.0.2.1:1001-1200 192.0.2.2:1001-1200 192.0.2.3:1001-1100", 500, 0 },
+        { "192.0.2.1:1001-1200 192.0.2.2:1001-1200 192.0.2.3:1001-1120", 122, 2 },
+};
+
+static void test_the_rules_with_the_most_ports_are_redirected_first(void **state) {
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
+                _cleanup_(net_rules_clear) NetRules rules = { 0 };
+                NetPlan plan;
+
+                rules_read(limits[i].rules, &rules);
+                assert_int_equal(net_plan_make(&rules, NULL, 0, &plan), 0);
+                if (plan.listeners_count != limits[i].listeners ||
+                    plan.redirects_count != limits[i].redirects)
+                        fail_msg("%s: %zu %zu", limits[i].rules, plan.listeners_count,
+                                 plan.redirects_count);
+                net_plan_clear(&plan);
+        }
+}
+
+static void test_more_imported_ports_than_listeners(void **state) {
+        NetPort ports[NET_LISTENERS_MAX / 2 + 1] = { 0 };
+        const NetRules rules = { 0 };
+        NetPlan plan;
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(ports); i++)
+                ports[i].inside = (uint16_t)(i + 1);
+        assert_int_equal(net_plan_make(&rules, ports, ELEMENTSOF(ports), &plan), -E2BIG);
+        assert_int_equal(net_plan_make(&rules, ports, ELEMENTSOF(ports) - 1, &plan), 0);
+        net_plan_clear(&plan);
+}
+
 static void test_names_have_their_numbers_in_order(void **state) {
         _cleanup_(net_rules_clear) NetRules rules = { 0 };
         NetPlan plan;
@@ -124,6 +231,9 @@ static void test_names_have_their_numbers_in_order(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_plans),
+                cmocka_unit_test(test_rules_with_many_ports_are_redirected),
+                cmocka_unit_test(test_the_rules_with_the_most_ports_are_redirected_first),
+                cmocka_unit_test(test_more_imported_ports_than_listeners),
                 cmocka_unit_test(test_names_have_their_numbers_in_order),
         };
 
