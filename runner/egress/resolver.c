@@ -156,16 +156,25 @@ int resolver_number(Egress *egress, const char *name) {
         return names_add_below(egress->names, name);
 }
 
+/* Returns the host of a name like "_8443._https.example.org", with which programs ask for other
+ * records than addresses (RFC 8552, RFC 9460). A rule about the host decides about them. */
+static const char *service_host(const char *name) {
+        while (*name == '_' && strchr(name, '.'))
+                name = strchr(name, '.') + 1;
+        return name;
+}
+
 static void resolve_name(DnsWait *wait) {
         Egress *egress = wait->resolver->egress;
-        const char *name = wait->name;
+        const bool address = wait->query.type == DNS_A || wait->query.type == DNS_AAAA;
+        const char *name = address ? wait->name : service_host(wait->name);
         int number;
 
         if (!net_rules_name(&egress->rules, name) && !once_names(egress, name)) {
                 egress_deny(egress, EGRESS_NO_RULE, name, NULL, 0, NULL);
                 return wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
         }
-        if (wait->query.type != DNS_A && wait->query.type != DNS_AAAA)
+        if (!address)
                 return wait_reply(wait, DNS_NOERROR, NULL, NULL, 0);
         number = resolver_number(egress, name);
         if (number < 0) {

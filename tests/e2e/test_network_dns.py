@@ -139,6 +139,17 @@ except OSError:
     assert result.ok().out == "web.example.org\nother.example.org\nnone\n"
 
 
+def test_a_service_s_records_belong_to_its_host(holt: Holt) -> None:
+    """Chromium asks for _8443._https.HOST. Nobody could grant such a name."""
+    allowed, other, address = answers = probe(
+        holt, ["dns", "_8443._https.web.example.org", HTTPS], ["dns", "_ldap._tcp.other.example.org", SRV],
+        ["dns", "_8443._https.web.example.org", A], net="web.example.org")
+
+    assert (allowed["code"], other["code"], address["code"]) == (NOERROR, NXDOMAIN, NXDOMAIN) and allowed["answers"] == 0
+    assert [d["grant"] for d in answers.result.report["denials"]] == [
+        "--net other.example.org", "--net _8443._https.web.example.org"]
+
+
 @pytest.mark.parametrize("kind", (SOA, MX, TXT, SRV, SVCB, HTTPS, ANY, 10, 257, 65535))
 def test_other_types_have_no_data(kind: int, holt: Holt, lab: Lab) -> None:
     """Programs would learn addresses from HTTPS and SVCB, and TXT carries data out and in."""
