@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
 import json
 import os
 import shutil
 import subprocess
-import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lib import netpackages
 from lib.netlab import Lab, holt, lab  # noqa: F401
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
@@ -35,41 +31,6 @@ def optional(*programs: str) -> list[Any]:
     left out."""
     return [pytest.param(p, marks=needs(p)) for p in programs
             if shutil.which(p, path=INSIDE) or not os.environ.get("MUST_RUN")]
-
-
-def wheel_of(code: str) -> bytes:
-    """A wheel of the package otterlib."""
-    data, info = io.BytesIO(), "otterlib-1.0.dist-info"
-    with zipfile.ZipFile(data, "w") as wheel:
-        wheel.writestr("otterlib.py", code)
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: otterlib\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", f"otterlib.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
-    return data.getvalue()
-
-
-def tarball_of(files: dict[str, str]) -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        for name, text in files.items():
-            entry = tarfile.TarInfo(f"package/{name}")
-            entry.size = len(text)
-            tar.addfile(entry, io.BytesIO(text.encode()))
-    return data.getvalue()
-
-
-def make_registry(directory: Path) -> None:
-    tarball = tarball_of({
-        "package.json": json.dumps({"name": "otterpad", "version": "1.0.0", "main": "index.js"}),
-        "index.js": "module.exports = () => 42\n",
-    })
-    directory.mkdir()
-    (directory / "otterpad-1.0.0.tgz").write_bytes(tarball)
-    integrity = "sha512-" + base64.b64encode(hashlib.sha512(tarball).digest()).decode()
-    version = {"name": "otterpad", "version": "1.0.0",
-               "dist": {"tarball": f"{REGISTRY}otterpad-1.0.0.tgz", "integrity": integrity}}
-    about = {"name": "otterpad", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-    (directory / "otterpad").write_text(json.dumps(about))
 
 
 def make_repository(directory: Path) -> None:
@@ -92,9 +53,8 @@ def make_repository(directory: Path) -> None:
 @pytest.fixture(scope="module")
 def content(lab: Lab) -> Iterator[Lab]:
     """The lab, with an index of Python packages, an npm registry and a git repository at WEB."""
-    (lab.files / "simple" / "otterlib").mkdir(parents=True)
-    (lab.files / "simple" / "otterlib" / "otterlib-1.0-py3-none-any.whl").write_bytes(wheel_of("value = 42\n"))
-    make_registry(lab.files / "npm")
+    netpackages.put_wheel(lab.files / "simple", "otterlib", "value = 42\n")
+    netpackages.put_npm_package(lab.files / "npm", REGISTRY, "otterpad", "module.exports = () => 42\n")
     make_repository(lab.files / "app.git")
     yield lab
 
@@ -218,7 +178,7 @@ def test_the_shell_s_own_connections(holt: Holt, lab: Lab) -> None:
 @needs("getent")
 @pytest.mark.parametrize("resolver", [
     pytest.param("getent ahosts {0} | grep -q 198.18.1.0", id="glibc"),
-    pytest.param("busybox nslookup {0} | grep -q 'Address: 198.18.1.0'", id="musl", marks=needs("busybox")),
+    pytest.param("busybox nslookup {0} | grep -q 'Address: 198.18.1.0'", id="busybox", marks=needs("busybox")),
     pytest.param("dig +short {0} A | grep -qx 198.18.1.0", id="dig", marks=needs("dig")),
     pytest.param("dig +tcp +short {0} AAAA | grep -qx fd00:686f:6c74::100", id="dig-tcp", marks=needs("dig")),
     pytest.param("dig +short -x 198.18.1.0 | grep -qx {0}.", id="reverse", marks=needs("dig")),

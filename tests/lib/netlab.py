@@ -28,13 +28,14 @@ import pytest
 
 from lib import identity as identities
 from lib.identity import Identity
-from lib.netlab_host import pattern
+from lib.netlab_host import parts
 from lib.sandbox import Holt
 
 Json = dict[str, Any]
 
 WEB4, WEB6 = "203.0.113.10", "2001:db8::10"
 OTHER4, OTHER6 = "203.0.113.11", "2001:db8::11"
+PEER4, PEER6 = "203.0.113.20", "2001:db8::20"  # Only servers of Lab.serve() listen there.
 REFUSING4, REFUSING6 = "203.0.113.77", "2001:db8::77"  # No server listens there.
 DROPPED4, DROPPED6 = "192.0.2.66", "2001:db8:dead::66"  # Packets vanish there.
 UNREACHABLE4 = "198.51.100.66"
@@ -71,7 +72,8 @@ def _zone() -> dict[str, Json]:
                      "wild.example.com", "xn--bcher-kva.example.org", "under_score.example.org")
     }
     zone |= {
-        "other.example.org": {"answers": [OTHER4, OTHER6]}, "four.example.org": {"answers": [WEB4]},
+        "other.example.org": {"answers": [OTHER4, OTHER6]}, "peer.example.org": {"answers": [PEER4, PEER6]},
+        "peer-six.example.org": {"answers": [PEER6]}, "four.example.org": {"answers": [WEB4]},
         "six.example.org": {"answers": [WEB6]}, "ten.corp.example.org": {"answers": ["10.1.0.5"]},
         "www.example.org": {"alias": "web.example.org"}, "chain.example.org": {"alias": "www.example.org"},
         "loop.example.org": {"alias": "loop.example.org"},
@@ -101,7 +103,7 @@ def _settings(directory: Path, own_user: bool) -> Json:
         "resolvers": [RESOLVER, "127.0.0.53"],
         # 203.0.113.1 and 2001:db8::1 are the host's own addresses, which resolvers look for (AI_ADDRCONFIG).
         "routes": {
-            "address": ["203.0.113.1/24", "2001:db8::1/128"],
+            "address": ["203.0.113.1/24", "2001:db8::1/128", f"{PEER6}/128"],
             "local": ["2001:db8::/48", "fd00:ec2::/64", "fd12:3456::/64", "64:ff9b::/96", "2002:a01:5::/48", "10.1.0.0/16",
                       "172.16.0.0/24", "192.168.7.0/24", "100.64.0.0/24", "169.254.169.254/32", "198.18.0.0/24"],
             "dropped": ["192.0.2.0/24", "2001:db8:dead::/48"], "unreachable": ["198.51.100.0/24"],
@@ -137,6 +139,11 @@ class LabIdentity(Identity):
         return ["sh", "-c", ENTER.format(options), "lab", *super().as_user(argv)]
 
 
+def as_user(user: str) -> list[str]:
+    """Returns a prefix with which root starts a command as another user. Without a name there is none."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if user else []
+
+
 class Lab:
     """A running test network."""
 
@@ -162,6 +169,13 @@ class Lab:
         line = self.process.stdout.readline()
         assert line, "the test network has ended"
         return json.loads(line)
+
+    def serve(self, argv: Sequence[str | os.PathLike[str]], port: int, user: str = "") -> None:
+        """Starts a server in the lab, as the suite's own user or as another one. Waits until it listens at PEER4 or PEER6. It runs
+        until the lab ends."""
+        words = [os.fspath(word) for word in (*as_user(user), *argv)]
+        failure = self._ask({"do": "serve", "argv": words, "addresses": [PEER4, PEER6], "port": port})["failure"]
+        assert not failure, f"{' '.join(words)}: {failure}"
 
     @property
     def ca(self) -> Path:
@@ -189,6 +203,7 @@ class Lab:
 
     def close(self) -> None:
         assert self.process.stdin and self.process.stdout
+        self._ask({"do": "stop"})
         self.process.stdin.close()
         self.process.kill()
         self.process.wait()
@@ -198,7 +213,10 @@ class Lab:
 
 def bytes_and_digest(size: int) -> tuple[int, str]:
     """Returns the size and the SHA-256 of what the servers send for this size."""
-    return size, hashlib.sha256(pattern(size)).hexdigest()
+    digest = hashlib.sha256()
+    for part in parts(size):
+        digest.update(part)
+    return size, digest.hexdigest()
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lib import netlab_dns
+from lib import netlab_dns, netlab_git
 
 Json = dict[str, Any]
 
@@ -116,6 +117,7 @@ def set_up_network(settings: Json) -> None:
     for kind, texts in settings["routes"].items():
         for text in (t for t in texts if six or ":" not in t):
             netlink.address(text) if kind == "address" else netlink.route(text, kind)
+    Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").write_text("0")
 
 
 def make_certificate(directory: Path, names: list[str]) -> subprocess.Popen[bytes]:
@@ -152,10 +154,16 @@ class Log:
 log = Log()
 
 
-def pattern(size: int) -> bytes:
+def parts(size: int) -> Iterator[bytes]:
     """Bytes without a short period, so that a part that is lost or repeated changes them."""
     block = hashlib.sha512(b"netlab").digest() * 1021 + b"."
-    return (block * (size // len(block) + 1))[:size]
+    while size > 0:
+        yield block[:size]
+        size -= len(block)
+
+
+def pattern(size: int) -> bytes:
+    return b"".join(parts(size))
 
 
 def spoken(greeting: bytes) -> Any:
@@ -184,7 +192,8 @@ def digest(end: socket.socket, _: Json) -> None:
 
 def download(end: socket.socket, _: Json) -> None:
     """Reads a number up to the end of a line, and sends so many bytes."""
-    end.sendall(pattern(int(end.makefile("rb").readline())))
+    for part in parts(int(end.makefile("rb").readline())):
+        end.sendall(part)
 
 
 def reset(end: socket.socket, _: Json) -> None:
@@ -209,10 +218,13 @@ def deaf(end: socket.socket, _: Json) -> None:
 
 
 class Http:
-    """HTTP/1.1 with keep-alive. "/bytes/N" is N bytes; "/files/..." are files; any other path replies with the request."""
+    """HTTP/1.1 with keep-alive. "/bytes/N" is N bytes; "/files/..." are files. "/events" is a stream of two events, of which the
+    second one waits for a request of "/continue". "/git/..." are the repositories among the files. Any other path replies with the
+    request."""
 
     def __init__(self, files: Path) -> None:
         self.files = files
+        self.proceed = threading.Event()
 
     def __call__(self, end: socket.socket, about: Json) -> None:
         with end.makefile("rb") as file:
@@ -221,15 +233,34 @@ class Http:
                 while (field := file.readline().decode("latin-1").strip()):
                     name, _, value = field.partition(":")
                     fields[name.lower()] = value.strip()
-                body = file.read(int(fields.get("content-length", 0)))
+                body = self._body(file, fields)
                 method, target, _ = [*line.split(), "", "", ""][:3]
                 log("http", host=fields.get("host"), method=method, target=target, **about)
+                if target.startswith("/git/"):
+                    status, head, data = netlab_git.backend(self.files, method, target, fields, body)
+                    end.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(data)}\r\n".encode() + head + b"\r\n\r\n" + data)
+                    continue
                 self._reply(end, method, target, {**about, "host": fields.get("host"), "method": method,
                             "target": target, "body": hashlib.sha256(body).hexdigest(), "size": len(body)})
+
+    @staticmethod
+    def _body(file: Any, fields: Json) -> bytes:
+        if fields.get("transfer-encoding") != "chunked":
+            return bytes(file.read(int(fields.get("content-length", 0))))
+        parts = []
+        while size := int(file.readline(), 16):
+            parts.append(file.read(size))
+            file.readline()
+        file.readline()
+        return b"".join(parts)
 
     def _reply(self, end: socket.socket, method: str, target: str, about: Json) -> None:
         status, data = "200 OK", (json.dumps(about) + "\n").encode()
         path = target.partition("?")[0]
+        if path == "/events":
+            return self._send_events(end)
+        if path == "/continue":
+            self.proceed.set()
         if path.startswith("/bytes/"):
             data = pattern(int(path.rpartition("/")[2]))
         elif path.startswith("/files/"):
@@ -241,6 +272,13 @@ class Http:
             "text/html" if path.endswith("/") and path != "/" else "application/json"
         head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n\r\n"
         end.sendall(head.encode() + (b"" if method == "HEAD" else data))
+
+
+    def _send_events(self, end: socket.socket) -> None:
+        self.proceed.clear()
+        end.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")
+        self.proceed.wait(60)
+        end.sendall(b"9\r\ndata: 2\n\n\r\n0\r\n\r\n")
 
 
 class Proxy:
@@ -364,6 +402,44 @@ def udp_echo(address: str, port: int) -> None:
     threading.Thread(target=serve, daemon=True).start()
 
 
+# --- servers that are programs ---
+
+
+class Programs:
+    """Programs that serve until the network ends."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.started = list[subprocess.Popen[bytes]]()
+
+    def serve(self, argv: list[str], addresses: list[str], port: int) -> str:
+        """Starts a program, and waits until it listens at one of the addresses. Returns its output if it does not."""
+        log_path = self.directory / f"{len(self.started)}.log"
+        with log_path.open("wb") as output:
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory)
+        self.started.append(process)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            if any(listens(address, port) for address in addresses):
+                return ""
+            time.sleep(0.02)
+        return f"does not listen at port {port}: {log_path.read_text(errors='replace')}"
+
+    def stop(self) -> None:
+        for process in self.started:
+            process.terminate()
+        for process in self.started:
+            process.wait()
+
+
+def listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 # --- the process ---
 
 
@@ -394,6 +470,7 @@ def main() -> None:
     if certificate.wait() != 0:
         sys.exit("openssl cannot make a certificate")
     (directory / "ca.pem").chmod(0o644)
+    programs = Programs(directory)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         command = json.loads(line)
@@ -402,6 +479,12 @@ def main() -> None:
         elif command["do"] == "name":
             zone.turns.clear()
             zone.entries[command["name"]] = command["entry"]
+            print("{}", flush=True)
+        elif command["do"] == "serve":
+            failure = programs.serve(command["argv"], command["addresses"], command["port"])
+            print(json.dumps({"failure": failure}), flush=True)
+        elif command["do"] == "stop":
+            programs.stop()
             print("{}", flush=True)
 
 
