@@ -230,6 +230,15 @@ static void socket_set(int fd) {
         (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 }
 
+/* Finds out when the host outside has vanished. A program's own keepalive only reaches the kernel
+ * of its sandbox, and routers forget connections that are silent for some minutes. */
+static void socket_keep_alive(int fd) {
+        const int on = 1, idle = 60;
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+}
+
 /* Connects the attempt's socket. Returns 0 or a negative errno. */
 static int attempt_connect(Attempt *attempt, const NetAddress *target, uint16_t port) {
         struct sockaddr_storage storage;
@@ -263,7 +272,10 @@ static int attempt_start(Connection *c, Attempt *attempt, const NetAddress *targ
         if (c->published)
                 return request_send(c->egress, &inside, attempt_on_socket, attempt);
         attempt->fd = socket(target->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        return attempt->fd < 0 ? -errno : attempt_connect(attempt, target, c->target_port);
+        if (attempt->fd < 0)
+                return -errno;
+        socket_keep_alive(attempt->fd);
+        return attempt_connect(attempt, target, c->target_port);
 }
 
 static bool connection_has_more(const Connection *c) {

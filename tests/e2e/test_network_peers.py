@@ -331,6 +331,17 @@ def test_a_peer_that_resets(at_level: AtLevel) -> None:
 # --- long connections ---
 
 
+@needs("ss")
+def test_a_silent_connection_is_kept_alive_outside(at_level: AtLevel, lab: Lab) -> None:
+    """Routers forget silent connections. A program's own keepalive only reaches its sandbox's kernel."""
+    program = "import socket; end = socket.create_connection(('web.example.org', 9004)); print('up', flush=True); end.recv(1)"
+    with at_level.start(["run", "--net", "web.example.org:9004", "--", "python3", "-c", program]) as running:
+        assert running.readline() == "up"
+        found = until(lambda: lab.run(["ss", "-tnoH", "state", "established", "dport", "9004"]).stdout, "the connection outside")
+
+    assert "timer:(keepalive," in found
+
+
 @pytest.mark.slow
 def test_a_gibibyte_each_way(holt: Holt) -> None:
     sums, got = probe(
