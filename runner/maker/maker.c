@@ -11,7 +11,6 @@
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -147,6 +146,23 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
         return netlink_ask(maker, header);
 }
 
+/* Adds or deletes the rule by which TCP to all other addresses has a route. */
+static int maker_set_others(Maker *maker, uint8_t family, uint16_t type) {
+        char room[256] = { 0 };
+        struct nlmsghdr *header = mnl_nlmsg_put_header(room);
+        struct fib_rule_hdr *rule;
+
+        header->nlmsg_type = type;
+        header->nlmsg_flags = type == RTM_NEWRULE ? NLM_F_CREATE : 0;
+        rule = mnl_nlmsg_put_extra_header(header, sizeof(*rule));
+        rule->family = family;
+        rule->action = FR_ACT_TO_TBL;
+        rule->table = OTHERS_TABLE;
+        mnl_attr_put_u32(header, FRA_PRIORITY, OTHERS_PRIORITY);
+        mnl_attr_put_u8(header, FRA_IP_PROTO, IPPROTO_TCP);
+        return netlink_ask(maker, header);
+}
+
 /* Routes TCP to all other addresses to the loopback. So these connections reach the queue, and
  * holt-egress can refuse and report them. It never lets one in, and for IPv4 the kernel would drop
  * its packet. Other protocols still have no route. For IPv6, the kernel accepts only local routes
@@ -155,7 +171,6 @@ static int maker_add_others(Maker *maker, uint8_t family) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);
         const NetAddress own = net_address_own(family, NET_OWN);
-        struct fib_rule_hdr *rule;
         struct rtmsg *message;
         int r;
 
@@ -170,18 +185,7 @@ static int maker_add_others(Maker *maker, uint8_t family) {
         mnl_attr_put_u32(header, RTA_OIF, LOOPBACK);
         mnl_attr_put(header, RTA_PREFSRC, address_length(&own), own.bytes);
         r = netlink_ask(maker, header);
-        if (r < 0)
-                return r;
-        header = mnl_nlmsg_put_header(room);
-        header->nlmsg_type = RTM_NEWRULE;
-        header->nlmsg_flags = NLM_F_CREATE;
-        rule = mnl_nlmsg_put_extra_header(header, sizeof(*rule));
-        rule->family = family;
-        rule->action = FR_ACT_TO_TBL;
-        rule->table = OTHERS_TABLE;
-        mnl_attr_put_u32(header, FRA_PRIORITY, OTHERS_PRIORITY);
-        mnl_attr_put_u8(header, FRA_IP_PROTO, IPPROTO_TCP);
-        return netlink_ask(maker, header);
+        return r < 0 ? r : maker_set_others(maker, family, RTM_NEWRULE);
 }
 
 /* --- sockets --- */
@@ -351,12 +355,10 @@ static int maker_make_queue(Maker *maker) {
         return r;
 }
 
-/* Confines the maker. setns(2) has cleared the first two settings. */
+/* Confines the maker. setns(2) has made it dumpable. */
 static int maker_confine(Maker *maker) {
         (void)maker;
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
-                return -errno;
-        return confine_maker();
+        return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : confine_maker();
 }
 
 /* The steps in their order. */
@@ -421,6 +423,15 @@ static void maker_serve(Maker *maker) {
         }
 }
 
+/* holt-egress has ended, and nobody reads the queue. Packets to other addresses then pass it, and
+ * those of IPv4 vanish, because the addresses are not local. Without a route, connects fail at
+ * once.
+ */
+static void maker_leave(Maker *maker) {
+        (void)maker_set_others(maker, AF_INET, RTM_DELRULE);
+        (void)maker_set_others(maker, AF_INET6, RTM_DELRULE);
+}
+
 static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd) {
         Maker maker = { .plan = plan,
                         .fd = fd,
@@ -437,6 +448,8 @@ static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd
                 (void)strncpy(made.ready.text, step, sizeof(made.ready.text) - 1);
         if (send_with_fd(fd, &made, sizeof(made), FD_NONE) == 0 && r == 0)
                 maker_serve(&maker);
+        if (r == 0)
+                maker_leave(&maker);
 }
 
 int maker_fork(const NetPlan *plan, int setup_fd, int network_fd, int *ret_fd, Error *reterr) {

@@ -33,7 +33,8 @@ static void reject_packet(NftBatch *batch, uint32_t type, uint8_t code) {
 }
 
 /* Puts the packet into the queue. If holt-egress has ended, nobody reads the queue, and the packet
- * passes. It then meets no listener, so that the connection is refused at once. */
+ * passes. It then meets no listener, so that the connection is refused at once. The maker takes the
+ * route to other addresses away, which have no socket that could refuse. */
 static void queue_packet(NftBatch *batch) {
         const struct {
                 _Alignas(8) struct xt_NFQ_info_v3 info;
