@@ -104,12 +104,17 @@ void loop_watch_set(LoopWatch *watch, uint32_t events) {
 }
 
 LoopWatch *loop_unwatch(LoopWatch *watch) {
+        if (watch)
+                (void)watch_control(watch, EPOLL_CTL_DEL);
+        return loop_forget(watch);
+}
+
+LoopWatch *loop_forget(LoopWatch *watch) {
         Loop *loop;
 
         if (!watch)
                 return NULL;
         loop = watch->loop;
-        (void)watch_control(watch, EPOLL_CTL_DEL);
         watch_unlink(&loop->watches, watch);
         watch->fn = NULL;
         if (loop->running)

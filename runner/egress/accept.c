@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "egress/egress.h"
+#include "wire/socket-address.h"
 
 /* The spare only keeps a number free, so it may be a copy of any descriptor. */
 static int accept_spare(const Egress *egress) {
@@ -31,9 +32,14 @@ static void accept_and_refuse(Egress *egress, int listener_fd) {
         egress->spare_fd = accept_spare(egress);
 }
 
-int egress_accept(Egress *egress, int listener_fd) {
-        int fd = accept4(listener_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+int egress_accept(Egress *egress, int listener_fd, NetAddress *ret_peer, uint16_t *ret_port) {
+        struct sockaddr_storage peer;
+        socklen_t length = sizeof(peer);
+        int fd = accept4(listener_fd, ret_peer ? (struct sockaddr *)&peer : NULL,
+                         ret_peer ? &length : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+        if (fd >= 0 && ret_peer)
+                socket_address_get(&peer, ret_peer, ret_port);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE))
                 accept_and_refuse(egress, listener_fd);
         return fd;

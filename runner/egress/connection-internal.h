@@ -2,6 +2,8 @@
 /* One connection, for the files that handle it. No other file includes this header. */
 #pragma once
 
+#include <sys/epoll.h>
+
 #include "egress/connection.h"
 #include "wire/hello.h"
 #include "egress/proxy.h"
@@ -12,6 +14,10 @@
 enum {
         ATTEMPTS_MAX = 8, /* Addresses to which one connection is tried, at most. */
 };
+
+/* Events of a connected socket. While it takes no more bytes, EPOLLOUT is one, too. */
+#define SIDE_EVENTS (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET)
+#define ATTEMPT_EVENTS (SIDE_EVENTS | EPOLLOUT)
 
 typedef enum ConnectionState {
         CONNECTION_RESOLVES,
@@ -36,6 +42,7 @@ typedef struct Connection {
         Held *held; /* The packet that waits for a verdict, or NULL. */
         int client_fd, server_fd;
         LoopWatch *client_watch, *server_watch;
+        uint32_t client_events, server_events; /* Of the watches. */
         LoopTimer *timer;
         NetAddress asked; /* The address inside to which the program connects. */
         uint16_t port;
@@ -93,7 +100,8 @@ void connection_try_loopback(Connection *c, uint16_t port);
 
 /* Begins to move bytes: both sockets are connected. */
 void connection_begin_judged(Connection *c);
-/* Handles all events of the client's socket. */
+/* Handle all events of the client's socket, and of the server's once it is connected. */
 void connection_on_client(void *data, uint32_t events);
+void connection_on_server(void *data, uint32_t events);
 /* Continues a greeting or a move when the timer ends. */
 void connection_move_on_time(Connection *c);

@@ -30,14 +30,26 @@ static bool connection_goes_on(Connection *c) {
         return n > 0;
 }
 
+/* Waits for events of one side: its bytes move by `from`, and it receives the bytes of `to`. While
+ * the other side takes no bytes, new ones are no event. */
+static void side_watch(LoopWatch *watch, uint32_t *events, const Pump *from, const Pump *to) {
+        if (!to->writable)
+                *events |= EPOLLOUT;
+        if (from->readable && !from->writable)
+                *events &= ~(uint32_t)(EPOLLIN | EPOLLPRI);
+        else
+                *events |= EPOLLIN | EPOLLPRI;
+        loop_watch_set(watch, *events);
+}
+
 static void connection_move(Connection *c) {
         int up = PUMP_WAITS, down;
 
         if (connection_goes_on(c))
                 return connection_end(c, ECONNRESET);
-        down = pump_run(&c->down, c->egress->pipes);
+        down = pump_run(&c->down, c->egress->pipes, c->up.shut);
         if (c->state == CONNECTION_MOVES && down >= 0)
-                up = pump_run(&c->up, c->egress->pipes);
+                up = pump_run(&c->up, c->egress->pipes, c->down.shut);
         if (down < 0 || up < 0)
                 return connection_end(c, down < 0 ? -down : -up);
         if (down == PUMP_DONE && up == PUMP_DONE)
@@ -46,6 +58,8 @@ static void connection_move(Connection *c) {
                 loop_timer_set(c->timer, 1);
         else
                 loop_timer_set(c->timer, c->silent ? c->silent : c->deadline);
+        side_watch(c->client_watch, &c->client_events, &c->up, &c->down);
+        side_watch(c->server_watch, &c->server_events, &c->down, &c->up);
 }
 
 /* --- the client's greeting --- */
@@ -91,7 +105,7 @@ static void greeting_wait(Connection *c, int have) {
         if (!c->deadline)
                 c->deadline = now + HELLO_TIME;
         c->silent = now + HELLO_SILENCE;
-        loop_timer_set(c->timer, c->silent);
+        connection_move(c);
 }
 
 static void greeting_end(Connection *c) {
@@ -101,7 +115,6 @@ static void greeting_end(Connection *c) {
                 return;
         if (c->deadline)
                 (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
-        c->up.ended = false;
         c->state = CONNECTION_MOVES;
         c->deadline = c->silent = 0;
         connection_move(c);
@@ -112,14 +125,12 @@ static void connection_greet(Connection *c) {
         const uint8_t *data = greeting_peek(c, &n);
 
         if (n < 0)
-                return errno == EAGAIN ? (void)0 : connection_end(c, errno);
-        if (connection_name(c)) {
-                hello_read(data, (size_t)n, &c->hello);
-                if (c->up.ended || n == 0)
-                        hello_finish(data, (size_t)n, true, &c->hello);
-                if (c->hello.kind == HELLO_MORE)
-                        return greeting_wait(c, (int)n);
-        }
+                return errno == EAGAIN ? connection_move(c) : connection_end(c, errno);
+        hello_read(data, (size_t)n, &c->hello);
+        if (c->up.ending || n == 0)
+                hello_finish(data, (size_t)n, true, &c->hello);
+        if (c->hello.kind == HELLO_MORE)
+                return greeting_wait(c, (int)n);
         greeting_end(c);
 }
 
@@ -141,10 +152,12 @@ static void connection_silent(Connection *c) {
         loop_timer_set(c->timer, c->deadline);
 }
 
-static void connection_note(Connection *c, uint32_t events, Pump *from, Pump *to) {
-        (void)c;
+/* Notes the events of one side. */
+static void side_note(uint32_t events, Pump *from, Pump *to) {
         if (events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
                 from->readable = true;
+        if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+                from->ending = true;
         if (events & EPOLLPRI)
                 from->urgent = true;
         if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
@@ -154,10 +167,8 @@ static void connection_note(Connection *c, uint32_t events, Pump *from, Pump *to
 void connection_on_client(void *data, uint32_t events) {
         Connection *c = data;
 
-        connection_note(c, events, &c->up, &c->down);
+        side_note(events, &c->up, &c->down);
         if (c->state == CONNECTION_GREETS) {
-                if (events & EPOLLRDHUP)
-                        c->up.ended = true;
                 if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
                         return connection_greet(c);
         } else if (c->state != CONNECTION_MOVES) {
@@ -170,11 +181,12 @@ void connection_on_client(void *data, uint32_t events) {
         connection_move(c);
 }
 
-static void connection_on_server(void *data, uint32_t events) {
+void connection_on_server(void *data, uint32_t events) {
         Connection *c = data;
 
-        connection_note(c, events, &c->down, &c->up);
-        connection_move(c);
+        side_note(events, &c->down, &c->up);
+        if (c->state >= CONNECTION_GREETS)
+                connection_move(c);
 }
 
 /* --- the start, and the time --- */
@@ -193,25 +205,41 @@ static int connection_open_proxy(Connection *c) {
         return r;
 }
 
+/* Lets the pumps begin. Both sides are connected, so they take bytes; events say if they have any.
+ */
+static void connection_set_pumps(Connection *c) {
+        c->up.from = c->down.to = c->client_fd;
+        c->up.to = c->down.from = c->server_fd;
+        c->up.writable = c->down.writable = true;
+}
+
+/* Waits for the server's events. An attempt to connect already does. */
+static int connection_watch_server(Connection *c) {
+        if (c->server_watch)
+                return 0;
+        c->server_events = SIDE_EVENTS;
+        return loop_watch(c->egress->loop, c->server_fd, SIDE_EVENTS, connection_on_server, c,
+                          &c->server_watch, NULL);
+}
+
 void connection_begin_judged(Connection *c) {
-        const uint32_t events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
         int r;
 
         loop_timer_set(c->timer, 0);
-        c->up = (Pump){ .from = c->client_fd, .to = c->server_fd, .pipe = { FD_NONE, FD_NONE } };
-        c->down = (Pump){ .from = c->server_fd, .to = c->client_fd, .pipe = { FD_NONE, FD_NONE } };
-        c->up.writable = c->down.writable = c->up.readable = c->up.urgent = true;
+        connection_set_pumps(c);
         c->state = CONNECTION_GREETS;
         r = connection_open_proxy(c);
         if (r == 0)
-                r = loop_watch(c->egress->loop, c->server_fd, events, connection_on_server, c,
-                               &c->server_watch, NULL);
+                r = connection_watch_server(c);
         if (r < 0)
                 return connection_end(c, -r);
-        /* A request that the proxy has written anew names the host that was judged. */
-        if (c->up.ahead)
+        /* A request that the proxy has written anew names the host that was judged. Without a name,
+         * no greeting is judged. */
+        if (c->up.ahead || !connection_name(c))
                 return greeting_end(c);
-        connection_greet(c);
+        if (c->up.readable)
+                return connection_greet(c);
+        connection_move(c);
 }
 
 void connection_move_on_time(Connection *c) {

@@ -38,11 +38,17 @@ const char *connection_name(const Connection *c) {
 
 /* --- the end --- */
 
+/* Ends the watch of a server's socket that is closed next. The maker has made the socket of a
+ * published port, and may not have closed its own descriptor yet. */
+static LoopWatch *server_unwatch(const Connection *c, LoopWatch *watch) {
+        return c->published ? loop_unwatch(watch) : loop_forget(watch);
+}
+
 static void attempts_close(Connection *c) {
         for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
                 if (c->published)
                         request_forget(c->egress, &c->attempts[i]);
-                c->attempts[i].watch = loop_unwatch(c->attempts[i].watch);
+                c->attempts[i].watch = server_unwatch(c, c->attempts[i].watch);
                 c->attempts[i].fd = fd_close(c->attempts[i].fd);
         }
         c->attempts_open = 0;
@@ -96,8 +102,8 @@ static void connection_drop(Connection *c, bool reset) {
         c->call = upstream_end(c->call);
         c->proxy = proxy_free(c->proxy);
         attempts_close(c);
-        c->client_watch = loop_unwatch(c->client_watch);
-        c->server_watch = loop_unwatch(c->server_watch);
+        c->client_watch = loop_forget(c->client_watch);
+        c->server_watch = server_unwatch(c, c->server_watch);
         c->timer = loop_timer_free(c->timer);
         pump_clear(&c->up, egress->pipes);
         pump_clear(&c->down, egress->pipes);
@@ -177,9 +183,10 @@ static void connection_on_tunnel(void *data, EgressReason reason, int errnum) {
         connection_unreached(c, reason);
 }
 
-/* The server, or the proxy outside, is connected. */
+/* The server, or the proxy outside, is connected. The watch stays: see attempt_on_event(). */
 static void connection_connected(Connection *c, Attempt *attempt) {
-        attempt->watch = loop_unwatch(attempt->watch);
+        c->server_watch = TAKE_PTR(attempt->watch);
+        c->server_events = ATTEMPT_EVENTS;
         c->server_fd = TAKE_FD(attempt->fd);
         c->tried = (size_t)(attempt - c->attempts) +
                    1; /* A later attempt may have been started, too. */
@@ -187,6 +194,7 @@ static void connection_connected(Connection *c, Attempt *attempt) {
         loop_timer_set(c->timer, 0);
         if (!c->tunnels)
                 return connection_open(c);
+        c->server_watch = loop_unwatch(c->server_watch);
         c->state = CONNECTION_TUNNELS;
         c->call = upstream_call(c->egress, c->server_fd, connection_name(c), &c->asked, c->port,
                                 connection_on_tunnel, c);
@@ -198,36 +206,42 @@ static void connection_connected(Connection *c, Attempt *attempt) {
 
 /* Ends the connection if no address is left. */
 static void attempt_failed(Connection *c, Attempt *attempt, int errnum) {
-        attempt->watch = loop_unwatch(attempt->watch);
+        attempt->watch = server_unwatch(c, attempt->watch);
         attempt->fd = fd_close(attempt->fd);
         c->attempts_open--;
         c->errnum = errnum;
         connection_try(c);
 }
 
-static void attempt_on_event(void *data, uint32_t events) {
-        Attempt *attempt = data;
+/* Returns the error of a connect, or 0. Only an error, or the end, needs a look. */
+static int attempt_error(const Attempt *attempt, uint32_t events) {
         int errnum = 0;
         socklen_t length = sizeof(errnum);
 
-        (void)events;
+        if (!(events & (EPOLLERR | EPOLLHUP)))
+                return 0;
         if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
-                errnum = errno;
-        /* The server has accepted and already reset it. The program must see the same: first open,
-         * then reset. */
-        if (errnum == ECONNRESET && attempt->connection->held)
-                attempt->connection->broken = true;
-        else if (errnum)
-                return attempt_failed(attempt->connection, attempt, errnum);
-        connection_connected(attempt->connection, attempt);
+                return errno;
+        return errnum;
 }
 
-/* Sets options of both sockets: send bytes at once, and receive an urgent byte like others. */
-static void socket_set(int fd) {
-        const int on = 1;
+/* Handles all events of the socket, also after it has become the connection's own. */
+static void attempt_on_event(void *data, uint32_t events) {
+        Attempt *attempt = data;
+        Connection *c = attempt->connection;
+        int errnum;
 
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
+        if (c->server_watch)
+                return connection_on_server(c, events);
+        errnum = attempt_error(attempt, events);
+        /* The server has accepted and already reset it. The program must see the same: first open,
+         * then reset. */
+        if (errnum == ECONNRESET && c->held)
+                c->broken = true;
+        else if (errnum)
+                return attempt_failed(c, attempt, errnum);
+        connection_on_server(c, events);
+        connection_connected(c, attempt);
 }
 
 /* Finds out when the host outside has vanished. A program's own keepalive only reaches the kernel
@@ -244,11 +258,11 @@ static int attempt_connect(Attempt *attempt, const NetAddress *target, uint16_t 
         struct sockaddr_storage storage;
         const socklen_t length = socket_address_set(target, port, &storage);
 
-        socket_set(attempt->fd);
+        socket_set_stream(attempt->fd);
         if (connect(attempt->fd, (const struct sockaddr *)&storage, length) < 0 &&
             errno != EINPROGRESS)
                 return -errno;
-        return loop_watch(attempt->connection->egress->loop, attempt->fd, EPOLLOUT,
+        return loop_watch(attempt->connection->egress->loop, attempt->fd, ATTEMPT_EVENTS,
                           attempt_on_event, attempt, &attempt->watch, NULL);
 }
 
@@ -319,22 +333,12 @@ static void connection_on_time(void *data) {
 
 /* --- accepting --- */
 
-/* Reads the local address of the accepted socket. */
-static int connection_read_asked(Connection *c) {
-        int r = socket_address_own(c->client_fd, &c->asked, &c->port);
-
-        c->target_port = c->port;
-        return r;
-}
-
 /* Takes over the client's socket. */
 static int connection_join(Connection *c, int fd) {
-        const uint32_t events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-
         c->client_fd = fd;
-        socket_set(fd);
-        return loop_watch(c->egress->loop, fd, events, connection_on_client, c, &c->client_watch,
-                          NULL);
+        c->client_events = SIDE_EVENTS;
+        return loop_watch(c->egress->loop, fd, SIDE_EVENTS, connection_on_client, c,
+                          &c->client_watch, NULL);
 }
 
 static int connection_prepare(Connection *c, int fd) {
@@ -394,18 +398,18 @@ static void connection_enter(Connection *c, int fd) {
         connection_begin_judged(c);
 }
 
-void connection_accept(Egress *egress, int fd) {
-        Connection *c = queue_take(egress, fd);
+void connection_accept(Egress *egress, int fd, const Syn *syn) {
+        Connection *c = queue_take(egress, syn);
 
         if (c)
                 return connection_enter(c, fd);
-        if (proxy_takes(egress, fd))
+        if (proxy_takes(egress, &syn->to, syn->to_port))
                 return proxy_accept(egress, fd);
         c = connection_take(egress, fd);
         if (!c)
                 return;
-        if (connection_read_asked(c) < 0)
-                return connection_drop(c, true);
+        c->asked = syn->to;
+        c->port = c->target_port = syn->to_port;
         connection_judge(c);
 }
 

@@ -8,8 +8,8 @@
 
 enum { CONNECTIONS_MAX = 4096 };
 
-/* Takes over fd, an accepted socket of a listener. */
-void connection_accept(Egress *egress, int fd);
+/* Takes over fd, an accepted socket of a listener, with the addresses and ports of `syn`. */
+void connection_accept(Egress *egress, int fd, const Syn *syn);
 /* Takes over held, a packet that waits. Sets *ret, a member of held, before it does anything else,
  * because it may free held. */
 void connection_hold(Egress *egress, Held *held, const Syn *syn, struct Connection **ret);

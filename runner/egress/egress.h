@@ -56,12 +56,21 @@ typedef struct Egress {
         struct Upstream *upstream; /* NULL unless connections go through a proxy: upstream.h. */
 } Egress;
 
+enum { TURN_MAX = 64 };
+
+/* Returns how many items to take from a socket when it is readable again, until others have their
+ * turn. It takes one until there are more: to find out that a socket is empty takes a call. */
+static inline unsigned turn_next(unsigned turn, unsigned done) {
+        return done < turn ? 1 : turn < TURN_MAX ? turn * 2 : TURN_MAX;
+}
+
 /* --- accept.c --- */
 
 int egress_accept_prepare(Egress *egress, Error *reterr);
-/* Accepts a connection, as accept4(2) does. If no descriptor is free, it resets the connection.
- * Otherwise the connection would stay in the queue, and wake the loop up without end. */
-int egress_accept(Egress *egress, int listener_fd);
+/* Accepts a connection, as accept4(2) does, and tells its peer unless ret_peer is NULL. If no
+ * descriptor is free, it resets the connection. Otherwise the connection would stay in the queue,
+ * and wake the loop up without end. */
+int egress_accept(Egress *egress, int listener_fd, NetAddress *ret_peer, uint16_t *ret_port);
 
 /* --- events.c --- */
 

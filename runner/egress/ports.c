@@ -72,7 +72,7 @@ static void published_on_event(void *data, uint32_t events) {
 
         (void)events;
         for (int i = 0; i < PORTS_TURN; i++) {
-                int fd = egress_accept(published->egress, published->fd);
+                int fd = egress_accept(published->egress, published->fd, NULL, NULL);
 
                 if (fd < 0)
                         return;
@@ -97,6 +97,7 @@ static int published_bind(Published *published) {
         NetAddress bound;
 
         published->fd = socket(port->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        socket_set_stream(published->fd);
         if (published->fd < 0 ||
             setsockopt(published->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
             (port->address.family == AF_INET6 &&

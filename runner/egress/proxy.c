@@ -315,13 +315,10 @@ static void proxy_on_time(void *data) {
 
 /* --- the beginning --- */
 
-bool proxy_takes(const Egress *egress, int fd) {
-        struct sockaddr_in in;
-        socklen_t length = sizeof(in);
+bool proxy_takes(const Egress *egress, const NetAddress *to, uint16_t port) {
+        const NetAddress own = { AF_INET, { 198, 18, 0, NET_OWN } };
 
-        return egress->proxy && getsockname(fd, (struct sockaddr *)&in, &length) == 0 &&
-               in.sin_family == AF_INET && ntohs(in.sin_port) == NET_PROXY_PORT &&
-               ntohl(in.sin_addr.s_addr) == (198U << 24 | 18U << 16 | NET_OWN);
+        return egress->proxy && port == NET_PROXY_PORT && net_address_equal(to, &own);
 }
 
 void proxy_accept(Egress *egress, int fd) {

@@ -9,8 +9,8 @@
 /* A request of a client. */
 typedef struct Proxy Proxy;
 
-/* Whether an accepted socket is a client of the proxy. */
-bool proxy_takes(const Egress *egress, int fd);
+/* Whether a client that has connected to this address and port wants the proxy. */
+bool proxy_takes(const Egress *egress, const NetAddress *to, uint16_t port);
 /* Takes over fd, and gives it to connection_ask() with the request. */
 void proxy_accept(Egress *egress, int fd);
 

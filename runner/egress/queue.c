@@ -22,7 +22,6 @@
 #include "wire/socket-address.h"
 
 enum {
-        QUEUE_TURN = 64, /* Packets until others have their turn. */
         BUCKETS = 4096,
         PACKET_ROOM = 4096, /* Bytes of one message from the kernel. */
         PASS = 0,           /* No mark. */
@@ -39,7 +38,8 @@ struct Held {
 
 typedef struct Queue {
         int fd;
-        int icmp_fd; /* FD_NONE, unless queue_send_errors() was called. */
+        int icmp_fd;   /* FD_NONE, unless queue_send_errors() was called. */
+        unsigned turn; /* Packets to read; see turn_next(). */
         LoopWatch *watch;
         Held *buckets[BUCKETS];
 } Queue;
@@ -151,15 +151,10 @@ Held *queue_release(Egress *egress, Held *held, int errnum) {
         return NULL;
 }
 
-struct Connection *queue_take(Egress *egress, int fd) {
+struct Connection *queue_take(Egress *egress, const Syn *syn) {
+        Held *held = egress->queue ? queue_find(egress->queue, syn) : NULL;
         struct Connection *connection = NULL;
-        Held *held = NULL;
-        Syn syn;
 
-        memset(&syn, 0, sizeof(syn));
-        if (egress->queue && socket_address_own(fd, &syn.to, &syn.to_port) == 0 &&
-            socket_address_peer(fd, &syn.from, &syn.from_port) == 0)
-                held = queue_find(egress->queue, &syn);
         if (held && held->in) {
                 connection = held->connection;
                 (void)queue_release(egress, held, 0);
@@ -236,8 +231,10 @@ static void queue_on_event(void *data, uint32_t events) {
         Egress *egress = data;
         _Alignas(struct nlmsghdr) char room[PACKET_ROOM];
 
+        unsigned done;
+
         (void)events;
-        for (int i = 0; i < QUEUE_TURN; i++) {
+        for (done = 0; done < egress->queue->turn; done++) {
                 struct sockaddr_nl sender = { 0 };
                 socklen_t length = sizeof(sender);
                 ssize_t n = recvfrom(egress->queue->fd, room, sizeof(room), MSG_DONTWAIT,
@@ -246,10 +243,11 @@ static void queue_on_event(void *data, uint32_t events) {
 
                 /* ENOBUFS: packets were dropped, and are sent again. */
                 if (n < 0 && errno != ENOBUFS)
-                        return;
+                        break;
                 if (n > 0 && sender.nl_pid == 0 && mnl_nlmsg_ok(header, (int)n))
                         queue_read(egress, header);
         }
+        egress->queue->turn = turn_next(egress->queue->turn, done);
 }
 
 int queue_new(Egress *egress, int fd, Error *reterr) {
@@ -258,6 +256,7 @@ int queue_new(Egress *egress, int fd, Error *reterr) {
                 return error_oom(reterr);
         egress->queue->fd = fd;
         egress->queue->icmp_fd = FD_NONE;
+        egress->queue->turn = 1;
         return loop_watch(egress->loop, fd, EPOLLIN, queue_on_event, egress, &egress->queue->watch,
                           reterr);
 }

@@ -29,7 +29,6 @@ void queue_let_in(Egress *egress, Held *held);
  * NULL. Returns NULL. */
 Held *queue_release(Egress *egress, Held *held, int errnum);
 
-/* Finds the connection of an accepted socket and frees its Held. Returns NULL if the connection has
- * not waited in the queue.
- */
-struct Connection *queue_take(Egress *egress, int fd);
+/* Finds the connection of a socket that was accepted, and frees its Held. Returns NULL if the
+ * connection has not waited in the queue. */
+struct Connection *queue_take(Egress *egress, const Syn *syn);

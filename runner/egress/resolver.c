@@ -299,7 +299,7 @@ static void client_on_event(void *data, uint32_t events) {
 
 static void resolver_on_connection(void *data, uint32_t events) {
         Resolver *resolver = data;
-        int fd = egress_accept(resolver->egress, resolver->tcp_fd);
+        int fd = egress_accept(resolver->egress, resolver->tcp_fd, NULL, NULL);
 
         (void)events;
         for (size_t i = 0; fd >= 0 && i < CLIENTS_MAX; i++) {

@@ -7,28 +7,34 @@
 
 #include "base/list.h"
 #include "egress/connection.h"
-
-enum { ACCEPT_TURN = 64 }; /* Connections until others have their turn. */
+#include "wire/socket-address.h"
 
 typedef struct Listener {
         struct Listener *next;
         Egress *egress;
         ListenerPlan at;
         int fd;
+        unsigned turn; /* Connections to accept; see turn_next(). */
         LoopWatch *watch;
 } Listener;
 
 static void listener_on_event(void *data, uint32_t events) {
-        const Listener *listener = data;
+        Listener *listener = data;
+        unsigned done;
 
         (void)events;
-        for (int i = 0; i < ACCEPT_TURN; i++) {
-                int fd = egress_accept(listener->egress, listener->fd);
+        for (done = 0; done < listener->turn; done++) {
+                Syn syn = { 0 };
+                int fd = egress_accept(listener->egress, listener->fd, &syn.from, &syn.from_port);
 
                 if (fd < 0)
-                        return;
-                connection_accept(listener->egress, fd);
+                        break;
+                if (socket_address_own(fd, &syn.to, &syn.to_port) < 0)
+                        fd = fd_close(fd);
+                else
+                        connection_accept(listener->egress, fd, &syn);
         }
+        listener->turn = turn_next(listener->turn, done);
 }
 
 int serving_add(Egress *egress, const ListenerPlan *at, int fd, Error *reterr) {
@@ -36,7 +42,7 @@ int serving_add(Egress *egress, const ListenerPlan *at, int fd, Error *reterr) {
         int r = listener ? 0 : error_oom(reterr);
 
         if (r == 0) {
-                *listener = (Listener){ .egress = egress, .at = *at, .fd = fd };
+                *listener = (Listener){ .egress = egress, .at = *at, .fd = fd, .turn = 1 };
                 r = loop_watch(egress->loop, fd, EPOLLIN, listener_on_event, listener,
                                &listener->watch, reterr);
         }
@@ -64,6 +70,7 @@ bool serving_has(const Egress *egress, const ListenerPlan *at) {
 }
 
 static void listener_end(Egress *egress, Listener *listener) {
+        listener->turn = TURN_MAX;
         listener_on_event(listener, 0);
         (void)list_remove(&egress->listeners, listener);
         listener->watch = loop_unwatch(listener->watch);

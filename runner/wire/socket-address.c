@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 socklen_t socket_address_set(const NetAddress *address, uint16_t port,
@@ -47,12 +48,9 @@ int socket_address_own(int fd, NetAddress *ret, uint16_t *ret_port) {
         return 0;
 }
 
-int socket_address_peer(int fd, NetAddress *ret, uint16_t *ret_port) {
-        struct sockaddr_storage storage;
-        socklen_t length = sizeof(storage);
+void socket_set_stream(int fd) {
+        const int on = 1;
 
-        if (getpeername(fd, (struct sockaddr *)&storage, &length) < 0)
-                return -errno;
-        socket_address_get(&storage, ret, ret_port);
-        return 0;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a NetAddress with a port and the kernel's form. */
+/* Between a NetAddress with a port and the kernel's form; and options of sockets. */
 #pragma once
 
 #include <sys/socket.h>
@@ -9,9 +9,11 @@
 /* Returns the length of *ret. */
 socklen_t socket_address_set(const NetAddress *address, uint16_t port,
                              struct sockaddr_storage *ret);
-/* Reads the address and the port of the socket, or of its peer. Returns 0 or a negative errno. */
+/* Reads the address and the port of the socket. Returns 0 or a negative errno. */
 int socket_address_own(int fd, NetAddress *ret, uint16_t *ret_port);
-int socket_address_peer(int fd, NetAddress *ret, uint16_t *ret_port);
+/* Sets options of a TCP socket whose bytes are passed on: send bytes at once, and receive an urgent
+ * byte like others. A listener passes these options to its connections. */
+void socket_set_stream(int fd);
 /* The address is one of IPv4 or IPv6. */
 void socket_address_get(const struct sockaddr_storage *storage, NetAddress *ret,
                         uint16_t *ret_port);
