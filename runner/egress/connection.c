@@ -146,7 +146,8 @@ void connection_refuse(Connection *c, EgressReason reason, const char *other) {
 }
 
 void connection_end(Connection *c, int errnum) {
-        (void)connection_tell(c, EGRESS_CLOSED, 0, errnum);
+        if (c->egress->audits)
+                (void)connection_tell(c, EGRESS_CLOSED, 0, errnum);
         connection_drop(c, errnum != 0);
 }
 

@@ -37,6 +37,7 @@ typedef struct Egress {
         SniMode sni;
         bool has6;       /* The sandbox has IPv6. */
         bool ports_only; /* The mode is none: only ports are shared. */
+        bool audits;     /* holt wants to know how allowed connections ended. */
         NetPlan plan;
         Names *names;
         struct Resolver *resolver;

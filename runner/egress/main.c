@@ -43,6 +43,12 @@ static int set_mode(Egress *egress, const char *value, Error *reterr) {
         return 0;
 }
 
+static int set_audit(Egress *egress, const char *value, Error *reterr) {
+        (void)reterr;
+        egress->audits = streq(value, "true");
+        return 0;
+}
+
 static int set_sni(Egress *egress, const char *value, Error *reterr) {
         (void)reterr;
         egress->sni = streq(value, "required") ? SNI_REQUIRED : SNI_OPTIONAL;
@@ -61,7 +67,7 @@ static const struct {
 } settings[] = {
         { "allow", set_allow },           { "mode", set_mode },           { "sni", set_sni },
         { "publish", ports_set_publish }, { "import", ports_set_import }, { "proxy", set_proxy },
-        { "upstream", upstream_set },
+        { "upstream", upstream_set },     { "audit", set_audit },
 };
 
 static int egress_apply_setting(Egress *egress, const char *name, const char *value,

@@ -51,6 +51,8 @@ static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, E
                 { "mode", plan->network == NETWORK_ALLOW ? "allow" : "none" },
                 { "proxy", plan->net_proxy ? "true" : NULL },
                 { "upstream", plan->net_upstream },
+                /* Only a session writes down the connections that were allowed. */
+                { "audit", plan->root.source ? "true" : NULL },
         };
         const struct {
                 const char *name;
@@ -295,7 +297,7 @@ void network_clear(Network *network) {
 
 /* Sends a waiting holt-egress settings without rules and ports, so that it serves commands. */
 static int network_wake(Network *network) {
-        static const char settings[] = "mode\0none";
+        static const char settings[] = "mode\0none\0audit\0true";
 
         if (send(network->control_fd, settings, sizeof(settings), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
                 return -errno;

@@ -36,7 +36,7 @@ typedef enum EgressEventType {
         EGRESS_STARTED, /* The process serves; level is set. */
         EGRESS_DENIED,  /* A name, an address or a connection was refused. */
         EGRESS_FAILED,  /* A connection that was allowed could not be made. */
-        EGRESS_CLOSED,  /* A connection that was allowed has ended. */
+        EGRESS_CLOSED, /* A connection that was allowed has ended; only with the setting "audit". */
         /* Replies to the setting "publish", and to the commands "publish" and "unpublish", in their
            order. address and port are those of the host. other is the value of the setting or
            command. */
