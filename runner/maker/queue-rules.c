@@ -32,10 +32,21 @@ static void reject_packet(NftBatch *batch, uint32_t type, uint8_t code) {
         nft_expression_close(batch, e);
 }
 
-/* Puts the packet into the queue. If holt-egress has ended, nobody reads the queue, and the packet
- * passes. It then meets no listener, so that the connection is refused at once. The maker takes the
- * route to other addresses away, which have no socket that could refuse. */
+/* The expressions of two parts of the kernel that put the packet into the queue. If nobody reads
+ * the queue, because holt-egress has ended, the packet passes. It then meets no listener, so that
+ * the connection is refused at once. The maker takes the route to other addresses away, which have
+ * no socket that could refuse. */
+
 static void queue_packet(NftBatch *batch) {
+        NftExpression e = nft_expression_open(batch, "queue");
+
+        mnl_attr_put_u16(batch->header, NFTA_QUEUE_NUM, htons(QUEUE_NUMBER));
+        mnl_attr_put_u16(batch->header, NFTA_QUEUE_TOTAL, htons(1));
+        mnl_attr_put_u16(batch->header, NFTA_QUEUE_FLAGS, htons(NFT_QUEUE_FLAG_BYPASS));
+        nft_expression_close(batch, e);
+}
+
+static void queue_packet_by_target(NftBatch *batch) {
         const struct {
                 _Alignas(8) struct xt_NFQ_info_v3 info;
         } target = { { .queuenum = QUEUE_NUMBER, .queues_total = 1, .flags = NFQ_FLAG_BYPASS } };
@@ -46,6 +57,11 @@ static void queue_packet(NftBatch *batch) {
         mnl_attr_put(batch->header, NFTA_TARGET_INFO, sizeof(target), &target);
         nft_expression_close(batch, e);
 }
+
+/* The first is a module that every distribution has, and the kernel loads it by itself. It never
+ * loads the target of xtables for a rule of the family inet, so that one works only where it is
+ * built in. */
+static void (*const queue_packets[])(NftBatch *batch) = { queue_packet, queue_packet_by_target };
 
 /* --- the rules --- */
 
@@ -68,14 +84,14 @@ static void rules_reject_marked(NftBatch *batch) {
         }
 }
 
-static void batch_fill_rules(NftBatch *batch) {
+static void batch_fill_rules(NftBatch *batch, void (*put_queue)(NftBatch *batch)) {
         nft_batch_begin(batch);
         nft_batch_add_chain(batch, CHAIN, NF_INET_LOCAL_OUT, 0);
         nft_rules_pass_others(batch, CHAIN);
         rules_reject_marked(batch);
         nft_rules_pass_own(batch, CHAIN, 0);
         nft_rule_open(batch, CHAIN, NLM_F_ACK);
-        queue_packet(batch);
+        put_queue(batch);
         nft_rule_close(batch);
         nft_batch_end(batch);
 }
@@ -111,8 +127,11 @@ int queue_rules_make(int *ret_fd) {
         r = nft_batch_send(&batch, fd);
         if (r < 0)
                 return r;
-        batch_fill_rules(&batch);
-        r = nft_batch_send(&batch, fd);
+        r = -ENOENT;
+        for (size_t i = 0; r == -ENOENT && i < ELEMENTSOF(queue_packets); i++) {
+                batch_fill_rules(&batch, queue_packets[i]);
+                r = nft_batch_send(&batch, fd);
+        }
         if (r < 0)
                 return r;
         *ret_fd = TAKE_FD(fd);
