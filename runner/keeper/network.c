@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the events that holt-egress reports for a live session into the audit and the results. */
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "keeper/keeper.h"
@@ -19,8 +20,7 @@ static void audit_connection(const Keeper *keeper, const EgressEvent *event) {
         NetAddress address = { .family = event->family };
         char peer[NET_PEER_TEXT], text[NET_ADDRESS_TEXT];
 
-        for (size_t i = 0; i < sizeof(address.bytes); i++)
-                address.bytes[i] = event->address[i];
+        memcpy(address.bytes, event->address, sizeof(address.bytes));
         net_denial_peer(&end, peer);
         json_write_object(&w, NULL);
         json_write_string(&w, "peer", peer);
@@ -47,25 +47,45 @@ static void audit_port(const Keeper *keeper, const EgressEvent *event) {
         audit_finish(keeper, &w, "port");
 }
 
-static void keeper_on_network_event(void *data, const EgressEvent *event, const NetDenial *first) {
-        Keeper *keeper = data;
+/* Audits the first refusal of its kind. */
+static void audit_refused_peer(const Keeper *keeper, const NetDenial *first) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        if (event->type == EGRESS_PUBLISHED || event->type == EGRESS_UNPUBLISHED) {
-                audit_port(keeper, event);
-                return keeper_on_port(keeper, event);
-        }
-        if (event->type == EGRESS_GRANTED)
-                return keeper_on_grant(keeper, event);
-        if (event->type == EGRESS_USED)
-                return settings_use_once(&keeper->settings, event->id);
-        if (event->type == EGRESS_CLOSED || event->type == EGRESS_FAILED)
-                return audit_connection(keeper, event);
-        if (!first)
-                return;
         json_write_object(&w, NULL);
         net_denial_write(&w, first, 1, true);
         audit_finish(keeper, &w, "denial");
+}
+
+static void on_port_changed(Keeper *keeper, const EgressEvent *event) {
+        audit_port(keeper, event);
+        keeper_on_port(keeper, event);
+}
+
+static void on_connection_ended(Keeper *keeper, const EgressEvent *event) {
+        audit_connection(keeper, event);
+}
+
+static void on_grant_used(Keeper *keeper, const EgressEvent *event) {
+        settings_use_once(&keeper->settings, event->id);
+}
+
+static void on_nothing(Keeper *keeper, const EgressEvent *event) {
+        (void)keeper, (void)event;
+}
+
+static void (*const on_event[])(Keeper *keeper, const EgressEvent *event) = {
+        [EGRESS_STARTED] = on_nothing,         [EGRESS_DENIED] = on_nothing,
+        [EGRESS_FAILED] = on_connection_ended, [EGRESS_CLOSED] = on_connection_ended,
+        [EGRESS_PUBLISHED] = on_port_changed,  [EGRESS_UNPUBLISHED] = on_port_changed,
+        [EGRESS_GRANTED] = keeper_on_grant,    [EGRESS_USED] = on_grant_used,
+};
+static_assert(ELEMENTSOF(on_event) == EGRESS_TYPE_MAX, "each event has a function");
+
+/* net_event_valid() has checked the type. */
+static void keeper_on_network_event(void *data, const EgressEvent *event, const NetDenial *first) {
+        if (event->type == EGRESS_DENIED && first)
+                audit_refused_peer(data, first);
+        on_event[event->type](data, event);
 }
 
 void keeper_read_network(Keeper *keeper) {
