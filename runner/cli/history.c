@@ -11,13 +11,9 @@
 typedef struct ListOptions {
         const char *limit, *before;
         const char *only; /* --name */
-        unsigned kind;    /* an index of kinds[], or KINDS if not given */
+        unsigned kind;    /* an index of audit_kinds[]; AUDIT_KINDS means any */
         bool json;
 } ListOptions;
-
-enum { KINDS = 8 };
-static const char *const kinds[KINDS + 1] = { "denial",  "grant", "guard", "kill", "limit",
-                                              "network", "port",  "tool",  NULL };
 
 #define COMMON_OPTIONS                                                                             \
         { "--limit",                                                                               \
@@ -45,7 +41,7 @@ static const Option history_options[] = {
 
 static const Option audit_options[] = {
         { "--kind", "denial|grant|guard|kill|limit|network|port|tool",
-          "print only rows of this kind", OPTION_ENUM, offsetof(ListOptions, kind), kinds },
+          "print only rows of this kind", OPTION_ENUM, offsetof(ListOptions, kind), audit_kinds },
         COMMON_OPTIONS,
 };
 
@@ -322,7 +318,7 @@ static int do_audit(const OptionResult *words, const void *options, Error *reter
 
         ListOptions with_kind = *(const ListOptions *)options;
 
-        with_kind.only = kinds[with_kind.kind];
+        with_kind.only = audit_kinds[with_kind.kind];
         return history_list(&listing, words->operands[0], &with_kind, reterr);
 }
 
@@ -357,7 +353,7 @@ int cmd_audit(int argc, char **argv) {
                 .most = 1,
                 .run = do_audit,
         };
-        ListOptions options = { .kind = KINDS };
+        ListOptions options = { .kind = AUDIT_KINDS };
 
         return ask_main(&verb, &options, argc, argv);
 }

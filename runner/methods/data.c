@@ -169,7 +169,7 @@ static const RpcParam end_params[] = {
 };
 
 static const RpcParam audit_params[] = {
-        { "kind", RPC_STRING, false, 64, "only rows of this kind, such as \"denial\"" },
+        { "kind", RPC_STRING, false, 0, "only rows of this kind", .values = audit_kinds },
         { "before", RPC_UINT, false, 0, "only rows with a lower id" },
         { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of rows at most; default 100" },
 };
@@ -289,7 +289,7 @@ static const RpcShape noted_shape = { .name = "Noted", RPC_FIELDS(noted_fields) 
 static const RpcField audit_row_fields[] = {
         { "id", RPC_UINT, RPC_ALWAYS, "number of the row, higher for later ones" },
         { "at_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
-        { "kind", RPC_STRING, RPC_ALWAYS, "such as \"denial\", \"limit\", \"kill\" or \"tool\"" },
+        { "kind", RPC_STRING, RPC_ALWAYS, "kind of the row", .values = audit_kinds },
         { "detail", RPC_OBJECT, RPC_ALWAYS, "members that depend on the kind" },
 };
 static const RpcShape audit_row_shape = {

@@ -34,9 +34,10 @@ static const RpcShape grant_call_shape = { .name = "GrantCall",
                                            .help = "a request that allows a refused host",
                                            RPC_FIELDS(grant_call_fields) };
 
+static const char *const denial_layers[] = { "seccomp", "filesystem", "network", NULL };
+
 static const RpcField denial_fields[] = {
-        { "layer", RPC_STRING, RPC_ALWAYS,
-          "the layer that refused it: \"seccomp\", \"filesystem\", \"network\"" },
+        { "layer", RPC_STRING, RPC_ALWAYS, "the layer that refused it", .values = denial_layers },
         { "what", RPC_STRING, RPC_ALWAYS,
           "the system call, the path or the host that was refused" },
         { "count", RPC_UINT, RPC_ALWAYS,

@@ -143,5 +143,4 @@ typedef struct RpcErrorRow {
         const char *meaning;
 } RpcErrorRow;
 /* Returns the row of error, an ErrorKind or an RpcErrorName. */
-/* Returns the row of error, an ErrorKind or an RpcErrorName. */
 const RpcErrorRow *rpc_error_row(unsigned error);

@@ -5,6 +5,9 @@ enum { AUDIT_ADD, AUDIT_LIST, AUDIT_LIST_KIND, AUDIT_DROP, AUDIT_MAX };
 
 #define COLUMNS "id, at_ms, kind, detail"
 
+const char *const audit_kinds[AUDIT_KINDS + 1] = { "denial",  "grant", "guard", "kill", "limit",
+                                                   "network", "port",  "tool",  NULL };
+
 static const Statement statements[] = {
         [AUDIT_ADD] = { "add to the audit",
                         "INSERT INTO audit (at_ms, kind, detail) VALUES (?1, ?2, ?3)" },

@@ -140,10 +140,14 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
 
 /* --- audit: denials, grants, kills, limits --- */
 
+/* The kinds of rows; holt-kv(1) describes them. NULL-terminated. */
+enum { AUDIT_KINDS = 8 };
+extern const char *const audit_kinds[AUDIT_KINDS + 1];
+
 typedef struct StoreAudit {
         uint64_t id;
         uint64_t at_ms;     /* ms since the epoch */
-        const char *kind;   /* such as "denial"; holt-kv(1) lists the kinds */
+        const char *kind;   /* one of audit_kinds[] */
         const char *detail; /* JSON */
 } StoreAudit;
 

@@ -198,7 +198,8 @@ def test_reading_the_database_does_not_start_a_session_at_rest(sessions: Session
         assert rpc.call("kv.keys", session="a")["keys"] == ["k"]
         assert [r["name"] for r in rpc.call("history.list", session="a")["rows"]] == ["exec"]
         assert rpc.call("history.list", session="a", name="none")["rows"] == []
-        assert rpc.call("audit.list", session="a", kind="none")["rows"] == []
+        assert rpc.call("audit.list", session="a", kind="tool")["rows"] == []
+        assert "kind" in rpc.refused("audit.list", session="a", kind="none").message
         shown = rpc.call("session.show", session="a")
         assert rpc.call("session.list")["sessions"] == [{"name": "a", "state": "at rest"}]
         assert live.keys() - shown.keys() == {"keeper_pid", "started_ms", "processes", "layers"}
