@@ -29,6 +29,13 @@ typedef enum ConnectionState {
         CONNECTION_MOVES,
 } ConnectionState;
 
+/* The chunks of a body to the proxy inside that are still to come. */
+typedef enum ConnectionChunks {
+        CHUNKS_NONE,
+        CHUNKS_FIRST,
+        CHUNKS_NEXT,
+} ConnectionChunks;
+
 typedef struct Attempt {
         struct Connection *connection;
         int fd;
@@ -61,8 +68,9 @@ typedef struct Connection {
         uint64_t started_ms, deadline;
         uint64_t silent; /* The time from which on the client counts as silent in its greeting. */
         Pump up, down;   /* To the server, and to the client. */
-        Hello hello;     /* The client's greeting as far as it is known. */
-        Proxy *proxy;    /* The request to the proxy inside, until it has its reply; or NULL. */
+        ConnectionChunks chunks;
+        Hello hello;        /* The client's greeting as far as it is known. */
+        Proxy *proxy;       /* The request to the proxy inside, until it has its reply; or NULL. */
         UpstreamCall *call; /* To the proxy outside, or NULL. */
         bool tunnels;       /* It goes through the proxy outside. */
 } Connection;

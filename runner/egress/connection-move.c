@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. The server's bytes are passed on at once, because in many protocols the
  * server speaks first. The first bytes of the client stay in its socket until hello.h knows the
- * protocol: the name in a TLS or HTTP greeting must be the name that was resolved. */
+ * protocol: the name in a TLS or HTTP greeting must be the name that was resolved.
+ *
+ * Only the first request of a plain HTTP connection is read. After it, both directions move inside
+ * the kernel. Reading later requests would need a parser of all bodies and replies in the way of
+ * every byte, because a reply (101) decides whether HTTP goes on. It would close no gap: the same
+ * server takes the same requests inside TLS, where no name but the SNI can be read. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -17,17 +22,36 @@ enum {
 
 /* --- moving --- */
 
-/* Returns whether a client of the proxy inside has sent more than the one request that the proxy
+/* Looks at the next chunk of a request to the proxy inside. Returns false if it is malformed. */
+static bool connection_take_chunk(Connection *c, const uint8_t *data, size_t length) {
+        bool last;
+        int r = http_chunk_read(data, length, c->chunks == CHUNKS_FIRST, &c->up.left, &last);
+
+        if (r == 0)
+                c->up.readable = false; /* Until more bytes have come. */
+        if (r > 0)
+                c->chunks = last ? CHUNKS_NONE : CHUNKS_NEXT;
+        return r >= 0;
+}
+
+/* Returns false if a client of the proxy inside has sent more than the one request that the proxy
  * has rewritten. A second request could be for another host. */
-static bool connection_goes_on(Connection *c) {
-        char byte;
+static bool connection_keeps_to_request(Connection *c) {
+        uint8_t data[HTTP_CHUNK_HEAD];
         ssize_t n;
 
         if (!c->up.limited || c->up.left > 0 || !c->up.readable)
-                return false;
-        n = recv(c->client_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+                return true;
+        n = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
         c->up.ended = c->up.ended || n == 0;
-        return n > 0;
+        if (n <= 0)
+                return true;
+        return c->chunks != CHUNKS_NONE && connection_take_chunk(c, data, (size_t)n);
+}
+
+/* Whether another chunk may follow at once. */
+static bool connection_has_chunk(const Connection *c) {
+        return c->chunks != CHUNKS_NONE && c->up.left == 0 && c->up.readable && !c->up.ended;
 }
 
 /* Waits for events of one side: its bytes move by `from`, and it receives the bytes of `to`. While
@@ -45,7 +69,7 @@ static void side_watch(LoopWatch *watch, uint32_t *events, const Pump *from, con
 static void connection_move(Connection *c) {
         int up = PUMP_WAITS, down;
 
-        if (connection_goes_on(c))
+        if (!connection_keeps_to_request(c))
                 return connection_end(c, ECONNRESET);
         down = pump_run(&c->down, c->egress->pipes, c->up.shut);
         if (c->state == CONNECTION_MOVES && down >= 0)
@@ -54,7 +78,7 @@ static void connection_move(Connection *c) {
                 return connection_end(c, down < 0 ? -down : -up);
         if (down == PUMP_DONE && up == PUMP_DONE)
                 return connection_end(c, 0);
-        if (down == PUMP_BUSY || up == PUMP_BUSY)
+        if (down == PUMP_BUSY || up == PUMP_BUSY || connection_has_chunk(c))
                 loop_timer_set(c->timer, 1);
         else
                 loop_timer_set(c->timer, c->silent ? c->silent : c->deadline);
@@ -199,8 +223,9 @@ static int connection_open_proxy(Connection *c) {
 
         if (c->proxy)
                 r = proxy_open(c->proxy, c->client_fd, &up->ahead, &up->ahead_length, &body);
-        up->limited = up->ahead && body != HTTP_PROXY_ENDLESS;
-        up->left = body;
+        up->limited = up->ahead != NULL;
+        c->chunks = up->limited && body == HTTP_PROXY_CHUNKED ? CHUNKS_FIRST : CHUNKS_NONE;
+        up->left = c->chunks == CHUNKS_FIRST ? 0 : body;
         c->proxy = proxy_free(c->proxy);
         return r;
 }

@@ -18,7 +18,7 @@ void proxy_accept(Egress *egress, int fd);
 const Authority *proxy_target(const Proxy *proxy);
 /* The target is connected: replies to the client. For a request that the proxy has written anew,
  * *ret is that request, which the target gets first; owned by the caller. *ret_body is the length
- * of the body that follows, perhaps HTTP_PROXY_ENDLESS. Otherwise *ret is NULL. Returns 0 or a
+ * of the body that follows, perhaps HTTP_PROXY_CHUNKED. Otherwise *ret is NULL. Returns 0 or a
  * negative errno. */
 int proxy_open(const Proxy *proxy, int fd, uint8_t **ret, size_t *ret_length, uint64_t *ret_body);
 /* Replies that the target was refused or could not be reached. Takes over fd, and frees proxy. */

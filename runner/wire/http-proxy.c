@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/http-proxy.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/strings.h"
 
-enum { HTTP_PORT = 80 };
+enum {
+        HTTP_PORT = 80,
+        CHUNK_DIGITS = 15, /* Of the size of a chunk: less than 2^60 bytes. */
+};
 
 static void http_proxy_refuse(HttpProxyRequest *request, const char *why) {
         request->kind = HTTP_PROXY_BAD;
         request->why = why;
 }
 
-/* Returns the length of the body. */
+/* Returns the length of the body. HTTP_PROXY_ENDLESS means that two servers could find its end at
+ * different places. */
 static uint64_t http_proxy_body(const HttpHead *head) {
         HttpText rest = head->fields;
         uint64_t length = 0;
@@ -22,18 +27,19 @@ static uint64_t http_proxy_body(const HttpHead *head) {
         bool known = false;
 
         while (http_field_next(&rest, &field)) {
-                const bool is_length = http_text_is(&field.name, "Content-Length");
+                const bool coded = http_text_is(&field.name, "Transfer-Encoding");
                 char text[24];
 
-                if (http_text_is(&field.name, "Transfer-Encoding") || (is_length && known) ||
-                    (is_length && field.value.length >= sizeof(text)))
-                        return HTTP_PROXY_ENDLESS;
-                if (!is_length)
+                if (!coded && !http_text_is(&field.name, "Content-Length"))
                         continue;
+                if (known || field.value.length >= sizeof(text))
+                        return HTTP_PROXY_ENDLESS;
                 known = true;
                 memcpy(text, field.value.at, field.value.length);
                 text[field.value.length] = '\0';
-                if (str_to_uint(text, HTTP_PROXY_ENDLESS, &length) < 0)
+                if (coded && head->minor > 0 && http_text_is(&field.value, "chunked"))
+                        length = HTTP_PROXY_CHUNKED;
+                else if (coded || str_to_uint(text, INT64_MAX, &length) < 0)
                         return HTTP_PROXY_ENDLESS;
         }
         return length;
@@ -44,6 +50,8 @@ static void http_proxy_judge(const HttpHead *head, HttpProxyRequest *request) {
                 http_proxy_refuse(request, "a request to a server, not to a proxy");
         } else if (head->form == HTTP_ABSOLUTE && head->secure) {
                 http_proxy_refuse(request, "an https URI without CONNECT");
+        } else if (head->form == HTTP_ABSOLUTE && http_proxy_body(head) == HTTP_PROXY_ENDLESS) {
+                http_proxy_refuse(request, "a body without a clear end");
         } else {
                 request->kind = head->form == HTTP_AUTHORITY ? HTTP_PROXY_CONNECT
                                                              : HTTP_PROXY_FORWARD;
@@ -74,6 +82,48 @@ void http_proxy_read(const uint8_t *data, size_t length, HttpProxyRequest *reque
                 request->length = request->seen;
                 http_proxy_judge(&head, request);
         }
+}
+
+static int chunk_digit(uint8_t byte) {
+        static const char digits[] = "0123456789abcdef";
+        const char *found = byte ? strchr(digits, byte >= 'A' && byte <= 'F' ? byte | 0x20 : byte)
+                                 : NULL;
+
+        return found ? (int)(found - digits) : -1;
+}
+
+/* Returns 1 if the bytes at *at are a line end, 0 if more are needed, or -EBADMSG. */
+static int chunk_line_end(const uint8_t *data, size_t length, size_t *at) {
+        for (const char *end = "\r\n"; *end; end++, (*at)++) {
+                if (*at == length)
+                        return 0;
+                if (data[*at] != (uint8_t)*end)
+                        return -EBADMSG;
+        }
+        return 1;
+}
+
+int http_chunk_read(const uint8_t *data, size_t length, bool first, uint64_t *ret_size,
+                    bool *ret_last) {
+        uint64_t size = 0;
+        size_t at = 0, digits = 0;
+        int r = first ? 1 : chunk_line_end(data, length, &at);
+
+        if (r <= 0)
+                return r;
+        for (; at < length && chunk_digit(data[at]) >= 0; at++, digits++)
+                if (digits < CHUNK_DIGITS)
+                        size = size << 4 | (unsigned)chunk_digit(data[at]);
+        if (digits > CHUNK_DIGITS || (digits == 0 && at < length))
+                return -EBADMSG;
+        r = chunk_line_end(data, length, &at);
+        if (r > 0 && size == 0)
+                r = chunk_line_end(data, length, &at);
+        if (r <= 0)
+                return r;
+        *ret_size = at + size;
+        *ret_last = size == 0;
+        return 1;
 }
 
 /* Fields that are only for the proxy, and fields that http_proxy_write() adds itself. */

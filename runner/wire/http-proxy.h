@@ -7,6 +7,7 @@
  * request could be for another host. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +19,9 @@ enum {
         HTTP_PROXY_GROWTH = 1024, /* The rewritten head is at most this many bytes longer. */
 };
 
+/* Two lengths of a body that the head does not tell: all that follows, and chunks. */
 #define HTTP_PROXY_ENDLESS UINT64_MAX
+#define HTTP_PROXY_CHUNKED (UINT64_MAX - 1)
 
 typedef enum HttpProxyKind {
         HTTP_PROXY_MORE,    /* More bytes are needed. */
@@ -32,7 +35,7 @@ typedef struct HttpProxyRequest {
         const char *why;  /* The reason for HTTP_PROXY_BAD; static. */
         Authority target; /* The port is never 0. */
         size_t length;    /* Bytes of the head. */
-        uint64_t body;    /* Bytes of the body, or HTTP_PROXY_ENDLESS if the head has no length. */
+        uint64_t body;    /* Bytes of the body, or HTTP_PROXY_CHUNKED. */
         size_t seen;      /* Only for http-proxy.c: how far the bytes have been read. */
 } HttpProxyRequest;
 
@@ -40,6 +43,15 @@ typedef struct HttpProxyRequest {
  * call gets the same bytes and the next ones. The Host field of CONNECT may differ, because no
  * server gets it. */
 void http_proxy_read(const uint8_t *data, size_t length, HttpProxyRequest *request);
+
+enum { HTTP_CHUNK_HEAD = 24 }; /* Bytes that http_chunk_read() needs at most. */
+
+/* Reads the beginning of a chunk (RFC 9112 section 7.1): its size, and before it the line end of
+ * the chunk before, unless it is the first. The last chunk has no data. Extensions and trailers are
+ * refused, because servers differ in how they read them. Returns 1, with the number of bytes up to
+ * the next beginning in *ret_size; 0 if more bytes are needed; or -EBADMSG. */
+int http_chunk_read(const uint8_t *data, size_t length, bool first, uint64_t *ret_size,
+                    bool *ret_last);
 
 /* Writes the head for the target of HTTP_PROXY_FORWARD. data: as given to http_proxy_read().
  * Returns its length, at most request->length + HTTP_PROXY_GROWTH bytes, which ret must have. */

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -106,3 +107,62 @@ def test_no_project_adds_a_proxy(holt: Holt, workspace: Path) -> None:
         result = holt(["run", "--net", NET, "--", "true"])
         (workspace / ".holt.json").unlink()
         assert result.code == 125 and "network." in result.err
+
+
+CHUNKED = """
+import json, socket, sys
+head = b"POST http://web.example.org:7/x HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"
+results = []
+for pieces in json.load(sys.stdin):
+    end = socket.create_connection(("198.18.0.1", 3128), timeout=20)
+    got = b""
+    try:
+        end.sendall(head)
+        while not got.endswith(b"\\r\\n\\r\\n"):
+            got += end.recv(4096)
+        got = b""
+        for sent, wanted in pieces:
+            end.sendall(sent.encode())
+            while len(got) < len(wanted):
+                part = end.recv(4096)
+                if not part:
+                    break
+                got += part
+        end.shutdown(socket.SHUT_WR)
+        while part := end.recv(4096):
+            got += part
+        results.append([got.decode(), "end"])
+    except OSError as error:
+        results.append([got.decode(), "reset"])
+print(json.dumps(results))
+"""
+
+SECOND = "GET http://other.example.org/ HTTP/1.1\r\nHost: other.example.org\r\n\r\n"
+HELLO, WORLD, LAST = "5\r\nhello\r\n", "6\r\n world\r\n", "0\r\n\r\n"
+LONG = f"{20000:x}\r\n{'x' * 20000}\r\n"
+
+# What a client sends after the head of a chunked request, with the bytes that the server (an echo) must have had meanwhile; all that it
+# may get; and how the connection ends.
+BODIES = {
+    "whole": ([(HELLO + WORLD + LAST, "")], HELLO + WORLD + LAST, "end"),
+    "in pieces": ([("5\r", ""), ("\nhel", "5\r\nhel"), ("lo\r", "5\r\nhello"), ("\n0\r\n\r", "5\r\nhello"), ("\n", HELLO + LAST)],
+                  HELLO + LAST, "end"),
+    "long": ([(LONG * 5 + LAST, "")], LONG * 5 + LAST, "end"),
+    "many": ([("1\r\nx\r\n" * 300 + LAST, "")], "1\r\nx\r\n" * 300 + LAST, "end"),
+    "a second request": ([(HELLO + LAST + SECOND, "")], HELLO + LAST, "reset"),
+    "a later request": ([(HELLO + LAST, HELLO + LAST), (SECOND, "")], HELLO + LAST, "reset"),
+    "a request in place of a chunk": ([(HELLO, "5\r\nhello"), (SECOND, "")], HELLO, "reset"),
+    "a trailer": ([(HELLO + "0\r\nHost: other.example.org\r\n\r\n", "")], HELLO, "reset"),
+    "an extension": ([("5;x=\"\r\nhello\r\n" + LAST, "")], "", "reset"),
+    "a chunk that is longer": ([("4\r\nhello\r\n" + LAST, "")], "4\r\nhell", "reset"),
+    "line feeds": ([("5\nhello\n0\n\n", "")], "", "reset"),
+}
+
+
+def test_a_chunked_request_is_one_request(holt: Holt) -> None:
+    """The server never gets a byte behind the body, where a request for another host could be."""
+    result = holt(["run", "--proxy", "--net", "web.example.org:7", "--", "python3", "-c", CHUNKED],
+                  stdin=json.dumps([pieces for pieces, _, _ in BODIES.values()]))
+
+    for (name, (_, most, how)), (got, ended) in zip(BODIES.items(), json.loads(result.ok().out), strict=True):
+        assert ended == how and (got == most if how == "end" else most.startswith(got)), (name, got[:200], ended)

@@ -42,11 +42,26 @@ static void check_written(const uint8_t *data, const HttpProxyRequest *request) 
         free(written);
 }
 
+/* A chunk must not have another size once more bytes have come. */
+static void check_chunk(const uint8_t *data, size_t size) {
+        uint64_t whole = 0, part = 0;
+        bool last = false;
+        int r = http_chunk_read(data, size, false, &whole, &last);
+
+        REQUIRE(r != 0 || size < HTTP_CHUNK_HEAD);
+        for (size_t length = 0; length < size && length < HTTP_CHUNK_HEAD; length++) {
+                int early = http_chunk_read(data, length, false, &part, &last);
+
+                REQUIRE(early == 0 || (early == r && part == whole));
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         HttpProxyRequest whole, pieces;
 
         if (size == 0)
                 return 0;
+        check_chunk(data + 1, size - 1);
         pieces = read_pieces(data + 1, size - 1, 1 + (size_t)data[0] % 64);
         whole = read_pieces(data + 1, size - 1, size);
         REQUIRE(pieces.kind == whole.kind && pieces.length == whole.length);

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -125,6 +127,17 @@ static void test_bad(void **state) {
                 "\r\n\r\n",
                 "\r\nCONNECT a:443 HTTP/1.1\r\n\r\n",
                 "\n",
+                /* Bodies whose end two servers could see at different places. */
+                "POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+                "POST http://a/ HTTP/1.1\r\nContent-Length: +1\r\n\r\n",
+                "POST http://a/ HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                "POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n",
+                "POST http://a/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n",
+                "POST http://a/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+                "POST http://a/ HTTP/1.1\r\nTransfer-Encoding: identity\r\n\r\n",
+                "POST http://a/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
         };
 
         (void)state;
@@ -137,6 +150,81 @@ static void test_more(void **state) {
         assert_int_equal(read_text("").kind, HTTP_PROXY_MORE);
         assert_int_equal(read_text("CONNECT a:443 HTTP/1.1\r\n\r").kind, HTTP_PROXY_MORE);
         assert_int_equal(read_text("CONNECT a:443 HTTP/1.1\r\n").kind, HTTP_PROXY_MORE);
+}
+
+static void test_bodies(void **state) {
+        static const struct {
+                const char *fields;
+                uint64_t body;
+        } cases[] = {
+                { "", 0 },
+                { "Content-Length: 0\r\n", 0 },
+                { "content-length: 12\r\n", 12 },
+                { "Transfer-Encoding: chunked\r\n", HTTP_PROXY_CHUNKED },
+                { "transfer-encoding: Chunked\r\n", HTTP_PROXY_CHUNKED },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char text[200];
+                HttpProxyRequest request;
+
+                (void)snprintf(text, sizeof(text), "POST http://a/ HTTP/1.1\r\n%s\r\n",
+                               cases[i].fields);
+                request = read_text(text);
+                assert_int_equal(request.kind, HTTP_PROXY_FORWARD);
+                assert_true(request.body == cases[i].body);
+        }
+}
+
+/* Beginnings of chunks, and the result: the bytes up to the next one, 0 for more, or -1. */
+static const struct {
+        const char *text;
+        bool first, last;
+        int64_t result;
+} chunks[] = {
+        { "5\r\nhello\r\n", true, false, 8 },
+        { "\r\nFf\r\n", false, false, 6 + 255 },
+        { "0\r\n\r\n", true, true, 5 },
+        { "\r\n000\r\n\r\nGET", false, true, 9 },
+        { "\r\nfffffffffffffff\r\n", false, false, 19 + 0xfffffffffffffff },
+        { "", true, false, 0 },
+        { "\r", false, false, 0 },
+        { "\r\n", false, false, 0 },
+        { "5", true, false, 0 },
+        { "5\r", true, false, 0 },
+        { "0\r\n", true, false, 0 },
+        { "5\r\n", false, false, -1 },
+        { "x", true, false, -1 },
+        { "\r\n\r\n", false, false, -1 },
+        { "5\n", true, false, -1 },
+        { "5 \r\n", true, false, -1 },
+        { "5;a=b\r\n", true, false, -1 },
+        { "0x5\r\n", true, false, -1 },
+        { "-5\r\n", true, false, -1 },
+        { "0\r\nHost: b\r\n\r\n", true, false, -1 },
+        { "1000000000000000\r\n", true, false, -1 },
+        { "00000000000000005\r\n", true, false, -1 },
+};
+
+static void test_chunks(void **state) {
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(chunks); i++) {
+                const size_t length = strlen(chunks[i].text);
+                uint8_t *copy = malloc(length + 1);
+                uint64_t size = 0;
+                bool last = false;
+                int r;
+
+                assert_non_null(copy);
+                memcpy(copy + 1, chunks[i].text, length);
+                r = http_chunk_read(copy + 1, length, chunks[i].first, &size, &last);
+                if (r < 0 ? chunks[i].result != -1
+                          : chunks[i].result != (int64_t)size || last != chunks[i].last)
+                        fail_msg("%s: %d %lu", chunks[i].text, r, (unsigned long)size);
+                assert_true(length <= HTTP_CHUNK_HEAD || r != 0);
+                free(copy);
+        }
 }
 
 /* A head without an end is refused. Its bytes one by one are not read again each time, which would
@@ -165,6 +253,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_connect), cmocka_unit_test(test_bytes_after_the_head),
                 cmocka_unit_test(test_forward), cmocka_unit_test(test_bad),
+                cmocka_unit_test(test_bodies),  cmocka_unit_test(test_chunks),
                 cmocka_unit_test(test_more),    cmocka_unit_test(test_long),
         };
 
