@@ -47,7 +47,7 @@ LINES = (
     ("cp a:b x", 'session "a" does not exist', "If you mean the file of that name, write ./a:b"),
     ("cp a:c x", 'session "a" does not exist', "holt ls lists the sessions."),
     ("cp -r mine w:none/x", "cannot make the directory none/", "holt files w mkdir --parents DIRECTORY"),
-    ("cp f w:a g", "neither the first nor the last operand is in a session", "holt cp FILE... NAME:PATH"),
+    ("cp f w:a g", "none of the operands names a session (NAME:PATH)", "holt cp FILE... NAME:PATH"),
     # verbs and operands
     ("kv", "holt kv: missing NAME", "holt kv NAME get | set | delete | keys ..."),
     ("kv w", "holt kv: missing VERB", "holt kv w get | set | delete | keys ..."),
