@@ -76,8 +76,8 @@ static int look_at_process(int proc_fd, const char *name) {
         return length > 0 || length == -ESRCH;
 }
 
-/* Returns 0 if a part of /proc cannot be read, for example for lack of memory: processes may then
- * be missed. */
+/* Returns 0 if a part of /proc cannot be read, for example because memory is out: processes may
+ * then be missed. */
 static int look_at_all(void) {
         /* struct linux_dirent64: u64 inode, s64 offset, u16 length, u8 type, name */
         static char entries[8192] __attribute__((aligned(8)));

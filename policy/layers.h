@@ -28,7 +28,7 @@ typedef enum Layer {
 
 typedef struct LayerInfo {
         const char *name;
-        bool degradable;  /* --allow-degraded may name it; no sandbox works without the others */
+        bool degradable;  /* --allow-degraded may name it; every sandbox needs the others */
         const char *what; /* the protection it gives, for people */
 } LayerInfo;
 

@@ -123,7 +123,7 @@ typedef struct Word {
         Error *reterr;
 } Word;
 
-/* what may have a second line, which is the cure. */
+/* Refuses a value. The text may have a second line, the cure. */
 static int policy_refuse_value(const Word *word, const char *what) {
         const size_t length = strcspn(what, "\n");
         _cleanup_free_ char *masked = word->field->mask ? word->field->mask(word->text) : NULL;

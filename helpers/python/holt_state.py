@@ -52,7 +52,7 @@ def pickler():
 
 
 def save(request, own, namespace, guarded):
-    """Saves each variable separately, so that one that cannot be saved does not affect the others."""
+    """Saves each variable separately, so that a failure affects only that variable."""
     Pickler, kept, left, modules = pickler(), {}, {}, {}
     for name, value in own.items():
         if isinstance(value, types.ModuleType):

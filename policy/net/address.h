@@ -54,7 +54,7 @@ const char *net_address_forbidden(const NetAddress *address);
 NetAddress net_address_unmapped(const NetAddress *address);
 
 /* Whether a rule for the block allows the address. A block allows a forbidden address only if all
- * of the block is forbidden for the same reason: 0.0.0.0/0 means every public address, and
+ * of the block is forbidden for the same reason. So 0.0.0.0/0 means every public address, and
  * 10.0.0.0/8 allows private ones. */
 bool net_block_allows(const NetAddress *block, unsigned prefix, const NetAddress *address);
 /* Whether TCP can connect to no address of the block, for example because they are multicast. */

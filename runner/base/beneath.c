@@ -72,7 +72,7 @@ static const unsigned remote_types[] = {
         0x65735546, /* FUSE */
 };
 
-/* Whether dir_fd is in a network file system other than the root's. */
+/* Whether dir_fd is in a network file system, and not in that of the root. */
 static bool is_remote(int dir_fd) {
         struct stat dir, root;
         struct statfs fs;

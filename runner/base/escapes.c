@@ -18,7 +18,7 @@ typedef enum Verdict {
 
 enum { ENQ = 0x05, ESC = 0x1b, DEL = 0x7f };
 
-/* A pty that no terminal emulator has set up has no IUTF8, so the locale decides. The environment
+/* Only terminal emulators set IUTF8 on a pty, so for other ptys the locale decides. The environment
  * is read directly, because holt never calls setlocale(3). */
 static bool locale_is_utf8(void) {
         static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };

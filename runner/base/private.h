@@ -14,8 +14,8 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
 
 /* Checks each directory above path, which is absolute, and each symlink on the way there. Anybody
  * who can rename one of them can replace the file at path. Each must belong to the effective user
- * or root, and must not be writable by anybody else unless it is sticky. Like ssh with StrictModes,
- * the check accepts a writable group whose only member is the effective user.
+ * or root. Others may write to it only if it is sticky. Like ssh with StrictModes, the check
+ * accepts a writable group whose only member is the effective user.
  *
  * Returns 0, also if a part of the path does not exist, or -EPERM. */
 int private_check_above(const char *path, Error *reterr);

@@ -190,8 +190,8 @@ void build_network_wait(void) {
                 (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
 }
 
-/* Settings of the namespace, in /proc/sys/net. By default, no group of a new namespace may send
- * pings, and no process without capabilities may use a port below 1024. All of its ports are the
+/* Settings of the namespace, in /proc/sys/net. By default, a new namespace allows pings to no
+ * group, and ports below 1024 only to processes with capabilities. All of its ports are the
  * sandbox's own. */
 static const struct {
         const char *path, *value;

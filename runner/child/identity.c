@@ -21,8 +21,8 @@ extern char **environ;
  * programs accept no uid from 0x80000000 on. */
 enum { ROOT_UID_BASE = 0x78000000, ROOT_UID_MASK = 0x07ffffff };
 
-/* Returns 1 in the initial user namespace, which maps every id to itself (user_namespaces(7)), 0 in
- * another one, or -EMFILE or -ENFILE if holt cannot find out. */
+/* Returns 1 in the initial user namespace, which maps every id to itself (user_namespaces(7)).
+ * Returns 0 in another one, or -EMFILE or -ENFILE if holt cannot find out. */
 static int in_initial_namespace(void) {
         char buf[64] = "";
         unsigned inside, outside, count;
@@ -283,8 +283,8 @@ int identity_take(const Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* Keeps root's id for file access for a while: it opens root's files, but for the map only the
- * effective uid counts. */
+/* Keeps root's id for file access for a while, because it opens root's files. To write the map,
+ * only the effective uid counts. */
 int identity_reach_maps(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
 

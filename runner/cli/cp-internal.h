@@ -37,7 +37,7 @@ int cp_get_directory(Cp *cp, const char *path, const char *target, Error *reterr
  * directory. */
 bool cp_is_own(const char *path, const char *made);
 
-/* Fails because the directory at path cannot be read: a copy must not lack parts. errnum: EACCES,
+/* Fails because the directory at path cannot be read, and a copy must be complete. errnum: EACCES,
  * or any other number if a limit was reached. into: the copy goes into the session. Returns a
  * negative errno. */
 int cp_refuse_missed(const char *path, int errnum, bool into, Error *reterr);

@@ -175,8 +175,7 @@ static int check_words(const OptionResult *words, char name[SESSION_NAME_MAX + 1
                                     reterr);
         *ret_put = cp_split(words->operands[last], name, &path);
         if (!*ret_put && !cp_split(words->operands[0], name, &path))
-                return refuse_words("none of the operands names a session (NAME:PATH)",
-                                    reterr);
+                return refuse_words("none of the operands names a session (NAME:PATH)", reterr);
         for (size_t i = 0; r == 0 && i < last; i++) {
                 bool there = cp_split(words->operands[i], other, &path);
 

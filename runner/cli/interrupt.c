@@ -29,8 +29,8 @@ void interrupt_prepare(void) {
                 group_pipe[i] = fd_close(group_pipe[i]);
 }
 
-/* Sends SIGINT to the caller's process group. The kernel sends none for the pipe without O_ASYNC,
- * which is set only here. */
+/* Sends SIGINT to the caller's process group. The kernel sends signals for the pipe only with
+ * O_ASYNC, which is set only here. */
 static void interrupt_group(void) {
         (void)(group_pipe[0] >= 0 && fcntl(group_pipe[0], F_SETFL, O_ASYNC) == 0 &&
                write(group_pipe[1], "", 1) == 1);

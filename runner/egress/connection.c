@@ -351,7 +351,7 @@ static int connection_prepare(Connection *c, int fd) {
         return r == 0 && fd >= 0 ? connection_join(c, fd) : r;
 }
 
-/* If too many connections are open, the one that has waited longest is refused: a program that has
+/* If too many connections are open, refuses the one that has waited longest. A program that has
  * given up leaves its packet in the queue. */
 static void connection_make_room(const Egress *egress) {
         Connection *oldest = NULL;

@@ -7,8 +7,8 @@
  * sandbox, so a connection to one arrives at a listener that holt-egress holds (maker.h). The local
  * address of the accepted socket tells which name the program wanted. holt-egress judges name and
  * port by the rules, connects to the real host from outside, and moves the bytes (connection.c,
- * pump.h). Hosts that no rule allows do not exist inside: the resolver does not know their names,
- * and no route leads to their addresses.
+ * pump.h). Only hosts that a rule allows exist inside: the resolver knows only their names, and
+ * routes lead only to their addresses.
  *
  * The process stays in the host's network, but it has no capability and opens no file after its
  * start (confine.h). Every byte from the sandbox, and every byte from a server, is an attacker's.

@@ -59,7 +59,7 @@ struct Names {
         ares_channel channel;
         LoopTimer *timer;
         NameSocket sockets[WATCHES_MAX];
-        void *tree; /* Of Name, by text (tsearch(3)). */
+        void *tree; /* The same names, sorted by text (tsearch(3)). */
         Name **items;
         size_t count, room;
         Name *host; /* See names_resolve_host(). */

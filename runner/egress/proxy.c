@@ -334,7 +334,7 @@ void proxy_accept(Egress *egress, int fd) {
                 (void)proxy_free(proxy);
 }
 
-/* --- what became of the request --- */
+/* --- the result of the request --- */
 
 const Authority *proxy_target(const Proxy *proxy) {
         return &proxy->target;

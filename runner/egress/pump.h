@@ -23,7 +23,7 @@ typedef struct Pump {
         /* Bytes that the target gets before those of the pipe and of the source; owned, or NULL. */
         uint8_t *ahead;
         size_t ahead_length, ahead_sent;
-        bool readable, writable; /* As the last event said; false after EAGAIN. */
+        bool readable, writable; /* From the last event; false after EAGAIN. */
         bool urgent;             /* splice(2) may stop before an urgent byte of the source. */
         bool ending;             /* The source has ended, or failed, after the bytes that remain. */
         bool bulk;               /* Many bytes follow each other. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation. An allowed name is resolved outside before the reply, so that a program
- * learns at once that a name does not exist, or has no IPv6 address. The reply then has the name's
- * address inside. All other names do not exist (NXDOMAIN): programs would repeat a query that was
- * refused or failed. */
+/* Theory of operation. An allowed name is resolved outside before the reply. So a program learns at
+ * once if a name does not exist, or has no IPv6 address. The reply then has the name's address
+ * inside. All other names do not exist (NXDOMAIN): programs would repeat a query that was refused
+ * or failed. */
 #include "egress/resolver.h"
 
 #include <arpa/inet.h>

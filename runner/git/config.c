@@ -14,7 +14,7 @@ enum { END = -1 };
 
 typedef struct Scanner {
         const char *at, *end;
-        /* SECTION. or SECTION.SUBSECTION. followed by the key. All but SUBSECTION is in lower
+        /* SECTION. or SECTION.SUBSECTION. followed by the key. SECTION and the key are in lower
          * case. */
         char name[PATH_MAX + 64];
         size_t section; /* Length of the section's part of the name. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation. Nearly every entry of a large index is a file in the same directory as the
- * entry before, and only the last bytes of its name differ. For such an entry, the checks of
- * index.c come to this: the name has a part after the same directory, this part does not begin with
- * a dot, and none of its new bytes is a slash or a zero. That takes half the time. */
+/* Theory of operation. Nearly every entry of a large index is a file in the directory of the
+ * previous entry. Only the last bytes of its name differ. For such an entry, the checks of index.c
+ * are short. The name must have a part after the same directory that does not begin with a dot. Its
+ * new bytes must not be slashes or zeros. That takes half the time. */
 #include "git/index-internal.h"
 
 #include <sys/stat.h>

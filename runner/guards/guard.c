@@ -231,8 +231,8 @@ static int look_error(const Sweep *sweep, Error *reterr) {
 }
 
 /* Reports a file of another owner. holt was started by root and has given root up, and its mount of
- * the workspace maps only one owner. The kernel lets neither holt nor the command rename another
- * owner's file there (EOVERFLOW). */
+ * the workspace maps only one owner. There, the kernel refuses to rename another owner's file
+ * (EOVERFLOW), for holt and for the command. */
 static int sweep_foreign(const Sweep *sweep, const char *names, Error *reterr) {
         (void)error_set(reterr, ERROR_SETUP, -sweep->result,
                         "cannot set aside %s, which appeared at a protected path while the sandbox "

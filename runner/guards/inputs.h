@@ -18,8 +18,8 @@ int inputs_protect_files(LaunchPlan *plan, const struct Reach *reach, const Plan
                          Error *reterr);
 /* The same for the system tree, unless it is the host's. */
 int inputs_protect_rootfs(LaunchPlan *plan, const struct Reach *reach, Error *reterr);
-/* Guards the open file or directory fd if it lies in the workspace. A guard protects neither other
- * writable mounts nor symlinks on the way to the file, so look the path up again. */
+/* Guards the open file or directory fd if it lies in the workspace. A guard does not protect other
+ * writable mounts, or symlinks on the way to the file. So look the path up again. */
 int inputs_pin(LaunchPlan *plan, const struct Reach *reach, int fd, Error *reterr);
 
 /* Whether the sandbox may change holt's own programs, or create one in a place where holt looks for

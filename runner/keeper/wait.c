@@ -171,7 +171,7 @@ static bool answer_some(Keeper *keeper) {
         return left;
 }
 
-/* Output of a client that does not read gets no more room than output that nobody has asked for.
+/* The output of a client that has stopped reading gets the same room as output without a client.
  * The timer frees such output, rather than this function, whose caller still uses a process that
  * has ended. */
 void keeper_answer_settled(Keeper *keeper) {

@@ -15,11 +15,12 @@ int refused_open_shown(const PlanMount *mount, const char *path, int flags);
  * an interpreter by an absolute path, which is then in ret. */
 bool refused_interpreter(const PlanMount *mount, const char *path, char ret[PATH_MAX]);
 
-/* If the workspace shows the host file path, absolute and in normal form, at another path inside,
- * returns a text that says so and how to change it. The caller owns it. Otherwise returns NULL. */
+/* If the workspace shows the host file path at another path inside, returns a text that says so and
+ * how to change it. path is absolute and in normal form. The caller owns the text. Otherwise
+ * returns NULL. */
 char *refused_moved(const LaunchPlan *plan, const char *path);
 
-/* If a part of the path below the mount is a symlink, returns why holt suggests no option for it,
- * and the link's absolute target inside in *ret_target. Both are owned by the caller. NULL if there
- * is no symlink. The link is read in the mount and never followed. */
+/* Looks for a symlink in the part of the path below the mount. Returns the reason why holt suggests
+ * no option for it, and the link's absolute target inside in *ret_target. Both are owned by the
+ * caller. NULL if there is no symlink. The link is read in the mount and never followed. */
 char *refused_link_out(const PlanMount *mount, const char *path, char **ret_target);

@@ -448,8 +448,8 @@ static bool judge_link(const Search *search, const Suspect *s) {
                search_note_why(search, s, REFUSAL_OUT, TAKE_PTR(why));
 }
 
-/* ENOENT in a place of the host that no sandbox shows. The host is not looked at, so that the
- * answer is the same for a file that it has and one that it does not have. */
+/* ENOENT in a place of the host that no sandbox shows. holt does not look at the host, so the
+ * answer does not tell whether the host has the file. */
 static bool judge_closed(const Search *search, const Suspect *s) {
         return s->complaint->errnum == ENOENT && !search->guess && !s->mount &&
                !refused_is_private(search->plan, s->path) && !search_shows(search, s->path) &&

@@ -60,7 +60,8 @@ void detour_close(Process *process, unsigned i) {
         process->sinks[i] = fd_close(process->sinks[i]);
 }
 
-/* A named pipe without readers is no error of the host: the command gets EPIPE, as usual. */
+/* If a named pipe has lost its readers, the command gets EPIPE as usual. The host reports no error.
+ * */
 static void detour_note_error(Process *process, int fd, int errnum) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
 

@@ -72,8 +72,8 @@ int process_watch_streams(Process *process, Error *reterr);
 /* Answers a process that was waiting for init, and now cannot be started: process->error says
  * why. */
 void process_not_started(Process *process);
-/* Closes all fds and the timer. Unless all is set, a stream stays open if bytes of it still have to
- * be written to the caller's file. */
+/* Closes all fds and the timer. Unless all is set, a stream stays open while bytes of it wait to be
+ * written to the caller's file. */
 void process_release(Process *process, bool all);
 
 /* --- detours --- */
@@ -88,7 +88,7 @@ bool detour_pass(Process *process, unsigned i);
 /* Reads the next bytes for stdin from the caller's file into process->pending. At its end, sets
  * process->input_ends. */
 void detour_fill(Process *process);
-/* Whether bytes of stream i still have to be written to the caller's file. */
+/* Whether bytes of stream i wait to be written to the caller's file. */
 bool detour_has_more(const Process *process, unsigned i);
 /* Closes the file of stream i. */
 void detour_close(Process *process, unsigned i);

@@ -288,7 +288,7 @@ static int etc_refuse(const char *origin, const char *name, const char *below, E
         return error_cure(reterr, r, "To show it nevertheless: --ro %s", word ? word : "PATH");
 }
 
-/* Adds one name. One that the host does not have is no error, because a policy serves many hosts.
+/* Adds one name. A missing one is accepted, because a policy serves many hosts.
  */
 static int etc_add(SystemSearch *search, int fd, const char *name, const char *origin,
                    Error *reterr) {

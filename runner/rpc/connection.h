@@ -58,10 +58,10 @@ struct RpcConnection {
         bool more;            /* the framing may have more lines */
         bool eof;             /* the client sends no more bytes */
         bool broken;          /* sending has failed for good */
-        bool room_wanted;     /* a message was refused for lack of room; on_room follows */
-        bool held;            /* rpc_hold() */
-        bool large;           /* it has used much memory since it was idle */
-        bool working;         /* an event of its own is running, and calls settle at its end */
+        bool room_wanted; /* a message was refused because the queue was full; on_room follows */
+        bool held;        /* rpc_hold() */
+        bool large;       /* it has used much memory since it was idle */
+        bool working;     /* an event of its own is running, and calls settle at its end */
 };
 
 int rpc_connection_new(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret,

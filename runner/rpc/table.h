@@ -37,7 +37,7 @@ typedef enum RpcType {
 /* A form of strings that a pattern describes. */
 typedef struct RpcForm {
         const char *noun;    /* "session name" */
-        const char *pattern; /* of ECMA-262, for the schema */
+        const char *pattern; /* a regular expression of ECMA-262, for the schema */
         bool (*fits)(const char *text);
         const char *cure; /* the rules in words */
 } RpcForm;
@@ -51,7 +51,7 @@ typedef struct RpcParam {
         uint64_t min;     /* smallest number */
         const char *const *values; /* the allowed strings, ended by NULL; NULL: any string */
         const char *component;     /* the schema of an RPC_OBJECT: RPC_POLICY; NULL: any object */
-        const RpcForm *form;       /* of an RPC_STRING; NULL: any string */
+        const RpcForm *form;       /* the form of an RPC_STRING; NULL: any string */
 } RpcParam;
 
 typedef enum RpcPresence {

@@ -109,8 +109,8 @@ static int cure_by_host(const LaunchPlan *plan, const char *path, const char *ot
 
 /* --- no such program --- */
 
-/* Replaces the text of the symlink at path by that of the last symlink that it leads to, like
- * python -> python3 -> /opt/python/bin/python3 in a virtual environment. */
+/* Replaces the text of the symlink at path by that of the last symlink that it leads to. A virtual
+ * environment has such a chain: python -> python3 -> /opt/python/bin/python3. */
 static void failure_follow(const LaunchPlan *plan, const char *path, char link[PATH_MAX]) {
         enum { LINKS_MAX = 40 }; /* the kernel's own limit */
         _cleanup_free_ char *at = strdup(path);
@@ -255,8 +255,8 @@ static bool failure_is_variable(const char *word) {
         return length > 0 && word[length] == '=' && !strchr("0123456789", word[0]);
 }
 
-/* Whether the words look like the rest of a pattern that the shell has replaced by file names, as
- * in --hide *.pem -- ls: a file's name comes before a "--". */
+/* Whether the shell has probably replaced a pattern by file names, as in --hide *.pem -- ls. If so,
+ * a file's name comes before a "--". */
 static bool failure_is_expanded(const LaunchPlan *plan) {
         for (size_t i = 1; i < plan->argv.count; i++)
                 if (streq(plan->argv.items[i], "--"))

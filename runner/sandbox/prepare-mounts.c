@@ -217,8 +217,7 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* Refuses a session. Its files belong to its caller, and other ids cannot use them without an id
- * map. */
+/* Refuses a session. Its files belong to its caller. Other ids need an id map to use them. */
 static int prepare_refuse_owner(const PlanMount *workspace, const struct stat *owner,
                                 Error *reterr) {
         int r = error_layer(reterr, LAYER_IDMAP, 0,
@@ -234,7 +233,7 @@ static bool lacks_id_map(int r, const Error *error) {
 }
 
 /* Replaces the cure of a missing id map. A session's files belong to root, and its commands never
- * run as root. So running without an id map is no option here. */
+ * run as root. So the id map is required here. */
 static int refuse_session(int r, Error *reterr) {
         return error_cure(reterr, r,
                           "If root runs holt, a session needs id-mapped mounts: run holt as an "

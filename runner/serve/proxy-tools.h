@@ -9,8 +9,8 @@
 
 typedef struct ProxyTool ProxyTool;
 
-/* Notes a call that a keeper has answered. Calls of methods other than the tools' are ignored. If
- * memory is out, the next keeper does not get the tool. */
+/* Notes a call that a keeper has answered. It ignores calls of all methods except tools.register
+ * and tools.unregister. If memory is out, the next keeper does not get the tool. */
 void proxy_tools_note(ProxyTool **all, const RpcCall *call);
 /* Whether client has a tool for the next keeper of session. */
 bool proxy_tools_has(const ProxyTool *all, const RpcConnection *client, const char *session);

@@ -22,8 +22,8 @@ typedef struct Owner {
 #define OWNER_NONE { .dir_fd = FD_NONE, .hold_fd = FD_NONE }
 /* clang-format on */
 
-/* Makes the FIFO in the directory path, before the session is published, so that nobody sees it
- * without an owner. Returns 0 or a negative errno. */
+/* Makes the FIFO in the directory path, before the session is published. So the session has an
+ * owner from the start. Returns 0 or a negative errno. */
 int owner_make(const char *path, Owner *ret, Error *reterr);
 void owner_clear(Owner *owner);
 

@@ -35,8 +35,9 @@ const char *policy_files_config(void);
 int policy_files_check_config(const LaunchPlan *plan, Error *reterr);
 
 /* Builds policy (zeroed) from presets and files, in the order of names, or from
- * POLICY_PRESET_DEFAULT without any. where is the place of the names, as for policy_preset().
- * Returns 0, or a negative errno of policy_files_read(), policy_load() or policy_preset(). */
+ * POLICY_PRESET_DEFAULT without any. The argument where names the source of the names, as for
+ * policy_preset(). Returns 0, or a negative errno of policy_files_read(), policy_load() or
+ * policy_preset(). */
 int policy_files_apply(Policy *policy, const char *const *names, size_t count, const char *where,
                        Error *reterr);
 

@@ -332,7 +332,8 @@ bool output_pump(Output *o, const struct pollfd *fds) {
                 Stream *s = &o->streams[i];
                 bool came = fds[2 * i].revents && take_in(o, s);
 
-                /* A sink that never blocks is written to without asking poll(2) first. */
+                /* If a sink never blocks, holt writes to it at once, and does not ask poll(2)
+                 * first. */
                 if (fds[2 * i + 1].revents || (came && !relay_empty(&s->relay) && !s->blocks))
                         moved |= put_out(o, s);
                 moved |= came;

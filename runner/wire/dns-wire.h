@@ -31,7 +31,7 @@ enum {
 typedef struct DnsQuery {
         uint16_t id;
         uint16_t type;      /* DNS_A, ... or any other number. */
-        uint16_t flags;     /* As received: RD and CD are copied to the reply. */
+        uint16_t flags;     /* The received flags: RD and CD are copied to the reply. */
         uint16_t reply_max; /* Bytes that the client takes by UDP, at most DNS_REPLY_MAX. */
         char name[NET_NAME_MAX + 1]; /* Usual form: lower case, no trailing dot. */
         bool edns;                   /* The query has an OPT record, so the reply has one. */
@@ -40,9 +40,10 @@ typedef struct DnsQuery {
         size_t question_length;
 } DnsQuery;
 
-/* Reads a query. Returns 0; -EBADMSG if no reply must be sent (too short, or itself a reply); or a
- * positive DNS_* code for the reply (DNS_FORMERR, DNS_NOTIMP, DNS_BADVERS), with id and flags set.
- * Names that net_name_normal() refuses, and the root, give DNS_NXDOMAIN with the question set. */
+/* Reads a query. Returns 0, or -EBADMSG if no reply must be sent, because it is too short or itself
+ * a reply. Otherwise returns a positive DNS_* code for the reply (DNS_FORMERR, DNS_NOTIMP,
+ * DNS_BADVERS), with id and flags set. Names that net_name_normal() refuses, and the root, give
+ * DNS_NXDOMAIN with the question set. */
 int dns_query_parse(const uint8_t *data, size_t length, DnsQuery *ret);
 
 /* Finds the first query among bytes from a TCP connection. Returns the length of the query, which

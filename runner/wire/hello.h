@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first bytes of a client: the server name of a TLS ClientHello (RFC 8446, RFC 6066), or the
- * Host of an HTTP/1 request (RFC 9112). Pure. The bytes are an attacker's and may arrive in pieces.
+/* Reads the first bytes of a client. The name of the server is in a TLS ClientHello (RFC 8446, RFC
+ * 6066), or in the Host of an HTTP/1 request (RFC 9112). Pure. The bytes are an attacker's and may
+ * arrive in pieces.
  *
  * Theory of operation. A server on an allowed address may serve other names, too. So the name that
  * a client sends to it is compared with the name that the client resolved. That only helps if holt
@@ -56,9 +57,9 @@ typedef struct Hello {
 } Hello;
 
 /* Reads what has arrived so far. *hello is zero before the first call for a connection. Each later
- * call gets the same bytes and the next ones; the time of all calls together is linear. A
- * CONNECT request, a URI with another host than the Host field, two Host fields, two server names,
- * obsolete folding and bare line feeds give HELLO_BAD. At HELLO_MAX bytes, HELLO_MORE is no longer
+ * call gets the same bytes and the next ones; the time of all calls together is linear. These give
+ * HELLO_BAD: a CONNECT request, a URI with another host than the Host field, two Host fields, two
+ * server names, obsolete folding, and bare line feeds. At HELLO_MAX bytes, HELLO_MORE is no longer
  * returned. */
 void hello_read(const uint8_t *data, size_t length, Hello *hello);
 

@@ -28,7 +28,7 @@ typedef enum HttpForm {
         HTTP_ORIGIN,    /* A path. */
         HTTP_ABSOLUTE,  /* A URI with http or https. */
         HTTP_AUTHORITY, /* HOST:PORT of CONNECT. */
-        HTTP_ASTERISK,  /* "*" of OPTIONS. */
+        HTTP_ASTERISK,  /* The "*" of OPTIONS. */
 } HttpForm;
 
 typedef struct HttpHead {
@@ -45,8 +45,9 @@ typedef struct HttpHead {
 } HttpHead;
 
 /* Looks for the empty line that ends a head. The head begins at data + start. *seen is start before
- * the first call; each call moves it on. Returns 1 at the end, and *seen is the offset after the
- * head; 0 if more bytes are needed; or -EBADMSG for a line feed without a carriage return. */
+ * the first call; each call moves it on. Returns 1 at the end, and *seen is then the offset after
+ * the head. Returns 0 if more bytes are needed, or -EBADMSG for a line feed without a carriage
+ * return. */
 int http_head_end(const uint8_t *data, size_t length, size_t start, size_t *seen);
 
 /* Reads a whole head, with its empty line. ret points into it. Returns 0, or -EBADMSG with a static

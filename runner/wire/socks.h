@@ -33,9 +33,9 @@ enum {
  * SOCKS5. ret_reply is the reply to send, unless the result is 0 or -EBADMSG. */
 int socks_greeting(const uint8_t *data, size_t length, uint8_t ret_reply[SOCKS_GREETING_REPLY]);
 
-/* Reads a request to connect. Returns its length; 0 if more bytes are needed; or a negative
- * SOCKS_* code, to be sent as a positive code in a reply before the end. An address in a field for
- * names counts as an address. The port is never 0. */
+/* Reads a request to connect. Returns its length, or 0 if more bytes are needed. A negative SOCKS_*
+ * code is sent as a positive code in a reply before the end. An address in a field for names counts
+ * as an address. The port is never 0. */
 int socks_request(const uint8_t *data, size_t length, Authority *ret);
 
 /* Writes the reply to a request, and returns its length. code: SOCKS_*. */

@@ -24,5 +24,5 @@ size_t upstream_write(const char *host, uint16_t port, const char *credentials,
  * -EBADMSG if it is malformed or too long. If it returns 1, *seen is the length of the head. */
 int upstream_read(const uint8_t *data, size_t length, size_t *seen, unsigned *ret_status);
 
-/* Returns the errno for a status other than 2xx. */
+/* Returns the errno for a status that is not 2xx. */
 int upstream_errno(unsigned status);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If a layer is missing on the host, nothing runs without it silently. holt names the layer and its cure, unless the
-caller has allowed to leave it out. doctor says the same."""
+"""If a layer is missing on the host, holt says so before it runs a command. holt names the layer and its cure, unless
+the caller has allowed to leave it out. doctor says the same."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_going_on_without_id_maps(holt: Holt, everyone: dict[str, Identity]) -> 
 
 
 def refused_session(result: Result) -> None:
-    """The cure does not suggest to go without id maps, because a session cannot."""
+    """A session needs id maps, so the cure does not suggest to leave them out."""
     assert "with an id map" in result.refusal()
     assert "XDG_DATA_HOME" in result.cure and "works without id maps: holt run --allow-degraded idmap" in result.cure
 

@@ -90,7 +90,7 @@ class Reader:
         return output
 
     def cwd(self, command: str) -> Path:
-        """Two commands are for directories other than the project: a linked worktree, and one further down."""
+        """Two commands need another directory than the project: a linked worktree, and one further down."""
         if "--git-common-dir" in command:
             return self.home / "tree"
         return self.project / "sub" if "--workspace .." in command else self.project

@@ -34,7 +34,7 @@ def test_a_file_has_one_subject() -> None:
 
 
 def test_every_source_is_built() -> None:
-    """A file that no meson.build lists would not be compiled, and nobody would miss it."""
+    """Each file must be in a meson.build, because nobody would notice that it is not compiled."""
     for paths in rooms.sources().values():
         for path in paths:
             build = path.parent / "meson.build"

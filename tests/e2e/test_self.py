@@ -17,7 +17,7 @@ from lib.tools import needs
 
 @pytest.fixture
 def sources(workspace: Path, identity: Identity) -> Path:
-    """A copy in the workspace of the files that git tracks, or would but for "git add"."""
+    """A copy in the workspace of the files that git tracks, and of new ones that it does not ignore."""
     if not (PROJECT / ".git").exists():
         pytest.skip("these sources are no git checkout, which says what belongs to them")
     tracked = subprocess.run(

@@ -264,7 +264,7 @@ REOPENED = (
     pytest.param({"own": False}, id="another's", marks=ANOTHERS),
     pytest.param({"controlling": False}, id="not controlling"),
 )
-# The fd that holt has can't be opened anew, and without a controlling terminal there is no other way to it either.
+# holt's fd cannot be opened anew, and /dev/tty needs a controlling terminal.
 INHERITED = pytest.param({"own": False, "controlling": False}, id="another's, not controlling", marks=ANOTHERS)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that no build, test or script needs, and that many escapes from sandboxes have used. The
- * arguments are harmless, even as root: an answer other than a refusal shows that the kernel has
+ * arguments are harmless, even as root. An answer that is no refusal shows that the kernel has
  * looked at them. */
 #include "hostile.h"
 

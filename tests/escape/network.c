@@ -89,7 +89,7 @@ static void family_pair(char **args) {
                     fds));
 }
 
-/* Finds an entry other than the loopback in a table of /proc/net, below its heading. */
+/* Finds an entry of another device than the loopback in a table of /proc/net, below its heading. */
 static void other_than_loopback(const char *path, int heading) {
         FILE *f = fopen(path, "re");
         char line[256], name[64];

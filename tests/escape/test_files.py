@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file of the host that the policy does not give cannot be reached by any path."""
+"""Every path inside leads only to files that the policy gives."""
 
 from __future__ import annotations
 

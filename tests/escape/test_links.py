@@ -186,7 +186,7 @@ def test_a_link_in_a_root_file_system_leads_nowhere(
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_root_file_system_is_left_as_it_was(name: str, holt: Holt, rootfs: Path) -> None:
-    """It may have the directories on which holt mounts, lack them, or have a file in their place."""
+    """The directories on which holt mounts may exist, be missing, or be files."""
     (rootfs / name).write_text("a file\n")
     before = state(rootfs)
     holt(["run", "--rootfs", rootfs, "--", "/usr/bin/files", "read", "/etc/shadow"])

@@ -449,7 +449,7 @@ def until_idle(process: Process) -> None:
 
 @pytest.mark.identities("root")
 def test_connections_beyond_the_descriptors_are_refused_and_cost_nothing(holt: Holt) -> None:
-    """holt-egress must not wake up without end because of a connection that it cannot accept."""
+    """A connection that holt-egress cannot accept must not wake it up again and again."""
     with holt.start(["run", "--net", NET, "--", "python3", "-c", MANY, "50"], stdin=subprocess.PIPE,
                     prefix=["prlimit", "--nofile=64"]) as started:
         assert started.readline() == "open"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Odd files that commands of a session leave for the host to find. They hang nobody, lead nowhere, and put nothing but
-text on a terminal."""
+"""Odd files that commands of a session leave for the host to find. No reader hangs on them or leaves the session
+through them, and a terminal gets only text."""
 
 from __future__ import annotations
 

@@ -280,8 +280,8 @@ static RpcConnection *client(unsigned which) {
         return world.clients[which % CLIENTS];
 }
 
-/* Gives the process files of the caller that it must not get itself (process/detour.c): memory
- * files as stdin and stdout, and a full pipe as stdout or stderr. */
+/* Gives the process files of the caller that it must not get itself (process/detour.c). Stdin and
+ * stdout are memory files, and stdout or stderr may be a full pipe. */
 static void give_files(ProcessSpec *spec, unsigned which) {
         static const char *const names[] = { "in", "out" };
 

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts sentences in comments and docstrings that begin with "what", "who", "of", "where" or "as".
+"""Counts sentences that are hard to read, in comments, docstrings, Markdown pages and man pages.
 
-    python3 tests/lib/english.py [PATH…]        prints the share of each folder; default: the whole project
-    python3 tests/lib/english.py -v [PATH…]     prints each of these sentences too, and each that is too long
+    python3 tests/lib/english.py [PATH…]        prints the numbers of each folder; default: the whole project
+    python3 tests/lib/english.py -v [PATH…]     prints each of these sentences, too
 
-Such a sentence starts with a clause or a fragment, and names its subject late or never. Plain English names the thing first.
+A sentence may have these faults:
+
+odd      It begins with "what", "who", "of", "where" or "as": with a clause or a fragment. Plain English names the thing first.
+long     It has more than 25 words.
+twice    One of its clauses negates twice.
+private  It uses a common word in a rare sense: "nothing but", "all but", "other than", "has to be" or "lacks".
 """
 
 from __future__ import annotations
@@ -22,17 +27,34 @@ from typing import Iterator, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The largest allowed share of odd sentences in a folder, and the largest number of words in a sentence.
-SHARE_MAX, WORDS_MAX = 0.03, 25
+# The largest allowed share of sentences with one fault in a folder or page, and the largest number of words in a sentence.
+SHARE_MAX, WORDS_MAX = 0.01, 25
 
-TOPS = (".ci", "check", "contrib", "helpers", "meson.build", "meson_options.txt", "policy", "runner", "setup", "tests")
-C_LIKE, HASH_LIKE = {".c", ".h", ".S"}, {".sh", ".bash", ".zsh", ".fish"}
+TOPS = (
+    ".ci", "check", "contrib", "helpers", "man", "meson.build", "meson_options.txt", "policy", "runner", "setup", "tests",
+    *sorted(path.name for path in ROOT.glob("*.md")),
+)
+C_LIKE, HASH_LIKE, PAGES = {".c", ".h", ".S"}, {".sh", ".bash", ".zsh", ".fish"}, {".md", ".scd"}
 
 ODD_START = re.compile(r"\W*\b(?<!`)(what|who|of|where|as)\b", re.IGNORECASE)
+PRIVATE = re.compile(
+    r"\b(?:nothing|nobody|none|all|any(?:thing|body)?|every(?:thing|body)?) but\b|\bother than\b|\bha(?:s|ve) to be\b|\black(?:s|ing)?\b",
+    re.IGNORECASE,
+)
+
+# A negation. "None" in Python, words in quotes and options such as --no-config are none; "neither … nor" counts once.
+NEGATION = re.compile(r"(?<![-\w`\"'$=])(?:no|not|never|nobody|nothing|none|neither|without|cannot|unless|[a-z]+n't)(?![-\w`\"'=])")
+QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|\([^)]*\)")
+CLAUSE_END = re.compile(r"[,;:]| (?:and|or|but|if|that|which|because|so|than|while|when) ")
+
+# Headings, pictures, and code that is indented; items of a list and cells of a table in scdoc.
+PAGE_SKIPPED = re.compile(r"#|!\[| {4}|\t?\$ |\t?\{|\tholt (?:cp|exec|files) |\tfrom |.*\+\+$")
+PAGE_ITEM = re.compile(r"\s*([-*•]|\d+\.)\s|[:|\]]")
+
 LICENCE = re.compile(r"SPDX-License-Identifier|clang-format (on|off)|NOLINT|^!/|fall ?through", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*([-*•]|\d+[.)])\s+")
 TABLE_ROW = re.compile(r".*\S {2,}(?=\S)")
-SENTENCE_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\"')\]]*\s+")
+SENTENCE_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\"')*\]]*\s+")
 
 # The patterns also match literals, so that comment signs inside them do not count.
 C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
@@ -46,11 +68,22 @@ class Sentence(NamedTuple):
 
     @property
     def odd(self) -> bool:
-        return ODD_START.match(self.text) is not None
+        return " " in self.text and ODD_START.match(self.text) is not None
 
     @property
     def long(self) -> bool:
         return sum(1 for word in self.text.split() if re.search(r"\w", word)) > WORDS_MAX
+
+    @property
+    def twice(self) -> bool:
+        return any(len(NEGATION.findall(clause)) > 1 for clause in CLAUSE_END.split(QUOTED.sub("", self.text)))
+
+    @property
+    def private(self) -> bool:
+        return PRIVATE.search(QUOTED.sub("", self.text)) is not None
+
+
+FAULTS = ("odd", "long", "twice", "private")
 
 
 class Piece(NamedTuple):
@@ -63,7 +96,9 @@ class Piece(NamedTuple):
 
 
 def language(path: Path) -> str:
-    """The kind of comments in a file: "c", "hash" or "python"; "" for a file without code."""
+    """The kind of comments in a file: "c", "hash" or "python"; "page" for a page of text, and "" for other files."""
+    if path.suffix in PAGES:
+        return "page"
     if path.suffix in C_LIKE:
         return "c"
     if path.suffix == ".py":
@@ -158,9 +193,31 @@ def sentences_of(paragraph: "list[tuple[int, str]]") -> "Iterator[tuple[int, str
             yield line, text[start:end].strip()
 
 
+def page_blocks(source: str) -> "Iterator[tuple[int, str]]":
+    """The paragraphs, list items and table cells of a page in Markdown or scdoc, without code, headings and terms."""
+    code, start = False, 0
+    lines: "list[str]" = []
+    page = [*source.split("\n"), "", ""]
+    for number, (text, following) in enumerate(zip(page, page[1:]), 1):
+        fence = text.startswith("```")
+        cells = [cell.strip() for cell in text.strip("|").split(" | ")] if text.startswith("|") else []
+        is_term = not text.startswith("\t") and following.startswith("\t")
+        skipped = code or fence or cells or is_term or not text.strip() or PAGE_SKIPPED.match(text)
+        if lines and (skipped or PAGE_ITEM.match(text)):
+            yield start, "\n".join(lines)
+            lines = []
+        yield from ((number, cell) for cell in cells)
+        if not skipped:
+            start = start if lines else number
+            lines.append(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text.strip()))
+        code ^= fence
+
+
 def comments_of(kind: str, source: str) -> "list[tuple[int, str]]":
     if kind == "c":
         return [*blocks(pieces_by(C_TOKEN, ("//", "/*"), source))]
+    if kind == "page":
+        return [*page_blocks(source)]
     if kind == "hash":
         return [*blocks(pieces_by(HASH_TOKEN, ("#",), source))]
     return sorted([*blocks(python_pieces(source)), *docstrings(source)])
@@ -181,7 +238,9 @@ def files(paths: "list[Path]") -> "Iterator[Path]":
 
 
 def folder(path: Path) -> str:
-    """Returns the two outer folders of a source, or one if its inner folders are not separate subjects."""
+    """Returns a page itself, and of a source the two outer folders, or one if its inner folders are not separate subjects."""
+    if path.suffix in PAGES:
+        return str(path.resolve().relative_to(ROOT))
     parts = path.resolve().relative_to(ROOT).parts[:-1]
     return "/".join(parts[: 2 if parts and parts[0] in ("runner", "tests", "contrib") else 1]) or "."
 
@@ -195,25 +254,25 @@ def by_folder(paths: "list[Path] | None" = None) -> "dict[str, list[Sentence]]":
     return dict(sorted(found.items()))
 
 
-def share(found: "list[Sentence]") -> float:
-    return sum(sentence.odd for sentence in found) / len(found) if found else 0.0
+def too_many(found: "list[Sentence]", fault: str) -> "list[Sentence]":
+    """Returns the sentences with this fault if there are more than a share of SHARE_MAX; one is always allowed."""
+    faulty = [sentence for sentence in found if getattr(sentence, fault)]
+    return faulty if len(faulty) > max(1, SHARE_MAX * len(found)) else []
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Count the comment sentences that begin oddly.")
-    parser.add_argument("-v", "--verbose", action="store_true", help="print each odd or long sentence")
+    parser = argparse.ArgumentParser(description="Count the sentences that are hard to read.")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print each of these sentences")
     parser.add_argument("paths", nargs="*", type=Path)
     options = parser.parse_args()
     found = by_folder(options.paths)
     for name, of_folder in found.items():
         for sentence in of_folder if options.verbose else ():
-            for fault in ("odd",) * sentence.odd + ("long",) * sentence.long:
+            for fault in (fault for fault in FAULTS if getattr(sentence, fault)):
                 print(f"{sentence.path.resolve().relative_to(ROOT)}:{sentence.line}: {fault}: {sentence.text}")
-        odd, long = sum(each.odd for each in of_folder), sum(each.long for each in of_folder)
-        print(f"{name:24} {share(of_folder):6.1%}  {odd:4} of {len(of_folder):5} sentences, {long:4} over {WORDS_MAX} words")
-    total = [sentence for of_folder in found.values() for sentence in of_folder]
-    print(f"{'all':24} {share(total):6.1%}  {sum(each.odd for each in total):4} of {len(total):5} sentences")
-    return share(total) > SHARE_MAX
+        counts = ", ".join(f"{sum(getattr(each, fault) for each in of_folder):3} {fault}" for fault in FAULTS)
+        print(f"{name:24} {len(of_folder):5} sentences: {counts}")
+    return any(too_many(of_folder, fault) for of_folder in found.values() for fault in FAULTS)
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ class Checker:
     """Checks the messages of one connection, in both directions.
 
     alone   the connection uses one session's own socket, so no parameter is called session
-    strict  the client never sends anything but right messages, and the checker sees all of them
+    strict  the client sends only right messages, and the checker sees all of them
     """
 
     def __init__(self, document: Document, alone: bool, strict: bool = False) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that the kernel kills for lack of memory. holt runs in cgroups with a limit, like in containers and services."""
+"""Commands that the kernel kills because memory runs out. holt runs in cgroups with a limit, like in containers and
+services."""
 
 from __future__ import annotations
 

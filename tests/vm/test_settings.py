@@ -18,7 +18,7 @@ Sysctl = Callable[[str, object], None]
 
 USER_NAMESPACES = (("user.max_user_namespaces", 0), ("kernel.unprivileged_userns_clone", 0))
 
-# user, mount and pid are missing: without those there is no sandbox.
+# user, mount and pid are left out, because every sandbox needs them.
 GRANTABLE = ("net", "ipc", "uts", "cgroup")
 
 # Settings of hardened hosts, and a core_pattern that would run a program. None of them should affect holt.

@@ -156,8 +156,8 @@ def path_of(answer: Mapping[str, Any], name: str = "name") -> str:
 
 
 def check_whole(page: Mapping[str, Any], path: Any) -> None:
-    """Raises LimitError if a listing is incomplete because entries are nested too deeply. Directories that commands
-    inside cannot read are left out without an error."""
+    """Raises LimitError if a listing is incomplete because entries are nested too deeply. Leaves out directories that
+    commands inside cannot read, and reports no error."""
     missed = page.get("missed")
     if missed and missed["errno"] != "EACCES":
         raise LimitError(

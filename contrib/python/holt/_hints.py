@@ -106,7 +106,7 @@ def call_of(call: Mapping[str, Any]) -> str:
 
 
 def argument_for(field: str) -> str:
-    """Returns the argument that sets a field, with "..." as its value."""
+    """Returns the argument that sets a field, without a value."""
     return _argument(field, None)
 
 

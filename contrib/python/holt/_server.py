@@ -236,7 +236,7 @@ class Server(Peer):
             connection = link.connection if link else None
             if not link or (connection and connection.ended):
                 connection, link = None, _Link(session)
-                # Start the thread first, so that an interrupt never leaves a link without one.
+                # Start the thread first, so that every link has one even after an interrupt.
                 threading.Thread(target=self._connect, args=(link,), name="holt connect", daemon=True).start()
                 self._links[session] = link
             if not connection or not link.ready:

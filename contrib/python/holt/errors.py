@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of the SDK. A command that ends with an exit code other than 0 raises none of them; see Result.check().
+"""Exceptions of the SDK. If a command fails, that raises none of them; see Result.check().
 
 Each kind of error in holt-serve(1) has its own class, so that a program can catch the errors that it can handle.
 """
@@ -146,7 +146,7 @@ class CommandFailed(Exception):
     """Result.check() found that a command or code failed.
 
     result  the Result or PythonResult
-    hint    what holt refused to it and which limits it reached, with the arguments of Sandbox that help; or None
+    hint    a text with the refusals and reached limits, and the arguments of Sandbox that help; or None
     """
 
     def __init__(self, result: Any) -> None:

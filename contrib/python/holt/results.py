@@ -30,15 +30,15 @@ class Denial:
     layer    "seccomp", "filesystem" or "network"
     what     the system call, the path as the command named it, or the host and its port
     count    how often, or the number of paths that this entry stands for
-    answer   the errno that the program got, such as "EROFS", or "NXDOMAIN"; "" if only a word of the command names the path, which may
-             not be the reason
+    answer   the errno that the program got, such as "EROFS", or "NXDOMAIN". "" if only a word of the command names the
+             path: it may have another reason
     path     the path, or None for a system call or a host
     reason   why it was refused
     grant    the option of holt create that allows it; None if there is none
     policy   the part of a policy that allows it, for Sandbox(policy=…); None if there is none
     why_not  why no option allows it
-    call     the request that allows a host while the session lives, as a method of holt serve with its params; the
-             hint has it as a call of Sandbox. None if there is none
+    call     the request that allows a host while the session lives: a method of holt serve and its params. The hint has
+             it as a call of Sandbox. None if there is none
     """
 
     layer: str

@@ -229,8 +229,8 @@ class Sandbox(SandboxApi, SyncFace):
     holt        path of the program; default: $HOLT, or holt in the PATH
     server      a Server to share with other sandboxes
 
-    Settings that look like mistakes, such as a hidden path that does not exist, are in the attribute `warnings`, and each
-    is issued as a RuntimeWarning. If the session existed before, there are none.
+    The attribute `warnings` lists likely mistakes, such as a missing path to hide. Each is also issued as a
+    RuntimeWarning. If the session existed before, the list is empty.
 
     A Sandbox can be used from any thread.
     """

@@ -225,7 +225,7 @@ def tool_of(tool: ToolLike) -> Tool:
 
 
 class _Pool:
-    """Daemon threads, which are made on demand. A handler that never returns cannot keep the program from ending."""
+    """Daemon threads, which are made on demand. The program can end even while a handler hangs."""
 
     def __init__(self) -> None:
         self._waiting: "collections.OrderedDict[object, Callable[[], None]]" = collections.OrderedDict()

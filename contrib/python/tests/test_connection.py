@@ -330,7 +330,7 @@ def test_an_interrupt_at_any_line_leaves_the_file_of_a_reply_one_owner(played: P
 
 
 def test_an_invalid_reply_does_not_affect_other_requests(played: Played, capfd: pytest.CaptureFixture[str]) -> None:
-    """A directory is no file, and a reply without a result is none either."""
+    """A directory cannot replace a file, and a reply must have a result."""
     requests, got, threads = two_that_wait(played)
     directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     line = json.dumps({"id": requests[1].number, "result": []}).encode() + b"\n"

@@ -102,7 +102,7 @@ class BashCalls(Life):
             raise SubprocessCrashed(f"the command was ended: {result.cause}", result.signal)
 
     def bash(self, command: str) -> BashResult:
-        """Runs a line in a new bash. Raises CommandError, or a subclass of it, for an exit code other than 0."""
+        """Runs a line in a new bash. If the exit code is not 0, raises CommandError or a subclass of it."""
         return drive(self._guarded(self._bash(command)))
 
     async def abash(self, command: str) -> BashResult:

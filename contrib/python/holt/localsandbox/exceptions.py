@@ -16,7 +16,7 @@ class LocalSandboxError(Exception):
 
 
 class CommandError(LocalSandboxError):
-    """A command ended with an exit code other than 0."""
+    """A command failed: its exit code is not 0."""
 
     def __init__(self, message: str, exit_code: int = 1, stdout: str = "", stderr: str = "") -> None:
         super().__init__(message)
