@@ -187,9 +187,9 @@ def test_a_port_in_use_is_told_before_anything_runs(holt: Holt, host_port: int, 
 
 
 def test_an_address_that_the_host_does_not_have(holt: Holt) -> None:
-    result = run(holt, "--publish", "192.0.2.1:0:3000", "true")
+    result = run(holt, "--publish", "192.0.2.200:0:3000", "true")
 
-    assert "cannot publish port 3000 at 192.0.2.1:0" in result.refusal() and "no such address" in result.cure
+    assert "cannot publish port 3000 at 192.0.2.200:0" in result.refusal() and "no such address" in result.cure
 
 
 def test_the_result_lists_the_ports(holt: Holt) -> None:
