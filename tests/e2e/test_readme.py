@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from lib import netpackages
 from lib.identity import Identity
+from lib.netlab import Lab, lab  # noqa: F401
 from lib.paths import PROJECT, reachable_by_all
 from lib.sandbox import HANGS, Holt
 from lib.tools import INSIDE, needs
@@ -28,6 +30,7 @@ VARYING = (
     (r"\d\d/[A-Z][a-z]{2}/\d{4} \d\d:\d\d:\d\d", "DATE"),
     (r"\d+\.\d{3}s", "TIME"),
     (r"127\.0\.0\.1:\d{5}", "ADDRESS"),
+    (r"in \d+m?s\b", "in TIME"),
 )
 
 
@@ -96,11 +99,15 @@ class Reader:
         return self.project / "sub" if "--workspace .." in command else self.project
 
 
+# npm trusts the CA of the test network by a setting of the project.
 PREPARE = r"""
 git config --global user.name You
 git config --global user.email you@example.org
 git init -q .
 mkdir sub
+echo 'cafile=/etc/ssl/certs/ca-certificates.crt' >.npmrc
+echo '{"dependencies": {"otter-one": "1.0.0", "otter-two": "1.0.0"}}' >package.json
+if type npm >/dev/null; then holt run --net @npm -- npm install --silent --package-lock-only; fi
 printf 'check:\n\t@true\n' >Makefile
 echo 'assert sum([1, 2]) == 4' >test.py
 echo '<p>hi' >index.html
@@ -120,9 +127,21 @@ echo '#' >>Makefile
 """
 
 
+@pytest.fixture(scope="module")
+def internet(lab: Lab) -> Lab:
+    """The test network, with the hosts that the README names."""
+    lab.add_sites()
+    netpackages.put_wheel(lab.files / "pypi.org" / "simple", "requests", "")
+    for name in ("otter-one", "otter-two"):
+        netpackages.put_npm_package(lab.files / "registry.npmjs.org", "https://registry.npmjs.org/", name, "")
+    for name in ("github.com/acme/app.git", "gitlab.com/acme/web.git"):
+        subprocess.run(["git", "init", "-q", "--bare", lab.files / name], check=True)
+    return lab
+
+
 @pytest.fixture
-def reader(holt: Holt, place: Path, identity: Identity) -> Iterator[Reader]:
-    reader = Reader(identity, holt.binary, place / "home")
+def reader(holt: Holt, place: Path, identity: Identity, internet: Lab) -> Iterator[Reader]:
+    reader = Reader(internet.identity, holt.binary, place / "home")
     for path in (reader.home, reader.project, reader.home / "data"):
         path.mkdir(mode=0o755)
         identity.own(path)
@@ -143,6 +162,8 @@ def _written(path: Path, text: str) -> Path:
 def test_the_commands_print_what_the_readme_shows(reader: Reader) -> None:
     assert len(commands()) > 30
     for command, expected in commands():
+        if "npm ci" in command and not shutil.which("npm", path=INSIDE):
+            continue  # Debian's nodejs does not contain it.
         got = reader.shown(reader.bash(command, reader.cwd(command)))
         assert re.fullmatch(pattern(reader.shown(expected)), got, re.S), f"$ {command}\n{got}\n--- README\n{expected}"
 

@@ -41,6 +41,9 @@ DROPPED4, DROPPED6 = "192.0.2.66", "2001:db8:dead::66"  # Packets vanish there.
 UNREACHABLE4 = "198.51.100.66"
 RESOLVER = "203.0.113.53"
 
+# Names that a page for users may mention. Lab.add_sites() makes them exist.
+SITES = ("pypi.org", "registry.npmjs.org", "github.com", "gitlab.com")
+
 # Addresses that a name must not lead to. Each has servers, so that a connection would succeed.
 FORBIDDEN = {
     "loopback": "127.0.0.1", "loopback-2": "127.0.0.2", "loopback6": "::1", "private-10": "10.1.0.5",
@@ -114,7 +117,7 @@ def _settings(directory: Path, own_user: bool) -> Json:
             "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
         },
         "certificate": ["*.example.org", "example.com", "*.example.com", "*.wild.example.com", "*.bad.example.org",
-                        "*.corp.example.org"],
+                        "*.corp.example.org", *SITES],
     }
 
 
@@ -196,6 +199,14 @@ class Lab:
         """Adds or replaces a name of the DNS server; _zone() describes the entry."""
         self._ask({"do": "name", "name": name, "entry": entry})
         return name
+
+    def add_sites(self) -> None:
+        """Makes SITES exist, and programs trust their certificate. A directory of files/ with the name of a site has its files and
+        repositories."""
+        for name in SITES:
+            self.name(name, answers=[WEB4, WEB6])
+            (self.files / name).mkdir()
+        self._ask({"do": "trust"})
 
     def run(self, argv: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[str]:
         """Runs a command in the lab, without holt."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 
 def backend(root: Path, method: str, target: str, fields: Mapping[str, str], body: bytes) -> tuple[str, bytes, bytes]:
-    """Lets git reply to a request of "/git/REPOSITORY/...". Everybody may push. Returns the status, the header and the body."""
+    """Lets git reply to a request of "/REPOSITORY/...", with or without "/git" in front. Everybody may push. Returns the status, the
+    header and the body."""
     path, _, query = target.partition("?")
     names = {"content-type": "CONTENT_TYPE", "content-encoding": "HTTP_CONTENT_ENCODING", "git-protocol": "GIT_PROTOCOL"}
     env = {

@@ -134,6 +134,14 @@ def make_certificate(directory: Path, names: list[str]) -> subprocess.Popen[byte
     )
 
 
+def trust(directory: Path) -> None:
+    """Adds the network's CA to those that programs in it trust."""
+    target = Path("/etc/ssl/certs/ca-certificates.crt")
+    source = directory / "trusted.pem"
+    source.write_bytes(target.read_bytes() + (directory / "ca.pem").read_bytes())
+    checked(libc.mount(bytes(source), bytes(target.resolve()), None, MS_BIND, None), f"mount {target}")
+
+
 # --- servers ---
 
 
@@ -218,9 +226,9 @@ def deaf(end: socket.socket, _: Json) -> None:
 
 
 class Http:
-    """HTTP/1.1 with keep-alive. "/bytes/N" is N bytes; "/files/..." are files. "/events" is a stream of two events, of which the
-    second one waits for a request of "/continue". "/git/..." are the repositories among the files. Any other path replies with the
-    request."""
+    """HTTP/1.1 with keep-alive. "/bytes/N" is N bytes; "/files/..." are files, and "/git/..." are the repositories among them. "/events" is a
+    stream of two events, of which the second one waits for a request of "/continue". Any other path replies with the request. If a
+    directory of the files has the name of the host, that host shows this directory instead."""
 
     def __init__(self, files: Path) -> None:
         self.files = files
@@ -236,12 +244,22 @@ class Http:
                 body = self._body(file, fields)
                 method, target, _ = [*line.split(), "", "", ""][:3]
                 log("http", host=fields.get("host"), method=method, target=target, **about)
-                if target.startswith("/git/"):
-                    status, head, data = netlab_git.backend(self.files, method, target, fields, body)
+                if repositories := self._repositories(fields, target):
+                    status, head, data = netlab_git.backend(repositories, method, target, fields, body)
                     end.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(data)}\r\n".encode() + head + b"\r\n\r\n" + data)
                     continue
                 self._reply(end, method, target, {**about, "host": fields.get("host"), "method": method,
                             "target": target, "body": hashlib.sha256(body).hexdigest(), "size": len(body)})
+
+    def _repositories(self, fields: Json, target: str) -> Path | None:
+        """The directory of the repositories, if the request is for one."""
+        site = self.files / str(fields.get("host"))
+        return self.files if target.startswith("/git/") else site if ".git/" in target and site.is_dir() else None
+
+    def _file(self, host: str | None, path: str) -> Path | None:
+        """The file or directory that the request is for. It may not exist."""
+        site = self.files / str(host)
+        return self.files / path[len("/files/") :] if path.startswith("/files/") else site / path[1:] if site.is_dir() else None
 
     @staticmethod
     def _body(file: Any, fields: Json) -> bytes:
@@ -263,8 +281,7 @@ class Http:
             self.proceed.set()
         if path.startswith("/bytes/"):
             data = pattern(int(path.rpartition("/")[2]))
-        elif path.startswith("/files/"):
-            file = self.files / path[len("/files/") :]
+        elif file := self._file(about["host"], path):
             index = "".join(f'<a href="{p.name}">{p.name}</a>\n' for p in file.iterdir()).encode() if file.is_dir() else b""
             status = status if file.exists() else "404 Not Found"
             data = file.read_bytes() if file.is_file() else index
@@ -479,6 +496,9 @@ def main() -> None:
         elif command["do"] == "name":
             zone.turns.clear()
             zone.entries[command["name"]] = command["entry"]
+            print("{}", flush=True)
+        elif command["do"] == "trust":
+            trust(directory)
             print("{}", flush=True)
         elif command["do"] == "serve":
             failure = programs.serve(command["argv"], command["addresses"], command["port"])
