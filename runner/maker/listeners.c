@@ -156,6 +156,18 @@ static int plan_import(NetPlan *plan, const NetRules *rules, const NetPort *port
         return r;
 }
 
+bool listener_is_import(const ListenerPlan *listener) {
+        return net_address_equal(&listener->address, &net_loopback[0]) ||
+               net_address_equal(&listener->address, &net_loopback[1]);
+}
+
+bool net_plan_has_imports(const NetPlan *plan) {
+        for (size_t i = 0; i < plan->listeners_count; i++)
+                if (listener_is_import(&plan->listeners[i]))
+                        return true;
+        return false;
+}
+
 static int net_plan_try(const NetRules *rules, const NetPort *imports, size_t imports_count,
                         unsigned ports_max, NetPlan *ret) {
         int r = 0;

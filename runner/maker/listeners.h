@@ -53,4 +53,7 @@ int net_plan_make(const NetRules *rules, const NetPort *imports, size_t imports_
 int net_plan_add_proxy(NetPlan *plan, const NetRules *rules);
 void net_plan_clear(NetPlan *plan);
 
+/* Whether the listener is that of an imported port. */
+bool listener_is_import(const ListenerPlan *listener);
+bool net_plan_has_imports(const NetPlan *plan);
 bool redirect_equal(const RedirectPlan *a, const RedirectPlan *b);

@@ -344,11 +344,15 @@ static int maker_make_icmp(const Maker *maker) {
 static int maker_make_queue(Maker *maker) {
         const Made made = { .kind = MADE_QUEUE };
         _cleanup_close_ int fd = FD_NONE;
-        int r = queue_rules_make(&fd);
+        int r;
 
-        if (r < 0)
+        if (maker->plan->ports_only && !net_plan_has_imports(maker->plan))
+                return 0;
+        if (queue_rules_make(maker->plan, &fd) < 0)
                 return 0;
         r = send_with_fd(maker->fd, &made, sizeof(made), fd);
+        if (r < 0 || maker->plan->ports_only)
+                return r;
         /* These routes are optional: a kernel may have no policy routing. */
         if (r == 0 && maker_make_icmp(maker) == 0)
                 (void)maker_add_others(maker, AF_INET);
@@ -373,7 +377,7 @@ static const struct {
         { "open netlink sockets", maker_open_netlink, false },
         { "set addresses and routes", maker_set_addresses, true },
         { "listen for DNS", maker_make_resolver, true },
-        { "pass the queue", maker_make_queue, true },
+        { "pass the queue", maker_make_queue, false },
         { "listen for connections", maker_make_rules, false },
         { "redirect ports", maker_make_redirects, true },
         { "confine the maker", maker_confine, false },

@@ -97,6 +97,9 @@ int nft_batch_send(const NftBatch *batch, int fd) {
         const struct nlmsgerr *error;
         ssize_t n;
 
+        /* An earlier batch may have had more than one error. */
+        while (recv(fd, answer, sizeof(answer), MSG_DONTWAIT) >= 0)
+                ;
         if (sendto(fd, batch->data, batch->used, 0, (const struct sockaddr *)&kernel,
                    sizeof(kernel)) < 0)
                 return -errno;

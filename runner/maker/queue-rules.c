@@ -20,6 +20,7 @@ enum {
         QUEUE_PACKETS = 8192,       /* Packets that wait. When it is full, the next is dropped. */
         QUEUE_MEMORY = 4096 * 1024, /* Bytes of the socket's buffer; the kernel may lower it. */
         REVISION = 3,               /* The version of the target NFQUEUE. */
+        IMPORTS_QUEUED = 24,        /* Listeners of imported ports for which a batch has room. */
 };
 
 #define CHAIN "connect"
@@ -58,10 +59,13 @@ static void queue_packet_by_target(NftBatch *batch) {
         nft_expression_close(batch, e);
 }
 
+/* Writes the expression that puts a packet into the queue. */
+typedef void (*QueueFn)(NftBatch *batch);
+
 /* The first is a module that every distribution has, and the kernel loads it by itself. It never
  * loads the target of xtables for a rule of the family inet, so that one works only where it is
  * built in. */
-static void (*const queue_packets[])(NftBatch *batch) = { queue_packet, queue_packet_by_target };
+static const QueueFn queue_packets[] = { queue_packet, queue_packet_by_target };
 
 /* --- the rules --- */
 
@@ -84,11 +88,32 @@ static void rules_reject_marked(NftBatch *batch) {
         }
 }
 
-static void batch_fill_rules(NftBatch *batch, void (*put_queue)(NftBatch *batch)) {
+/* Imported ports are on the loopback, whose other packets pass. */
+static void rules_queue_imports(NftBatch *batch, const NetPlan *plan, QueueFn put_queue) {
+        size_t made = 0;
+
+        for (size_t i = 0; i < plan->listeners_count && made < IMPORTS_QUEUED; i++) {
+                const ListenerPlan *listener = &plan->listeners[i];
+                const bool four = listener->address.family == AF_INET;
+
+                if (!listener_is_import(listener))
+                        continue;
+                nft_rule_open(batch, CHAIN, 0);
+                nft_match_family(batch, listener->address.family);
+                nft_match_target(batch, &listener->address, four ? 32 : 128);
+                nft_match_ports(batch, listener->port, listener->port);
+                put_queue(batch);
+                nft_rule_close(batch);
+                made++;
+        }
+}
+
+static void batch_fill_rules(NftBatch *batch, const NetPlan *plan, QueueFn put_queue) {
         nft_batch_begin(batch);
         nft_batch_add_chain(batch, CHAIN, NF_INET_LOCAL_OUT, 0);
         nft_rules_pass_others(batch, CHAIN);
         rules_reject_marked(batch);
+        rules_queue_imports(batch, plan, put_queue);
         nft_rules_pass_own(batch, CHAIN, 0);
         nft_rule_open(batch, CHAIN, NLM_F_ACK);
         put_queue(batch);
@@ -114,7 +139,7 @@ static void queue_fill(NftBatch *batch) {
         nft_batch_close(batch);
 }
 
-int queue_rules_make(int *ret_fd) {
+int queue_rules_make(const NetPlan *plan, int *ret_fd) {
         const int memory = QUEUE_MEMORY;
         _cleanup_close_ int fd = FD_NONE;
         NftBatch batch = { .used = 0 };
@@ -129,7 +154,7 @@ int queue_rules_make(int *ret_fd) {
                 return r;
         r = -ENOENT;
         for (size_t i = 0; r == -ENOENT && i < ELEMENTSOF(queue_packets); i++) {
-                batch_fill_rules(&batch, queue_packets[i]);
+                batch_fill_rules(&batch, plan, queue_packets[i]);
                 r = nft_batch_send(&batch, fd);
         }
         if (r < 0)

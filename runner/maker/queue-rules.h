@@ -2,13 +2,16 @@
 /* The packet filter of a sandbox's network, which lets holt-egress judge a connection before the
  * program knows that it is open.
  *
- * The first packet (SYN) of every connection to another address than the sandbox's own goes into a
- * queue. There it waits for the verdict of holt-egress (queue.h). If the verdict sets a mark, the
- * filter rejects the packet as QueueMark says. One batch of nfnetlink(7) messages makes all of
- * this, without nft(8). Parts may be missing in a kernel, or forbidden in a container. */
+ * The first packet (SYN) of every connection to another address than the sandbox's own, or to an
+ * imported port, goes into a queue. There it waits for the verdict of holt-egress (queue.h). If the
+ * verdict sets a mark, the filter rejects the packet as QueueMark says. One batch of nfnetlink(7)
+ * messages makes all of this, without nft(8). Parts may be missing in a kernel, or forbidden in a
+ * container. */
 #pragma once
 
 #include <stdint.h>
+
+#include "maker/listeners.h"
 
 /* The marks of rejected packets. No program inside can set one: that takes a capability. */
 typedef enum QueueMark {
@@ -23,6 +26,7 @@ enum {
         QUEUE_COPIED = 160, /* Bytes of a packet: the longest IPv4 header and a TCP header. */
 };
 
-/* Makes the filter and the queue in the network namespace of the caller. *ret_fd is the queue's
- * socket. Returns 0 or a negative errno; nothing is made then. */
-int queue_rules_make(int *ret_fd);
+/* Makes the filter and the queue in the network namespace of the caller. plan: has the imported
+ * ports; if they are many, the last ones are not queued. *ret_fd is the queue's socket. Returns 0
+ * or a negative errno; nothing is made then. */
+int queue_rules_make(const NetPlan *plan, int *ret_fd);

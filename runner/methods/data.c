@@ -234,7 +234,7 @@ static const RpcField show_fields[] = {
           "the state of each layer of a live session, such as \"on\"" },
         { "network_level", RPC_UINT, RPC_SOMETIMES,
           "2 if programs get the errors of the real connections, otherwise 1; only of a live "
-          "session with rules" },
+          "session with rules or imported ports" },
 };
 static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_fields) };
 

@@ -144,9 +144,9 @@ def websockets(lab: Lab) -> None:
 class AtLevel(Holt):
     """holt on a host that gives its networks a level."""
 
-    def __init__(self, holt: Holt, prefix: Sequence[Arg]) -> None:
+    def __init__(self, holt: Holt, level: int, prefix: Sequence[Arg]) -> None:
         super().__init__(holt.binary, holt.identity, holt.cwd)
-        self.prefix = prefix
+        self.level, self.prefix = level, prefix
 
     def start(self, args: Sequence[Arg], *, prefix: Sequence[Arg] = (), **options: Any) -> Running:
         return super().start(args, prefix=[*self.prefix, *prefix], **options)
@@ -155,7 +155,7 @@ class AtLevel(Holt):
 @pytest.fixture(params=(1, 2), ids=("level-1", "level-2"))
 def at_level(request: pytest.FixtureRequest, holt: Holt, hostile: Hostile) -> AtLevel:
     """holt at both levels: on a host whose kernel cannot queue packets, and on one that can."""
-    chosen = AtLevel(holt, hostile.refusing_packet_filter() if request.param == 1 else ())
+    chosen = AtLevel(holt, request.param, hostile.refusing_packet_filter() if request.param == 1 else ())
     report = chosen(["run", "--net", "web.example.org", "--", "true"]).report
     assert report
     if report["network"]["level"] != request.param:
