@@ -6,7 +6,8 @@
 #include "base/nearest.h"
 #include "session/directory.h"
 
-/* Copies word n of a usage, counted from 0, without brackets and dots: "PATH" of "PATH...". */
+/* Copies word n of a usage, counted from 0, without brackets and dots: "PATH" of "[PATH...]". A
+ * word with brackets in brackets is one operand: "[[ADDRESS:]HOSTPORT:]PORT". */
 static void usage_word(const char *usage, size_t n, char ret[80]) {
         const char *word = usage;
 
@@ -14,7 +15,9 @@ static void usage_word(const char *usage, size_t n, char ret[80]) {
                 word += strcspn(word, " ");
                 word += strspn(word, " ");
         }
-        (void)snprintf(ret, 80, "%.*s", (int)strcspn(word, " .]"), word + strspn(word, "["));
+        if (!str_starts(word, "[["))
+                word += strspn(word, "[");
+        (void)snprintf(ret, 80, "%.*s", (int)strcspn(word, *word == '[' ? " " : " .]"), word);
 }
 
 int operands_check(const char *verb, const char *usage, const char *const *operands, size_t count,

@@ -393,6 +393,10 @@ def test_the_audit_has_ports_and_their_connections(session: Session) -> None:
     assert any(c["published"] and c["sent"] > len("from the session\n") for c in connections), connections
 
 
+def test_a_missing_port_is_named(session: Session) -> None:
+    assert forward(session).refusal() == "missing [[ADDRESS:]HOSTPORT:]PORT"
+
+
 def test_words_that_are_no_port(session: Session) -> None:
     for word in ("0", "70000", "x", "8080:0", ":3000", "3000/udp"):
         assert f'"{word}"' in forward(session, word).refusal()
