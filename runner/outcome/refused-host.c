@@ -143,6 +143,20 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
         return may_suggest(real, for_writing) && grant_is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
 }
 
+bool refused_is_of_packages(const char *path) {
+        static const char *const directories[] = {
+                "/etc/apk",        "/etc/apt",     "/etc/dnf",          "/etc/pacman.d",
+                "/etc/zypp",       "/lib/apk",     "/var/cache/apt",    "/var/cache/dnf",
+                "/var/lib/apt",    "/var/lib/dnf", "/var/cache/pacman", "/var/lib/dpkg",
+                "/var/lib/pacman", "/var/lib/rpm", "/var/log/apt",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++)
+                if (path_below(path, directories[i]))
+                        return true;
+        return false;
+}
+
 bool refused_is_closed(const char *path) {
         static const char *const places[] = { "/boot", "/root", "/sys", "/home" };
         const char *home = home_of_uid(getuid());

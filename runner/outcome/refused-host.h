@@ -19,6 +19,9 @@ bool refused_is_of_tools(const char *path);
  * or boot files. Judged by its text alone. */
 bool refused_is_closed(const char *path);
 
+/* Whether the path lies in a directory of a package manager of the system, such as /var/lib/dpkg. */
+bool refused_is_of_packages(const char *path);
+
 /* Returns why the directory is not suggested for writing, and another way; NULL if it is not too
  * wide. Owned by the caller. */
 char *refused_directory_why(const char *directory);

@@ -33,6 +33,9 @@ static const struct {
                             "nothing inside can remove or rename a mount point" },
         [REFUSAL_SYSTEM] = { "the system is read-only", NULL,
                              "install into the workspace or the home directory inside" },
+        [REFUSAL_PACKAGES] = { "it belongs to the system's package manager", NULL,
+                               "packages of the system cannot be installed inside: install them on "
+                               "the host" },
         [REFUSAL_ROOT] = { "it is read-only in the sandbox", NULL,
                            "no option makes its directory writable: write in the workspace, /tmp "
                            "or the home directory inside" },

@@ -293,6 +293,8 @@ static bool judge_proc(const Search *search, const Suspect *s) {
 }
 
 static bool judge_system(const Search *search, const Suspect *s) {
+        if (!s->mount && refused_is_of_packages(s->path))
+                return search_note(search, s, REFUSAL_PACKAGES, NULL);
         for (size_t i = 0; s->complaint->errnum == EROFS && !s->mount && i < tree_system_count; i++)
                 if (path_below(s->path + 1, tree_system[i]))
                         return search_note(search, s, REFUSAL_SYSTEM, NULL);
@@ -313,7 +315,6 @@ static bool search_note_root(const Search *search, const Suspect *s) {
                                directory ? refused_directory_why(directory) : NULL);
 }
 
-/* EROFS outside of the system. */
 static bool judge_read_only(const Search *search, const Suspect *s) {
         const PlanMount *mount = s->mount;
 

@@ -38,6 +38,7 @@ typedef enum RefusalKind {
         REFUSAL_HIDDEN,      /* Hidden by the policy or by holt. */
         REFUSAL_MOUNT,       /* A mount point. */
         REFUSAL_SYSTEM,      /* A part of the system, which is read-only in every sandbox. */
+        REFUSAL_PACKAGES,    /* A file of the system's package manager. */
         REFUSAL_ROOT,        /* A read-only directory for which no grant is suggested. */
         REFUSAL_PROC,        /* A masked or read-only part of /proc. */
         REFUSAL_TOOLS,       /* A read-only directory of caches or tools that the host uses, too. */

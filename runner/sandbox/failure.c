@@ -312,6 +312,11 @@ static bool failure_is_etc(const LaunchPlan *plan, const char *program) {
         return path && tree_etc_check(program, &why) == 0 && access(path, F_OK) == 0;
 }
 
+/* Whether the program is one that runs another as root. */
+static bool failure_is_for_root(const char *program) {
+        return streq(program, "sudo") || streq(program, "doas") || streq(program, "pkexec");
+}
+
 /* Sets the cure for a name without a slash. */
 static int cure_name(const LaunchPlan *plan, const char *program, int r, Error *reterr) {
         _cleanup_free_ char *word = str_word(program);
@@ -319,6 +324,10 @@ static int cure_name(const LaunchPlan *plan, const char *program, int r, Error *
         if (failure_is_variable(program))
                 return error_cure(reterr, r, "To set a variable: --env %s",
                                   word ? word : "NAME=VALUE");
+        if (failure_is_for_root(program))
+                return error_cure(reterr, r,
+                                  "Leave it out: no command inside becomes root. If it installs "
+                                  "packages of the system, install them on the host");
         if (failure_is_expanded(plan))
                 return error_cure(reterr, r,
                                   "It is a file here, and a \"--\" follows: the shell has replaced "

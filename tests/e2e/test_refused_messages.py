@@ -201,3 +201,27 @@ def test_a_symlink_that_leads_out_of_the_sandbox(holt: Holt) -> None:
     for target in ("inner", "/tmp/x", "/usr/none", "loop"):
         holt.sh(f"ln -sfn {target} loop").ok()
         assert told(holt.sh("cat loop")) == [], target
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)",
+        "W: Unable to read /etc/apt/sources.list.d/ - DirectoryExists (2: No such file or directory)",
+        "E: List directory /var/lib/apt/lists/partial is missing. - Acquire (2: No such file or directory)",
+    ],
+)
+def test_packages_of_the_system_are_installed_outside(holt: Holt, message: str) -> None:
+    """Settings and locks of a package manager would not help: it needs root."""
+    result = holt(["run", "--", "sh", "-c", 'echo "$0" >&2; exit 100', message])
+    (denial,) = told(result)
+    assert denial["grant"] is None and "install them on the host" in denial["why_not"]
+    assert "--ro" not in result.err
+
+
+def test_a_program_that_becomes_root_is_left_out(holt: Holt) -> None:
+    missing = [name for name in ("sudo", "doas", "pkexec") if not shutil.which(name)]
+    if not missing:
+        pytest.skip("this host has all of them")
+    result = holt(["run", "--", missing[0], "make", "install"])
+    assert result.code == 127 and "Leave it out: no command inside becomes root." in result.err
