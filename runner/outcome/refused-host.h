@@ -19,7 +19,8 @@ bool refused_is_of_tools(const char *path);
  * or boot files. Judged by its text alone. */
 bool refused_is_closed(const char *path);
 
-/* Whether the path lies in a directory of a package manager of the system, such as /var/lib/dpkg. */
+/* Whether the path lies in a directory of a package manager of the system, such as /var/lib/dpkg.
+ */
 bool refused_is_of_packages(const char *path);
 
 /* Returns why the directory is not suggested for writing, and another way; NULL if it is not too
