@@ -14,6 +14,7 @@
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "cli/told.h"
 #include "cli/verbs.h"
 #include "git/identity.h"
 #include "guards/guard.h"
@@ -190,17 +191,40 @@ static int run_open_report(Run *run, Error *reterr) {
         return r;
 }
 
+/* Finds a repository below the workspace, which is a warning for people. In a loop it is printed
+ * once, but the report always has it. */
+static int run_find_below(Run *run, bool *ret_print, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(&run->plan);
+        const size_t before = run->warnings.count;
+        _cleanup_free_ char *text = NULL;
+        int r = warnings_find_below(&run->plan, &run->warnings, reterr);
+
+        *ret_print = true;
+        if (r < 0 || run->warnings.count == before || run->options.json)
+                return r;
+        text = str_format("%s: %s", workspace->real, run->warnings.items[before]);
+        *ret_print = !text || !told_before(text);
+        return 0;
+}
+
 /* Prints warnings before the command can print anything. */
 static int run_warn(Run *run, Error *reterr) {
+        StrList shown;
         Message message;
+        bool below;
         int r = warnings_find(&run->policy, &run->plan, run->launch.layers.landlock_abi > 0,
                               &run->warnings, reterr);
 
+        shown.count = run->warnings.count;
+        if (r == 0)
+                r = run_find_below(run, &below, reterr);
         if (r < 0)
                 return r;
         run->result.warnings = &run->warnings;
         if (!run->options.json) {
-                report_print_warnings(&run->warnings, message_open(&message));
+                shown.items = run->warnings.items;
+                shown.count = below ? run->warnings.count : shown.count;
+                report_print_warnings(&shown, message_open(&message));
                 message_send(&message);
         }
         return 0;

@@ -391,10 +391,8 @@ static int tell_below(const char *name, StrList *ret) {
                                             directory ? directory : "DIRECTORY"));
 }
 
-/* Finds the first repository right below the workspace, unless the workspace itself is one. Hooks
- * and configs are protected only at the top of a mount. */
-static int find_repository_below(const Warnings *w) {
-        const PlanMount *workspace = plan_protects_git(w->plan) ? plan_workspace(w->plan) : NULL;
+int warnings_find_below(const LaunchPlan *plan, StrList *ret, Error *reterr) {
+        const PlanMount *workspace = plan_protects_git(plan) ? plan_workspace(plan) : NULL;
         const struct dirent *entry;
         int fd, r = 0;
         DIR *dir;
@@ -409,12 +407,12 @@ static int find_repository_below(const Warnings *w) {
                 return 0;
         }
         for (unsigned i = 0; i < ENTRIES_LOOKED_AT + 2 && (entry = readdir(dir)); i++)
-                if (is_bare_below(w->plan, fd, entry)) {
-                        r = tell_below(entry->d_name, w->ret);
+                if (is_bare_below(plan, fd, entry)) {
+                        r = tell_below(entry->d_name, ret);
                         break;
                 }
         (void)closedir(dir);
-        return r;
+        return r == -ENOMEM ? error_oom(reterr) : r;
 }
 
 /* Whether a file of the caller is in the place of a config that git inside reads. It may have
@@ -480,9 +478,8 @@ static int find_ports_of_host(const Warnings *w) {
 }
 
 static int (*const finders[])(const Warnings *w) = {
-        find_unset,     find_shown_hides, find_unshown,
-        find_unguarded, find_unhidden,    find_repository_below,
-        find_filters,   find_vain,        find_ports_of_host,
+        find_unset,    find_shown_hides, find_unshown, find_unguarded,
+        find_unhidden, find_filters,     find_vain,    find_ports_of_host,
 };
 
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,

@@ -20,3 +20,6 @@ int warnings_refuse_lists(const Policy *policy, const LaunchPlan *plan, Error *r
  * Returns 0, -EINVAL for such a list, or -ENOMEM. */
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,
                   Error *reterr);
+/* Adds a line about the first repository right below the workspace, unless the workspace itself is
+ * one. Hooks and configs are protected only at the top of a mount. Returns 0 or -ENOMEM. */
+int warnings_find_below(const LaunchPlan *plan, StrList *ret, Error *reterr);

@@ -175,8 +175,9 @@ static int make_collect_env(const Policy *policy, StrList *ret, Error *reterr) {
 static int make_warn(const Settings *settings, const LaunchPlan *plan, StrList *warnings,
                      Error *reterr) {
         bool landlock = plan->landlock != LANDLOCK_OFF && landlock_abi() >= LANDLOCK_ABI_NEEDED;
+        int r = warnings_find(&settings->policy, plan, landlock, warnings, reterr);
 
-        return warnings_find(&settings->policy, plan, landlock, warnings, reterr);
+        return r < 0 ? r : warnings_find_below(plan, warnings, reterr);
 }
 
 /* Records policy files that lie in the workspace as protected paths. The session outlives the
