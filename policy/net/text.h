@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether a text is safe to print on a terminal: it is free of control characters, those of Unicode
- * included, and of characters that change the direction of text. A project may have written the
- * text. */
+/* Whether a text is safe to print on a terminal. It must be free of control characters, those of
+ * Unicode included, and of characters that change the direction of text. A project may have written
+ * the text. */
 bool net_text_plain(const char *text);

@@ -32,8 +32,8 @@ int loop_watch(Loop *loop, int fd, uint32_t events, LoopWatchFn fn, void *data, 
 void loop_watch_set(LoopWatch *watch, uint32_t events);
 /* Call it before closing the fd. Accepts NULL. Returns NULL. */
 LoopWatch *loop_unwatch(LoopWatch *watch);
-/* The same without a system call, for a file of which the caller now closes the only descriptor in
- * any process: only then does epoll(7) stop watching by itself. */
+/* The same without a system call. The caller must now close the only descriptor of the file in any
+ * process: only then does epoll(7) stop watching by itself. */
 LoopWatch *loop_forget(LoopWatch *watch);
 
 /* Makes a timer that is not set. Returns 0 or -ENOMEM. */

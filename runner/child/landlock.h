@@ -12,8 +12,8 @@ enum { LANDLOCK_ABI_NEEDED = 2 };
 /* Returns the kernel's Landlock ABI, or 0 if Landlock is missing or switched off. */
 int landlock_abi(void);
 
-/* Returns a bit for each of fds 0 to 2 that may give the command a file of the host beyond its
- * rights to read and write. If there is one, Landlock also checks each open(2) (landlock.c). */
+/* Returns a bit for each of fds 0 to 2 that may give the command more rights to a file of the host.
+ * If there is one, Landlock also checks each open(2) (landlock.c). */
 unsigned landlock_stdio(const Launch *launch);
 
 /* A step of the child (step.h). It uses launch->layers.landlock_abi, as set by the launcher, and

@@ -135,10 +135,9 @@ static int limit_shares(Error *error) {
         return r;
 }
 
-/* Makes stacks smaller if there is little memory. RLIMIT_DATA counts the whole stack of a thread,
- * and glibc makes it as large as the limit of the main stack, which is mostly 8 MiB. With 40 MiB,
- * Node then waits forever for a thread that it could not start. The command may raise this limit
- * again. */
+/* Makes stacks smaller if there is little memory. RLIMIT_DATA counts the whole stack of a thread.
+ * glibc makes it as large as the limit of the main stack, mostly 8 MiB. With 40 MiB, Node then
+ * waits forever for a thread that it could not start. The command may raise this limit again. */
 static int limit_stack(const LaunchPlan *plan, Error *error) {
         enum { SHARE = 16, SIZE_MIN = 1 << 20, SIZE_USUAL = 8 << 20, PAGE = 4096 };
         uint64_t size = plan->memory / SHARE & ~(uint64_t)(PAGE - 1);

@@ -184,7 +184,7 @@ static void try_network_rule(Finding *finding, const char *rule) {
         _exit(0);
 }
 
-/* holt run without --net does not need the network. */
+/* Only holt run --net needs the network. */
 static void try_network(Finding *finding) {
         *finding = (Finding){ .name = "network", .what = "a network by name: holt run --net NAME" };
         try_network_rule(finding, "name.invalid:*");

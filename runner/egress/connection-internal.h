@@ -49,7 +49,7 @@ typedef struct Connection {
         Held *held; /* The packet that waits for a verdict, or NULL. */
         int client_fd, server_fd;
         LoopWatch *client_watch, *server_watch;
-        uint32_t client_events, server_events; /* Of the watches. */
+        uint32_t client_events, server_events; /* The events of the watches. */
         LoopTimer *timer;
         NetAddress asked; /* The address inside to which the program connects. */
         uint16_t port;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. The server's bytes are passed on at once, because in many protocols the
  * server speaks first. The first bytes of the client stay in its socket until hello.h knows the
- * protocol: the name in a TLS or HTTP greeting must be the name that was resolved.
+ * protocol. The name in a TLS or HTTP greeting must be the name that was resolved.
  *
  * Only the first request of a plain HTTP connection is read. After it, both directions move inside
- * the kernel. Reading later requests would need a parser of all bodies and replies in the way of
- * every byte, because a reply (101) decides whether HTTP goes on. It would close no gap: the same
+ * the kernel. To read later requests, a parser would have to see every byte of all bodies and
+ * replies, because a reply (101) decides whether HTTP goes on. It would close no gap: the same
  * server takes the same requests inside TLS, where no name but the SNI can be read. */
 #include <errno.h>
 #include <sys/epoll.h>

@@ -141,9 +141,9 @@ static ssize_t pump_send(Pump *pump, const char *data, size_t length) {
         return r < 0 ? r : (ssize_t)length;
 }
 
-/* Copies bytes. For a few, that takes half the calls of splice(2): with less than it asked for, the
- * source is empty, unless an urgent byte or the end follows. Returns the bytes that were read, 0 if
- * there are none, or a negative errno. */
+/* Copies bytes. For a few bytes, that takes half the calls of splice(2). If recv(2) returns fewer
+ * than it may, the source is empty, unless an urgent byte or the end follows. Returns the bytes
+ * that were read, 0 if there are none, or a negative errno. */
 static ssize_t pump_copy(Pump *pump, Pipes *pipes) {
         const size_t most = pump_most(pump, sizeof(pipes->copied));
         ssize_t n = recv(pump->from, pipes->copied, most, MSG_DONTWAIT);

@@ -17,7 +17,7 @@ Pipes *pipes_new(void);
 typedef struct Pump {
         int from, to;  /* Borrowed, not blocking. */
         int pipe[2];   /* FD_NONE while it is empty. */
-        unsigned kind; /* Of the pipe. */
+        unsigned kind; /* The kind of the pipe. */
         size_t held;   /* Bytes in the pipe. */
         uint64_t moved;
         /* Bytes that the target gets before those of the pipe and of the source; owned, or NULL. */

@@ -145,8 +145,8 @@ static int make_named(NewFile *file) {
         return -EEXIST;
 }
 
-/* A file without a name leaves nothing behind if its maker is killed. Some file systems do not
- * support that (NFS, FUSE, overlayfs before Linux 6.3), and report it in different ways. */
+/* A nameless file disappears if its maker is killed. Some file systems do not support that (NFS,
+ * FUSE, overlayfs before Linux 6.3), and report it in different ways. */
 int new_file_make(NewFile *file) {
         file->fd = openat(file->place.dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
         return file->fd >= 0 ? 0 : make_named(file);

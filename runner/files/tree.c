@@ -331,8 +331,8 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
 
 /* --- move --- */
 
-/* Moves between mounts. Files that cannot be copied must not get lost, so it is all or nothing. In
- * the end only the removal of the copied source may fail. */
+/* Moves between mounts. A copy must be complete, so one failure ends the whole copy. In the end
+ * only the removal of the copied source may fail. */
 static int move_across(const Files *files, const FilesPlace *from, int from_fd,
                        const FilesPlace *to, bool replace) {
         Copy copy = COPY_NONE;

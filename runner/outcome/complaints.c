@@ -159,7 +159,7 @@ static void complaints_add(Complaints *c, const Line *line, const char *path, si
         c->items[c->count++] = (Complaint){ copy, line->errnum, line->creates, line->opens };
 }
 
-/* Adds a word without the punctuation around it. bare: the word may lack a slash. */
+/* Adds a word without the punctuation around it. bare: the word may be without a slash. */
 static void add_word(Complaints *c, const Line *line, const char *start, const char *end,
                      bool bare) {
         while (start < end && strchr("([{<\"'`=,;", *start))

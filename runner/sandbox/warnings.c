@@ -374,7 +374,7 @@ static bool is_bare_below(const LaunchPlan *plan, int fd, const struct dirent *e
                !(is_protected(plan, git, "hooks") && is_protected(plan, git, "config"));
 }
 
-/* Adds the warning. A name that no shell should get has no word, so a placeholder is shown. */
+/* Adds the warning. Some names are unsafe in a shell, so a placeholder is shown instead. */
 static int tell_below(const char *name, StrList *ret) {
         _cleanup_free_ char *directory = str_word(name);
         _cleanup_free_ char *git = str_format("%s/.git", name);

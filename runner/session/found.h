@@ -4,8 +4,8 @@
 
 #include "session/make.h"
 
-/* Compares the session called name with spec. Values that spec does not set are not compared. Lists
- * that widen the policy (read_write, syscalls.allow) must not have more items than spec has.
+/* Compares the session called name with spec. Only values that spec sets are compared. Lists that
+ * widen the policy (read_write, syscalls.allow) must not have more items than spec has.
  *
  * Returns 0; -EEXIST with an ERROR_EXISTS that names the difference; or a negative errno of
  * session_open() or sources_open(). */

@@ -6,7 +6,7 @@
  * Theory of operation. A server on an allowed address may serve other names, too. So the name that
  * a client sends to it is compared with the name that the client resolved. That only helps if holt
  * and the server read the same name. If servers could read the bytes in different ways, the result
- * is HELLO_BAD. So it is for bytes before a ClientHello that some servers skip, such as TLS
+ * is HELLO_BAD. The same goes for bytes before a ClientHello that some servers skip, such as TLS
  * warnings. Empty lines before an HTTP request are skipped here, too.
  *
  * Only the first request of a connection is read. HTTP/2 without TLS is HELLO_OTHER, because each
@@ -57,10 +57,10 @@ typedef struct Hello {
 } Hello;
 
 /* Reads what has arrived so far. *hello is zero before the first call for a connection. Each later
- * call gets the same bytes and the next ones; the time of all calls together is linear. These give
- * HELLO_BAD: a CONNECT request, a URI with another host than the Host field, two Host fields, two
- * server names, obsolete folding, and bare line feeds. At HELLO_MAX bytes, HELLO_MORE is no longer
- * returned. */
+ * call gets the same bytes and the next ones; the time of all calls together is linear. HELLO_BAD
+ * is the result of a CONNECT request, of a URI that differs from the Host field, and of two Host
+ * fields or server names. Obsolete folding and bare line feeds give it, too. At HELLO_MAX bytes,
+ * HELLO_MORE is no longer returned. */
 void hello_read(const uint8_t *data, size_t length, Hello *hello);
 
 /* Decides about a client that sends no more bytes, although hello_read() has returned HELLO_MORE.

@@ -10,7 +10,7 @@
 
 enum {
         HTTP_PORT = 80,
-        CHUNK_DIGITS = 15, /* Of the size of a chunk: less than 2^60 bytes. */
+        CHUNK_DIGITS = 15, /* Digits of the size of a chunk: less than 2^60 bytes. */
 };
 
 static void http_proxy_refuse(HttpProxyRequest *request, const char *why) {

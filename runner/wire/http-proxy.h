@@ -46,10 +46,10 @@ void http_proxy_read(const uint8_t *data, size_t length, HttpProxyRequest *reque
 
 enum { HTTP_CHUNK_HEAD = 24 }; /* Bytes that http_chunk_read() needs at most. */
 
-/* Reads the beginning of a chunk (RFC 9112 section 7.1): its size, and before it the line end of
- * the chunk before, unless it is the first. The last chunk has no data. Extensions and trailers are
- * refused, because servers differ in how they read them. Returns 1, with the number of bytes up to
- * the next beginning in *ret_size; 0 if more bytes are needed; or -EBADMSG. */
+/* Reads the beginning of a chunk (RFC 9112 section 7.1): its size. Before the size is the line end
+ * of the previous chunk, unless this is the first. The last chunk has no data. Extensions and
+ * trailers are refused, because servers differ in how they read them. Returns 1, with the number of
+ * bytes up to the next beginning in *ret_size; 0 if more bytes are needed; or -EBADMSG. */
 int http_chunk_read(const uint8_t *data, size_t length, bool first, uint64_t *ret_size,
                     bool *ret_last);
 

@@ -118,8 +118,8 @@ class Outcome:
     still_aside  the same for files of the host that were set aside earlier, and still have their new names
     unguarded   why an entry could not be set aside; "" if none was left
     replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
-    stopped_for  such a path for which holt killed everything in the session before this command; only the first
-                result has it, and only if no other has told it
+    stopped_for  such a path for which holt killed everything in the session before this command. Only the first result
+                 has it, unless another one has reported it
     """
 
     id: str
