@@ -7,7 +7,7 @@
 #include "policy/net/rules.h"
 
 static const char mode_path[] = "network.mode", rules_path[] = "network.allow";
-static const char mode_option[] = "--network", rules_option[] = "--net";
+static const char mode_option[] = "--network", rules_option[] = "--net", ask_option[] = "--ask";
 
 /* --- values --- */
 
@@ -37,42 +37,46 @@ static_assert(ELEMENTSOF(network_sni_ranks) == SNI_MAX, "every value has a rank"
 
 /* --- options --- */
 
-/* Whether the option --net has added a rule. */
-static bool network_has_option_rule(const Policy *policy) {
+/* Whether the option has set a field. */
+static bool network_has_option(const Policy *policy, const char *option) {
         for (size_t i = 0; i < policy->notes_count; i++)
-                if (streq(policy->notes[i].field->path, rules_path) &&
-                    streq(policy->notes[i].where, rules_option))
+                if (streq(policy->notes[i].where, option))
                         return true;
         return false;
 }
 
-static int network_refuse_both(const char *mode, Error *reterr) {
-        int r = error_set(reterr, ERROR_USAGE, 0, "--net and --network %s contradict each other",
-                          mode);
+static int network_refuse_both(const char *option, const char *mode, Error *reterr) {
+        int r = error_set(reterr, ERROR_USAGE, 0, "%s and --network %s contradict each other",
+                          option, mode);
 
         return error_cure(reterr, r,
-                          "--net RULE allows only what its rules name, and needs no --network.\n"
+                          "--net RULE allows only what its rules name, --ask also what you answer, "
+                          "and neither needs --network.\n"
                           "--network none allows nothing, and --network host allows everything.");
 }
 
 int network_set_mode(Policy *policy, const char *value, Error *reterr) {
         int r = policy_set(policy, mode_path, value, ORIGIN_CALLER, mode_option, reterr);
 
-        if (r == 0 && policy->network != NETWORK_ALLOW && network_has_option_rule(policy))
-                return network_refuse_both(value, reterr);
+        for (size_t i = 0; r == 0 && policy->network != NETWORK_ALLOW && i < 2; i++) {
+                const char *option = i == 0 ? rules_option : ask_option;
+
+                if (network_has_option(policy, option))
+                        r = network_refuse_both(option, value, reterr);
+        }
         return r;
 }
 
 /* Makes the mode "allow", also if a policy file says otherwise, because an option wins over it. */
-static int network_allow_by_option(Policy *policy, Error *reterr) {
+static int network_allow_by_option(Policy *policy, const char *option, Error *reterr) {
         const PolicyNote *note = policy_note(policy, mode_path, NULL);
         const char *mode = policy_field(mode_path)->names[policy->network];
 
         if (policy->network == NETWORK_ALLOW)
                 return 0;
         if (note && streq(note->where, mode_option))
-                return network_refuse_both(mode, reterr);
-        return policy_set(policy, mode_path, "allow", ORIGIN_CALLER, rules_option, reterr);
+                return network_refuse_both(option, mode, reterr);
+        return policy_set(policy, mode_path, "allow", ORIGIN_CALLER, option, reterr);
 }
 
 static bool network_is_mode(const char *text) {
@@ -105,17 +109,28 @@ int network_set_rules(Policy *policy, const char *value, Error *reterr) {
                         return r;
                 rest += length;
                 if (*rest == '\0')
-                        return network_allow_by_option(policy, reterr);
+                        return network_allow_by_option(policy, rules_option, reterr);
         }
+}
+
+int network_set_ask(Policy *policy, const char *value, Error *reterr) {
+        int r = policy_set(policy, "network.ask", "true", ORIGIN_CALLER, ask_option, reterr);
+
+        (void)value;
+        return r < 0 ? r : network_allow_by_option(policy, ask_option, reterr);
 }
 
 /* --- policy files --- */
 
 int network_imply_mode(Policy *policy, const char *where, Error *reterr) {
         if (policy->network != NETWORK_NONE || streq(where, rules_option) ||
-            policy_note(policy, mode_path, NULL))
+            streq(where, ask_option) || policy_note(policy, mode_path, NULL))
                 return 0;
         return policy_set(policy, mode_path, "allow", ORIGIN_CALLER, where, reterr);
+}
+
+int network_imply_ask_mode(Policy *policy, const char *where, Error *reterr) {
+        return policy->net_ask ? network_imply_mode(policy, where, reterr) : 0;
 }
 
 void network_note_host(Policy *policy) {

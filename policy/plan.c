@@ -425,6 +425,9 @@ static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContex
         plan->network = policy->network;
         plan->net_sni = policy->net_sni;
         plan->net_proxy = policy->net_proxy && policy->network == NETWORK_ALLOW;
+        plan->net_ask = policy->net_ask && policy->network == NETWORK_ALLOW;
+        plan->net_ask_timeout = policy->net_ask_timeout ? policy->net_ask_timeout
+                                                        : NETWORK_ASK_TIMEOUT;
         if (policy->net_upstream && policy->network == NETWORK_ALLOW)
                 plan->net_upstream = strdup(policy->net_upstream);
         if ((policy->network == NETWORK_ALLOW &&

@@ -276,7 +276,10 @@ typedef struct LaunchPlan {
         unsigned net_sni;  /* NetworkSni */
         StrList net_publish, net_import;
         bool net_proxy;
-        char *net_upstream; /* URL, perhaps with a password; or NULL */
+        bool net_ask;
+        bool net_asked; /* prepared: with net_ask, somebody can be asked from the start on */
+        uint64_t net_ask_timeout; /* usec */
+        char *net_upstream;       /* URL, perhaps with a password; or NULL */
 
         /* the command */
         StrList argv;

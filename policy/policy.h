@@ -43,6 +43,8 @@ typedef enum NetworkMode {
         NETWORK_MODE_MAX,
 } NetworkMode;
 
+enum { NETWORK_ASK_TIMEOUT = 60000000 }; /* usec, if the policy has no network.ask_timeout */
+
 typedef enum NetworkSni {
         SNI_OPTIONAL, /* a TLS client may leave out the name of the server */
         SNI_REQUIRED,
@@ -82,13 +84,15 @@ typedef struct Policy {
         bool allow_wide;         /* accept wide directories, such as / or a home, as workspace or in
                                     read_write */
 
-        unsigned network;    /* NetworkMode */
-        StrList net_allow;   /* RULE or @SET each, perhaps with a reason: policy/net/rules.h */
-        unsigned net_sni;    /* NetworkSni */
-        StrList net_publish; /* [ADDRESS:]HOSTPORT:PORT each */
-        StrList net_import;  /* HOSTPORT[:PORT] each */
-        bool net_proxy;      /* a proxy inside, for programs that need one */
-        char *net_upstream;  /* URL of the proxy outside, perhaps with a password, or NULL */
+        unsigned network;         /* NetworkMode */
+        StrList net_allow;        /* RULE or @SET each, perhaps with a reason: policy/net/rules.h */
+        unsigned net_sni;         /* NetworkSni */
+        StrList net_publish;      /* [ADDRESS:]HOSTPORT:PORT each */
+        StrList net_import;       /* HOSTPORT[:PORT] each */
+        bool net_proxy;           /* a proxy inside, for programs that need one */
+        bool net_ask;             /* ask the caller about hosts that no rule names */
+        uint64_t net_ask_timeout; /* usec until a question is over */
+        char *net_upstream;       /* URL of the proxy outside, perhaps with a password, or NULL */
         /* Once the project's file has a rule, net_allow contains what is left of its rules. */
         StrList net_callers; /* the caller's own rules */
         size_t net_asked;    /* the number of the project's rules, with those that were dropped */

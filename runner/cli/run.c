@@ -19,6 +19,7 @@
 #include "git/identity.h"
 #include "guards/guard.h"
 #include "policy/plan.h"
+#include "sandbox/asking.h"
 #include "sandbox/launch.h"
 #include "sandbox/supervise.h"
 #include "sandbox/warnings.h"
@@ -250,6 +251,7 @@ static int run_start(Run *run, Error *reterr) {
         r = launch_prepare(&run->plan, &run->launch, reterr);
         if (r == 0)
                 r = run_warn(run, reterr);
+        run->plan.net_asked = run->plan.net_ask && asking_possible();
         if (r == 0)
                 r = launch_start(&run->launch, &run->sandbox, reterr);
         if (r < 0)

@@ -21,6 +21,7 @@ enum {
 
 typedef enum ConnectionState {
         CONNECTION_RESOLVES,
+        CONNECTION_ASKS, /* It waits for the caller's answer (questions.h). */
         CONNECTION_CONNECTS,
         CONNECTION_TUNNELS, /* The proxy outside has been asked to connect. */
         CONNECTION_ENTERS,  /* It is connected outside, and its packet inside was let in (queue.h).
@@ -58,7 +59,9 @@ typedef struct Connection {
         bool broken;          /* The server reset it before it was let in. */
         bool published;       /* It comes from the host, to a published port. */
         int number;           /* The name's number; negative if the address lies in a block. */
-        struct Once *once;    /* The one-time grant that it has claimed, or NULL. */
+        struct Question *question; /* It waits for the answer, or NULL. */
+        bool answered;             /* The answer has come. */
+        struct Once *once;         /* The one-time grant that it has claimed, or NULL. */
         NetAddress targets[NAME_ADDRESSES_MAX];
         size_t targets_count;
         size_t tried; /* Targets tried so far, the one that has answered included. */

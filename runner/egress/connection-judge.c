@@ -5,6 +5,7 @@
 #include "egress/connection-internal.h"
 #include "egress/once.h"
 #include "egress/ports.h"
+#include "egress/questions.h"
 #include "egress/resolver.h"
 #include "egress/upstream.h"
 
@@ -98,6 +99,7 @@ static EgressReason connection_reason(const Connection *c, const char *name) {
 void connection_judge(Connection *c) {
         Egress *egress = c->egress;
         const NetPort *imported = ports_imported(egress, &c->asked, c->port);
+        EgressReason reason;
         const char *name;
 
         if (imported)
@@ -106,20 +108,24 @@ void connection_judge(Connection *c) {
         name = connection_name(c);
         if (!name)
                 c->number = -1;
-        if (!connection_allowed(c, name))
-                return connection_refuse(c, connection_reason(c, name), NULL);
-        connection_resolve(c);
+        if (connection_allowed(c, name))
+                return connection_resolve(c);
+        reason = connection_reason(c, name);
+        if (!questions_ask(c, &reason))
+                connection_refuse(c, reason, NULL);
 }
 
 void connection_judge_target(Connection *c, const Authority *target) {
         const NetRules *rules = &c->egress->rules;
+        EgressReason reason = EGRESS_NO_RULE;
         int number;
 
         c->asked = net_address_unmapped(&target->address);
         c->port = c->target_port = target->port;
         if (target->address.family == 0) {
-                if (!net_rules_name(rules, target->host) && !once_names(c->egress, target->host))
-                        return connection_refuse_host(c, EGRESS_NO_RULE, target->host, NULL, NULL);
+                if (!net_rules_name(rules, target->host) && !once_names(c->egress, target->host) &&
+                    !questions_take_name(c->egress, target->host, &reason))
+                        return connection_refuse_host(c, reason, target->host, NULL, NULL);
                 number = resolver_number(c->egress, target->host);
                 if (number < 0)
                         return connection_refuse_host(c, EGRESS_BAD_NAME, target->host, NULL, NULL);

@@ -196,6 +196,8 @@ void connection_on_client(void *data, uint32_t events) {
                 if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
                         return connection_greet(c);
         } else if (c->state != CONNECTION_MOVES) {
+                if (c->state == CONNECTION_ASKS && events & (EPOLLHUP | EPOLLERR))
+                        return connection_refuse(c, EGRESS_NO_ANSWER, NULL);
                 /* The program has given up. It cannot have closed only its own direction, because
                  * for that it needs an open connection. */
                 if (events & (EPOLLHUP | EPOLLERR))

@@ -19,6 +19,7 @@
 #include "base/strings.h"
 #include "egress/once.h"
 #include "egress/ports.h"
+#include "egress/questions.h"
 #include "egress/proxy.h"
 #include "egress/pump.h"
 #include "egress/queue.h"
@@ -115,6 +116,7 @@ static void connection_drop(Connection *c, bool reset) {
         fd_close(c->server_fd);
         (void)list_remove(&egress->connections, c);
         egress->connections_count--;
+        question_leave(c);
         free(c);
         (void)once_release(egress, once);
 }
@@ -137,6 +139,8 @@ void connection_refuse_host(Connection *c, EgressReason reason, const char *name
         c->errnum = reason == EGRESS_NO_ADDRESS ? ENETUNREACH : ECONNREFUSED;
         if (c->held || c->proxy)
                 event.errnum = (uint32_t)(c->held ? c->errnum : EACCES);
+        else if (reason == EGRESS_NOBODY)
+                event.errnum = ECONNRESET; /* A lookup gets another answer. */
         egress_send(c->egress, &event);
         connection_reject(c, &event);
 }

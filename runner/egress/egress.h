@@ -50,8 +50,10 @@ typedef struct Egress {
         struct Grant *grants;       /* The first is carried out now (grants.h). */
         struct Once *once;          /* One-time grants (once.h). */
         LoopTimer *once_timer;
-        struct Queue *queue; /* NULL if connections do not wait (queue.h). */
-        bool proxy;          /* The sandbox has a proxy: proxy.h. */
+        uint64_t ask_time;           /* usec to answer a question. */
+        struct Questions *questions; /* See questions.h; NULL if nobody is to be asked. */
+        struct Queue *queue;         /* NULL if connections do not wait (queue.h). */
+        bool proxy;                  /* The sandbox has a proxy: proxy.h. */
         struct Proxy *proxies;
         size_t proxies_count, proxies_bytes;
         struct Upstream *upstream; /* NULL unless connections go through a proxy: upstream.h. */

@@ -20,6 +20,7 @@
 #include "maker/maker.h"
 #include "egress/ports.h"
 #include "egress/pump.h"
+#include "egress/questions.h"
 #include "egress/queue.h"
 #include "egress/requests.h"
 #include "egress/resolver.h"
@@ -61,13 +62,30 @@ static int set_proxy(Egress *egress, const char *value, Error *reterr) {
         return 0;
 }
 
+static int set_ask(Egress *egress, const char *value, Error *reterr) {
+        return questions_set(egress, value) < 0 ? error_oom(reterr) : 0;
+}
+
+static int set_ask_time(Egress *egress, const char *value, Error *reterr) {
+        (void)reterr;
+        egress->ask_time = strtoull(value, NULL, 10);
+        return 0;
+}
+
 static const struct {
         const char *name;
         int (*set)(Egress *egress, const char *value, Error *reterr);
 } settings[] = {
-        { "allow", set_allow },           { "mode", set_mode },           { "sni", set_sni },
-        { "publish", ports_set_publish }, { "import", ports_set_import }, { "proxy", set_proxy },
-        { "upstream", upstream_set },     { "audit", set_audit },
+        { "allow", set_allow },
+        { "mode", set_mode },
+        { "sni", set_sni },
+        { "publish", ports_set_publish },
+        { "import", ports_set_import },
+        { "proxy", set_proxy },
+        { "upstream", upstream_set },
+        { "audit", set_audit },
+        { EGRESS_ASK, set_ask },
+        { EGRESS_ASK_TIME, set_ask_time },
 };
 
 static int egress_apply_setting(Egress *egress, const char *name, const char *value,
@@ -207,14 +225,23 @@ static int egress_receive(Egress *egress, Error *reterr) {
         return r;
 }
 
-/* Commands that come while the process serves. Each one sends a reply. */
+/* Without memory, nobody is asked. */
+static void command_ask(Egress *egress, const char *value) {
+        (void)questions_set(egress, value);
+}
+
+/* Commands that come while the process serves. The first four send replies. */
 static const struct {
         const char *name;
         void (*run)(Egress *egress, const char *value);
 } commands[] = {
-        { "publish", ports_publish },     { "unpublish", ports_unpublish },
-        { "grant", grants_add },          { "grant-once", grants_add_once },
+        { "publish", ports_publish },
+        { "unpublish", ports_unpublish },
+        { "grant", grants_add },
+        { "grant-once", grants_add_once },
         { EGRESS_DECIDE, grants_decide },
+        { EGRESS_ASK, command_ask },
+        { EGRESS_ANSWER, questions_answer },
 };
 
 /* Reads one command: its name and its value. Returns false if it is malformed. */

@@ -14,6 +14,7 @@
 
 #include "base/strings.h"
 #include "egress/once.h"
+#include "egress/questions.h"
 #include "wire/dns-wire.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
         WAITING_MAX = 256,  /* Queries whose names are looked up. */
         CLIENTS_MAX = 32,   /* Connections over TCP. */
         BELOW_LENGTH = 100, /* Bytes of a name below a wildcard. */
+        ASKED_TTL = 5,      /* Seconds, for a name that holt may ask about. */
         READ_TURN = 32,     /* Datagrams until others have their turn. */
 };
 
@@ -164,23 +166,41 @@ static const char *service_host(const char *name) {
         return name;
 }
 
+static void wait_deny(DnsWait *wait, EgressReason reason, const char *name) {
+        egress_deny(wait->resolver->egress, reason, name, NULL, 0, NULL);
+        wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
+}
+
+/* Answers a name that no rule names: holt can ask about it once a program connects. It has no IPv6
+ * address, because programs that try both would connect twice. */
+static void resolve_asked(DnsWait *wait) {
+        const int number = wait->query.type == DNS_A
+                                   ? resolver_number(wait->resolver->egress, wait->name)
+                                   : -ENOENT;
+
+        if (wait->query.type != DNS_A)
+                return wait_reply(wait, DNS_NOERROR, NULL, NULL, 0);
+        if (number < 0)
+                return wait_deny(wait, EGRESS_BAD_NAME, wait->name);
+        wait->number = (unsigned)number;
+        wait_allow(wait, ASKED_TTL);
+}
+
 static void resolve_name(DnsWait *wait) {
         Egress *egress = wait->resolver->egress;
         const bool address = wait->query.type == DNS_A || wait->query.type == DNS_AAAA;
         const char *name = address ? wait->name : service_host(wait->name);
+        EgressReason reason = EGRESS_NO_RULE;
         int number;
 
-        if (!net_rules_name(&egress->rules, name) && !once_names(egress, name)) {
-                egress_deny(egress, EGRESS_NO_RULE, name, NULL, 0, NULL);
-                return wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
-        }
+        if (!net_rules_name(&egress->rules, name) && !once_names(egress, name))
+                return questions_take_name(egress, name, &reason) ? resolve_asked(wait)
+                                                                  : wait_deny(wait, reason, name);
         if (!address)
                 return wait_reply(wait, DNS_NOERROR, NULL, NULL, 0);
         number = resolver_number(egress, name);
-        if (number < 0) {
-                egress_deny(egress, EGRESS_BAD_NAME, name, NULL, 0, NULL);
-                return wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
-        }
+        if (number < 0)
+                return wait_deny(wait, EGRESS_BAD_NAME, wait->name);
         wait->number = (unsigned)number;
         /* The proxy outside resolves the name when a connection needs it. */
         if (egress->upstream)

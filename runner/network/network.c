@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -44,6 +45,8 @@ static int net_settings_add(NetSettings *settings, const char *name, const char 
 }
 
 static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, Error *reterr) {
+        const char *ask = plan->net_asked ? EGRESS_ASK_YES : EGRESS_ASK_NOBODY;
+        char time[24];
         const struct {
                 const char *name, *value; /* NULL is left out */
         } words[] = {
@@ -51,6 +54,8 @@ static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, E
                 { "mode", plan->network == NETWORK_ALLOW ? "allow" : "none" },
                 { "proxy", plan->net_proxy ? "true" : NULL },
                 { "upstream", plan->net_upstream },
+                { EGRESS_ASK_TIME, time },
+                { EGRESS_ASK, plan->net_ask ? ask : NULL },
                 /* Only a session writes down the connections that were allowed. */
                 { "audit", plan->root.source ? "true" : NULL },
         };
@@ -64,6 +69,7 @@ static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, E
         };
         int r = 0;
 
+        (void)snprintf(time, sizeof(time), "%" PRIu64, plan->net_ask_timeout);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(words); i++)
                 if (words[i].value)
                         r = net_settings_add(settings, words[i].name, words[i].value, reterr);

@@ -18,6 +18,21 @@
 #define EGRESS_KEEP "keep"
 #define EGRESS_DROP "drop"
 
+/* The setting and the command that say whether somebody can be asked about a host that no rule
+ * names, and its values. "no" is the default. */
+#define EGRESS_ASK "ask"
+#define EGRESS_ASK_NO "no"
+#define EGRESS_ASK_NOBODY "nobody" /* The caller wants to be asked, but cannot be. */
+#define EGRESS_ASK_YES "yes"
+/* The setting with the time to answer, in microseconds. */
+#define EGRESS_ASK_TIME "ask-time"
+/* The command that answers a question: its number, a space, and one of the three words. Before
+ * "yes", holt grants what the connection needs. */
+#define EGRESS_ANSWER "answer"
+#define EGRESS_ANSWER_YES "yes"
+#define EGRESS_ANSWER_NO "no"
+#define EGRESS_ANSWER_NOBODY "nobody"
+
 enum {
         EGRESS_CONTROL_FD = 3, /* holt-egress finds its sockets at these descriptors. */
         EGRESS_SETUP_FD = 4,
@@ -46,7 +61,10 @@ typedef enum EgressEventType {
          * could not be opened. After a reply without errnum, holt decides, and gets a second reply.
          */
         EGRESS_GRANTED,
-        EGRESS_USED, /* The one-time grant with this id was used. */
+        EGRESS_USED,     /* The one-time grant with this id was used. */
+        EGRESS_ASKS,     /* The question with this id is open: may a connection to name and port be
+                            made? */
+        EGRESS_ASK_ENDS, /* The question with this id is over, without an answer. */
         EGRESS_TYPE_MAX,
 } EgressEventType;
 
@@ -61,6 +79,10 @@ typedef enum EgressReason {
         EGRESS_OTHER_HOST,       /* The HTTP client asked for another host. */
         EGRESS_BAD_NAME,         /* The name is too long, or too many names were asked for. */
         EGRESS_USED_UP,          /* The one-time grant of the host was used. */
+        EGRESS_NOBODY,           /* No rule, and nobody could be asked. */
+        EGRESS_ANSWERED_NO,      /* No rule, and the answer was no. */
+        EGRESS_NO_ANSWER,        /* No rule, and no answer in time. */
+        EGRESS_QUESTIONS,        /* No rule, and too many questions. */
         EGRESS_BUSY,             /* Too many connections at once. */
         EGRESS_UNREACHED,        /* Allowed, but the peer could not be reached. */
         EGRESS_UNRESOLVED,       /* Allowed, but the name has no address outside. */
@@ -83,7 +105,7 @@ typedef struct EgressEvent {
         uint32_t reason; /* EgressReason, for EGRESS_DENIED. */
         uint32_t errnum; /* For EGRESS_UNREACHED and for a broken connection: its error. For
                             EGRESS_DENIED: the error that the program got, or 0 for a reset. */
-        uint32_t id;     /* For EGRESS_USED: the number of the one-time grant. */
+        uint32_t id;     /* The number of a one-time grant or a question. */
         uint16_t port;   /* 0 for a refused lookup. */
         uint16_t inside; /* The sandbox's port, for a published port and its connections. */
         uint8_t level;   /* EgressLevel, for EGRESS_STARTED. */

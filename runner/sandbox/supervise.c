@@ -15,12 +15,14 @@
 #include "base/time.h"
 #include "guards/watch.h"
 #include "helpers/init-protocol.h"
+#include "sandbox/asking.h"
 #include "sandbox/failure.h"
 #include "streams/waker.h"
 
 enum {
         KILL_PATIENCE = 500000,   /* Microseconds in which init must kill and reap all processes. */
         DELIVERY_PAUSE = 1000000, /* Microseconds that a reader may pause when holt must end. */
+        PUT_OFF_MAX = 64,         /* See supervise_prints(). */
         OOM_PATIENCE = 2000,      /* Microseconds in which no OOM kill is expected. */
 };
 
@@ -29,6 +31,8 @@ typedef struct Supervisor {
         const Launch *launch;
         Sandbox *sandbox;
         Terminal *terminal; /* NULL without a terminal. */
+        Asking *asking;     /* NULL if nobody can be asked. */
+        unsigned put_off;   /* Turns since events of the network wait for the command's output. */
         int signal_fd;
         sigset_t signals;           /* Signals that signal_fd reports. */
         uint64_t started, deadline; /* Microseconds of CLOCK_MONOTONIC; deadline 0 means none. */
@@ -346,9 +350,21 @@ enum {
         POLL_SIGNAL,
         POLL_LISTENER,
         POLL_NETWORK,
+        POLL_ASKING,
         POLL_TERMINAL,
         POLL_MAX = POLL_TERMINAL + 3 + OUTPUT_POLL_MAX
 };
+
+/* Whether the command's output comes before a question that may have come: the command has printed
+ * it earlier. A command that always prints cannot put its questions off for long. */
+static bool supervise_prints(Supervisor *s, const struct pollfd *fds, size_t count) {
+        bool prints = false;
+
+        for (size_t i = 0; i < count; i++)
+                prints = prints || fds[i].revents;
+        s->put_off = s->asking && prints && s->put_off < PUT_OFF_MAX ? s->put_off + 1 : 0;
+        return s->put_off > 0;
+}
 
 /* Runs until init is gone. Its last message may be read before or after its end shows. */
 static void supervise_loop(Supervisor *s) {
@@ -361,21 +377,25 @@ static void supervise_loop(Supervisor *s) {
         };
 
         for (;;) {
-                size_t more = s->terminal ? terminal_poll(s->terminal, fds + POLL_TERMINAL) : 0;
+                const bool passes = s->terminal && !asking_shown(s->asking);
+                size_t more = passes ? terminal_poll(s->terminal, fds + POLL_TERMINAL) : 0;
                 struct pollfd *output = fds + POLL_TERMINAL + more;
                 size_t count = POLL_TERMINAL + more + output_poll(s->launch->output, output);
 
+                fds[POLL_ASKING] = (struct pollfd){ .fd = asking_fd(s->asking), .events = POLLIN };
                 if (poll(fds, count, poll_timeout(s)) < 0 && errno != EINTR)
                         return kill_all(s);
                 if (fds[POLL_LISTENER].revents & POLLIN)
                         (void)denials_answer(s->denials, s->sandbox->listener_fd);
                 else if (fds[POLL_LISTENER].revents)
                         fds[POLL_LISTENER].fd = -1; /* No process is left that could make a call. */
-                if (fds[POLL_NETWORK].revents) {
-                        network_read(&s->sandbox->network, NULL, NULL);
+                if (fds[POLL_NETWORK].revents && !supervise_prints(s, fds + POLL_TERMINAL, more)) {
+                        network_read(&s->sandbox->network, asking_on_event, s->asking);
                         fds[POLL_NETWORK].fd = s->sandbox->network.control_fd;
                 }
-                if (s->terminal)
+                if (fds[POLL_ASKING].revents)
+                        asking_pump(s->asking);
+                if (passes && !asking_shown(s->asking))
                         terminal_pump(s->terminal, fds + POLL_TERMINAL, more);
                 (void)output_pump(s->launch->output, output);
                 if (fds[POLL_CONTROL].revents && !read_control(s))
@@ -466,6 +486,7 @@ static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
         /* SIGIO may be pending. */
         if (s->look_at && !s->replaced)
                 s->replaced = watch_find_replaced(s->launch->watch);
+        s->asking = asking_free(s->asking);
         if (s->terminal) {
                 terminal_drain(s->terminal);
                 if (terminal_interrupted(s->terminal))
@@ -522,6 +543,8 @@ int supervise(const Launch *launch, Sandbox *sandbox, Outcome *ret, Error *reter
                 set_deadline(&s, s.started + launch->plan->timeout);
         if (r == 0)
                 r = supervise_take_terminal(&s, reterr);
+        if (r == 0 && launch->plan->net_ask)
+                s.asking = asking_new(&sandbox->network);
         if (r == 0) {
                 supervise_loop(&s);
                 r = supervise_finish(&s, ret, reterr);

@@ -56,6 +56,8 @@ static const struct {
         { "network.sni", "optional", "required", 0 },
         { "network.sni", "required", "optional", -EPERM },
         { "network.proxy", "false", "true", -EPERM },
+        { "network.ask", "false", "true", -EPERM },
+        { "network.ask_timeout", "1m", "2m", -EPERM },
         { "network.upstream", "http://a:1", "http://b:1", -EPERM },
         { "network.publish", "8080:80", "8081:80", -EPERM },
         { "network.import", "80", "81", -EPERM },

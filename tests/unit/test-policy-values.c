@@ -46,6 +46,8 @@ static const struct {
         { "network.publish", "0:3000", "0:3000" },
         { "network.import", "5432:5433", "5432:5433" },
         { "network.proxy", "true", "true" },
+        { "network.ask", "true", "true" },
+        { "network.ask_timeout", "90s", "90s" },
         { "network.upstream", "http://a:b@proxy.example:3128", "http://a:b@proxy.example:3128" },
         { "env.set", "A=", "A=" },
         { "env.set", "_a1=x=y\nz", "_a1=x=y\nz" },
