@@ -2,12 +2,9 @@
 /* Build-time tool: turns presets/NAME.json... into presets.c, the tables of policy_presets[], so
  * that the launcher needs no JSON. It uses the loader of policy files, so a preset that the loader
  * would refuse fails the build. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/json.h"
 #include "policy/load.h"
+#include "policy/net/gen-files.h"
 #include "policy/syscalls/syscalls.h"
 
 /* A stub: a preset extends no other, and the real table does not exist yet. */
@@ -26,37 +23,6 @@ int syscalls_deny_check(const char *name, const char **ret_why) {
         return syscalls_name_check(name, ret_why);
 }
 
-typedef struct Input {
-        char bytes[64 << 10];
-        size_t length;
-        char name[32]; /* the preset's name */
-} Input;
-
-static int input_read(const char *path, Input *ret, Error *reterr) {
-        const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-        FILE *file = fopen(path, "re");
-
-        if (!file)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot open %s", path);
-        ret->length = fread(ret->bytes, 1, sizeof(ret->bytes), file);
-        (void)fclose(file);
-        if (ret->length == sizeof(ret->bytes))
-                return error_set(reterr, ERROR_SETUP, EFBIG, "%s", path);
-        (void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)strcspn(base, "."), base);
-        return 0;
-}
-
-static void print_string(const char *text) {
-        (void)putchar('"');
-        for (; *text; text++) {
-                if (*text == '"' || *text == '\\' || (unsigned char)*text < 0x20)
-                        (void)printf("\\%03o", (unsigned char)*text);
-                else
-                        (void)putchar(*text);
-        }
-        (void)putchar('"');
-}
-
 /* Prints one row and sets it again like policy_preset() will. A value that can be loaded but not
  * set again then fails the build, not a user's run. An example is a limit that the preset omits, if
  * its field does not accept "none". */
@@ -66,7 +32,7 @@ static int gen_print_row(const PolicyField *field, const char *text, Policy *aga
         if (r < 0)
                 return r;
         (void)printf("        { \"%s\", ", field->path);
-        print_string(text);
+        gen_print_string(text);
         (void)printf(" },\n");
         return 0;
 }
@@ -89,67 +55,47 @@ static int gen_print_rows(const Policy *policy, Error *reterr) {
         return 0;
 }
 
-static int print_preset(const Input *input, const char *path, Error *reterr) {
+static int gen_print_preset(const GenFile *file, Error *reterr) {
         _cleanup_(policy_clear) Policy policy = { 0 };
         int r;
 
-        r = policy_load(&policy, input->bytes, input->length, path, ORIGIN_PRESET, reterr);
+        r = policy_load(&policy, file->bytes, file->length, file->path, ORIGIN_PRESET, reterr);
         if (r < 0)
                 return r;
-        (void)printf("static const PresetRow rows_%s[] = {\n", input->name);
+        (void)printf("static const PresetRow rows_%s[] = {\n", file->name);
         r = gen_print_rows(&policy, reterr);
         (void)printf("};\n\n");
         return r;
 }
 
-static int gen_print_entry(const Input *input, const char *path, Error *reterr) {
+static int gen_print_entry(const GenFile *file, Error *reterr) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *description;
         int r;
 
-        r = json_parse(input->bytes, input->length, path, &document, reterr);
+        r = json_parse(file->bytes, file->length, file->path, &document, reterr);
         if (r < 0)
                 return r;
         description = json_member(json_root(document), "description");
         if (!description)
-                return error_set(reterr, ERROR_POLICY, 0, "%s: a preset needs a description", path);
-        (void)printf("        { \"%s\", ", input->name);
-        print_string(json_string(description));
-        (void)printf(", rows_%s, ELEMENTSOF(rows_%s) },\n", input->name, input->name);
-        return 0;
-}
-
-static int gen_each(int argc, char **argv, int (*print)(const Input *, const char *, Error *),
-                    Error *reterr) {
-        static Input input;
-
-        for (int i = 1; i < argc; i++) {
-                int r = input_read(argv[i], &input, reterr);
-
-                if (r == 0)
-                        r = print(&input, argv[i], reterr);
-                if (r < 0)
-                        return r;
-        }
+                return error_set(reterr, ERROR_POLICY, 0, "%s: a preset needs a description",
+                                 file->path);
+        (void)printf("        { \"%s\", ", file->name);
+        gen_print_string(json_string(description));
+        (void)printf(", rows_%s, ELEMENTSOF(rows_%s) },\n", file->name, file->name);
         return 0;
 }
 
 int main(int argc, char **argv) {
-        Error error;
-        int r;
+        static const GenTable table = {
+                .head = "/* Made by gen-presets from policy/presets/. */\n"
+                        "#include \"policy/policy.h\"\n\n",
+                .definitions = gen_print_preset,
+                .begin = "const Preset policy_presets[] = {\n",
+                .row = gen_print_entry,
+                .end = "};\nconst size_t policy_presets_count = ELEMENTSOF(policy_presets);\n",
+        };
 
-        (void)printf("/* Made by gen-presets from policy/presets/. */\n"
-                     "#include \"policy/policy.h\"\n\n");
-        r = gen_each(argc, argv, print_preset, &error);
-        if (r == 0) {
-                (void)printf("const Preset policy_presets[] = {\n");
-                r = gen_each(argc, argv, gen_print_entry, &error);
-                (void)printf("};\n"
-                             "const size_t policy_presets_count = ELEMENTSOF(policy_presets);\n");
-        }
-        if (r < 0) {
-                error_print(&error, stderr);
-                return 1;
-        }
-        return fflush(stdout) == 0 ? 0 : 1;
+        (void)argc;
+        return gen_main(&table, argv);
 }
