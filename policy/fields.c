@@ -15,11 +15,6 @@
 #include "policy/syscalls/syscalls.h"
 #include "policy/workspace-fields.h"
 
-static int field_refuse(const char **ret_why, const char *why) {
-        *ret_why = why;
-        return -EINVAL;
-}
-
 /* Walks the parts of *path, without "." and empty ones. Returns false at the end. */
 static bool next_part(const char **path, const char **ret_part, size_t *ret_length) {
         const char *p = *path;
@@ -62,12 +57,12 @@ static int field_count_parts(const char *path) {
 
 static int field_check_path(const char *path, const char **ret_why) {
         if (strlen(path) > POLICY_PATH_MAX)
-                return field_refuse(ret_why,
-                                    "is longer than the kernel allows for a path (4095 bytes)");
+                return error_why(ret_why,
+                                 "is longer than the kernel allows for a path (4095 bytes)");
         if (path[0] == '~' && (path[1] == '/' || path[1] == '\0'))
-                return field_refuse(ret_why,
-                                    "starts with \"~\", which only a shell expands; write the "
-                                    "directory in full");
+                return error_why(ret_why,
+                                 "starts with \"~\", which only a shell expands; write the "
+                                 "directory in full");
         return 0;
 }
 
@@ -77,22 +72,22 @@ int policy_target_check(const char *target, const char **ret_why) {
         int parts;
 
         if (target[0] != '/')
-                return field_refuse(ret_why, "is not absolute; a path inside starts with /");
+                return error_why(ret_why, "is not absolute; a path inside starts with /");
         if (strlen(target) > POLICY_PATH_MAX)
-                return field_refuse(ret_why,
-                                    "is longer than the kernel allows for a path (4095 bytes)");
+                return error_why(ret_why,
+                                 "is longer than the kernel allows for a path (4095 bytes)");
         parts = field_count_parts(target);
         if (parts < 0)
-                return field_refuse(ret_why, "contains \"..\"; write the path inside without it");
+                return error_why(ret_why, "contains \"..\"; write the path inside without it");
         if (parts == 0 || !next_part(&rest, &part, &length))
-                return field_refuse(ret_why, "is the sandbox's root; choose a directory below it");
+                return error_why(ret_why, "is the sandbox's root; choose a directory below it");
         if (part_is(part, length, "proc") || part_is(part, length, "dev"))
-                return field_refuse(ret_why,
-                                    "is in /proc or /dev, which the sandbox creates itself; choose "
-                                    "another place");
+                return error_why(ret_why,
+                                 "is in /proc or /dev, which the sandbox creates itself; choose "
+                                 "another place");
         if (parts == 1 && part_is(part, length, "etc"))
-                return field_refuse(ret_why, "is /etc, which the sandbox creates itself; choose a "
-                                             "file or directory in it");
+                return error_why(ret_why, "is /etc, which the sandbox creates itself; choose a "
+                                          "file or directory in it");
         return 0;
 }
 
@@ -116,12 +111,12 @@ static int check_bind(const char *text, const char **ret_why) {
                 return r;
         target = policy_bind_split(text, &length);
         if (length == 0)
-                return field_refuse(ret_why, "has no path before the \":\"; write PATH:/TARGET");
+                return error_why(ret_why, "has no path before the \":\"; write PATH:/TARGET");
         if (target)
                 return policy_target_check(target, ret_why);
         if (strchr(text, ':'))
-                return field_refuse(ret_why, "has a target that is not absolute; write "
-                                             "PATH:/TARGET (also if the colon is part of PATH)");
+                return error_why(ret_why, "has a target that is not absolute; write "
+                                          "PATH:/TARGET (also if the colon is part of PATH)");
         /* A relative path becomes its own target when the plan makes it absolute. */
         return text[0] == '/' && field_count_parts(text) >= 0 ? policy_target_check(text, ret_why)
                                                               : 0;
@@ -136,21 +131,20 @@ static int check_hide(const char *path, const char **ret_why) {
                 return r;
         r = field_count_parts(path);
         if (r < 0)
-                return field_refuse(ret_why, "contains \"..\"; write the path without it");
+                return error_why(ret_why, "contains \"..\"; write the path without it");
         if (r == 0)
-                return field_refuse(ret_why,
-                                    "is the whole file tree; name a file or directory in it");
+                return error_why(ret_why, "is the whole file tree; name a file or directory in it");
         /* Half of all programs read files in /proc or /dev, and the sandbox has its own. */
         if (path[0] == '/' && next_part(&path, &part, &length) &&
             (part_is(part, length, "proc") || part_is(part, length, "dev")))
-                return field_refuse(ret_why, "is in /proc or /dev, which the sandbox creates "
-                                             "itself without any file of the host");
+                return error_why(ret_why, "is in /proc or /dev, which the sandbox creates "
+                                          "itself without any file of the host");
         return 0;
 }
 
 static int check_protect(const char *path, const char **ret_why) {
         if (path[0] == '/')
-                return field_refuse(ret_why, "is absolute; write it relative to the workspace");
+                return error_why(ret_why, "is absolute; write it relative to the workspace");
         return check_hide(path, ret_why);
 }
 
@@ -167,9 +161,9 @@ static int check_env_name(const char *text, const char **ret_why) {
         size_t length = env_name_length(text);
 
         if (length > 0 && text[length] == '=')
-                return field_refuse(ret_why, "has a value; to pass a variable, give only its name");
+                return error_why(ret_why, "has a value; to pass a variable, give only its name");
         if (length == 0 || text[length] != '\0')
-                return field_refuse(ret_why, "is not a valid variable name (" ENV_NAME_RULE ")");
+                return error_why(ret_why, "is not a valid variable name (" ENV_NAME_RULE ")");
         return 0;
 }
 
@@ -177,10 +171,10 @@ static int check_env_set(const char *text, const char **ret_why) {
         size_t length = env_name_length(text);
 
         if (length == 0 || (text[length] != '=' && text[length] != '\0'))
-                return field_refuse(
-                        ret_why, "does not start with a valid variable name (" ENV_NAME_RULE ")");
+                return error_why(ret_why,
+                                 "does not start with a valid variable name (" ENV_NAME_RULE ")");
         if (text[length] == '\0')
-                return field_refuse(ret_why, "has no value; write NAME=VALUE");
+                return error_why(ret_why, "has no value; write NAME=VALUE");
         return 0;
 }
 

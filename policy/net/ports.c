@@ -6,11 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static int ports_refuse(const char **ret_why, const char *why) {
-        *ret_why = why;
-        return -EINVAL;
-}
-
 /* Reads a port of up to five digits, from lowest on. Returns the number of bytes, or -EINVAL. */
 static int ports_read(const char *text, unsigned lowest, uint16_t *ret) {
         const size_t length = strspn(text, "0123456789");
@@ -45,22 +40,22 @@ int net_publish_parse(const char *text, NetPort *ret, const char **ret_why) {
         if (text[0] == '[' || strchr(text, '.'))
                 used = ports_read_address(text, &port.address);
         if (used < 0)
-                return ports_refuse(ret_why, "has no valid address before its ports; write it like "
-                                             "0.0.0.0:8080:3000 or [::1]:8080:3000");
+                return error_why(ret_why, "has no valid address before its ports; write it like "
+                                          "0.0.0.0:8080:3000 or [::1]:8080:3000");
         text += used;
         used = ports_read(text, 0, &port.host);
         if (used < 0)
-                return ports_refuse(ret_why, "has no valid port of the host; write HOSTPORT:PORT, "
-                                             "such as 8080:3000, or 0:3000 for a free port");
+                return error_why(ret_why, "has no valid port of the host; write HOSTPORT:PORT, "
+                                          "such as 8080:3000, or 0:3000 for a free port");
         if (text[used] != ':')
-                return ports_refuse(ret_why, "has only one port; write HOSTPORT:PORT, such as "
-                                             "8080:3000, or 0:3000 for a free port");
+                return error_why(ret_why, "has only one port; write HOSTPORT:PORT, such as "
+                                          "8080:3000, or 0:3000 for a free port");
         text += used + 1;
         used = ports_read(text, 1, &port.inside);
         if (used < 0 || text[used])
-                return ports_refuse(ret_why, "has no valid port inside: write one number from 1 to "
-                                             "65535 after the last \":\"; only TCP can be "
-                                             "published");
+                return error_why(ret_why, "has no valid port inside: write one number from 1 to "
+                                          "65535 after the last \":\"; only TCP can be "
+                                          "published");
         *ret = port;
         return 0;
 }
@@ -70,16 +65,16 @@ int net_import_parse(const char *text, NetPort *ret, const char **ret_why) {
         int used = ports_read(text, 1, &port.host);
 
         if (used < 0)
-                return ports_refuse(ret_why, "has no valid port of the host; write HOSTPORT or "
-                                             "HOSTPORT:PORT, such as 5432");
+                return error_why(ret_why, "has no valid port of the host; write HOSTPORT or "
+                                          "HOSTPORT:PORT, such as 5432");
         port.inside = port.host;
         if (text[used] == ':') {
                 text += used + 1;
                 used = ports_read(text, 1, &port.inside);
         }
         if (used < 0 || text[used])
-                return ports_refuse(ret_why, "has no valid port inside; write HOSTPORT or "
-                                             "HOSTPORT:PORT, such as 5432 or 5432:5433");
+                return error_why(ret_why, "has no valid port inside; write HOSTPORT or "
+                                          "HOSTPORT:PORT, such as 5432 or 5432:5433");
         *ret = port;
         return 0;
 }

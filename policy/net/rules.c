@@ -12,11 +12,6 @@
 
 enum { PORT_MAX = 65535 };
 
-static int net_refuse(const char **ret_why, const char *why) {
-        *ret_why = why;
-        return -EINVAL;
-}
-
 /* --- names --- */
 
 static bool name_byte_valid(char c) {
@@ -34,25 +29,25 @@ static int name_fold(const char *name, size_t length, char *ret, const char **re
         if (length > 0 && name[length - 1] == '.')
                 length--;
         if (length == 0)
-                return net_refuse(ret_why, "has no name; write NAME:PORT");
+                return error_why(ret_why, "has no name; write NAME:PORT");
         if (length > NET_NAME_MAX)
-                return net_refuse(ret_why, "has a name of more than 253 bytes");
+                return error_why(ret_why, "has a name of more than 253 bytes");
         for (size_t i = 0; i < length; i++) {
                 ret[i] = name_lower(name[i]);
                 if (ret[i] == '.' && label == 0)
-                        return net_refuse(ret_why, "has an empty part between two dots, or before "
-                                                   "the first dot");
+                        return error_why(ret_why, "has an empty part between two dots, or before "
+                                                  "the first dot");
                 if (ret[i] != '.' && !name_byte_valid(ret[i]))
-                        return net_refuse(ret_why, "has a character that no name contains; only "
-                                                   "letters, digits, \"-\", \"_\" and \".\" may be "
-                                                   "in a name");
+                        return error_why(ret_why, "has a character that no name contains; only "
+                                                  "letters, digits, \"-\", \"_\" and \".\" may be "
+                                                  "in a name");
                 label = ret[i] == '.' ? 0 : label + 1;
                 if (label > NET_LABEL_MAX)
-                        return net_refuse(ret_why,
-                                          "has more than 63 bytes between two dots of its name");
+                        return error_why(ret_why,
+                                         "has more than 63 bytes between two dots of its name");
         }
         if (label == 0)
-                return net_refuse(ret_why, "has two dots at the end of its name");
+                return error_why(ret_why, "has two dots at the end of its name");
         ret[length] = '\0';
         return 0;
 }
@@ -90,28 +85,28 @@ static int rule_read_name(NetRule *rule, const char *host, size_t length, const 
 
         rule->kind = NET_NAME;
         if (length == 1 && host[0] == '*')
-                return net_refuse(ret_why, "allows every name; write --network host for a network "
-                                           "without rules, or name the domain: *.example.org");
+                return error_why(ret_why, "allows every name; write --network host for a network "
+                                          "without rules, or name the domain: *.example.org");
         if (length >= 2 && host[0] == '*' && host[1] == '.') {
                 rule->kind = NET_WILDCARD;
                 host += 2;
                 length -= 2;
         }
         if (memchr(host, '*', length))
-                return net_refuse(ret_why, "has a \"*\" that does not stand alone before the first "
-                                           "dot; write *.example.org");
+                return error_why(ret_why, "has a \"*\" that does not stand alone before the first "
+                                          "dot; write *.example.org");
         r = name_fold(host, length, rule->name, ret_why);
         if (r < 0)
                 return r;
         if (rule->kind == NET_WILDCARD && !strchr(rule->name, '.'))
-                return net_refuse(ret_why, "is too wide: it allows a whole top-level domain; name "
-                                           "more of it, such as *.example.org");
+                return error_why(ret_why, "is too wide: it allows a whole top-level domain; name "
+                                          "more of it, such as *.example.org");
         if (name_looks_numeric(rule->name))
-                return net_refuse(ret_why, "is an address in an unusual form; write an IPv4 "
-                                           "address as four decimal numbers, such as 192.0.2.1");
+                return error_why(ret_why, "is an address in an unusual form; write an IPv4 "
+                                          "address as four decimal numbers, such as 192.0.2.1");
         if (streq(rule->name, "localhost") || name_is_below(rule->name, "localhost"))
-                return net_refuse(ret_why, "names the sandbox's own loopback; to reach a port of "
-                                           "the host's loopback, import it: --import PORT");
+                return error_why(ret_why, "names the sandbox's own loopback; to reach a port of "
+                                          "the host's loopback, import it: --import PORT");
         return 0;
 }
 
@@ -144,14 +139,14 @@ static int rule_read_ports(NetRule *rule, const char *text, size_t length, const
                 return 0;
         }
         if (net_port_read(text, first, &rule->first) < 0)
-                return net_refuse(ret_why, "has no valid port: write a number from 1 to 65535, a "
-                                           "range such as 8000-8010, or \"*\" for all ports");
+                return error_why(ret_why, "has no valid port: write a number from 1 to 65535, a "
+                                          "range such as 8000-8010, or \"*\" for all ports");
         rule->last = rule->first;
         if (dash && net_port_read(dash + 1, length - first - 1, &rule->last) < 0)
-                return net_refuse(ret_why, "has a range of ports without a valid end; write it "
-                                           "like 8000-8010");
+                return error_why(ret_why, "has a range of ports without a valid end; write it "
+                                          "like 8000-8010");
         if (rule->last < rule->first)
-                return net_refuse(ret_why, "has a range of ports whose end is before its start");
+                return error_why(ret_why, "has a range of ports whose end is before its start");
         return 0;
 }
 
@@ -171,18 +166,18 @@ static int rule_check_block(const NetRule *rule, const char **ret_why) {
         const NetAddress unmapped = net_address_unmapped(&rule->address);
 
         if (block_has_host_bits(&rule->address, rule->prefix))
-                return net_refuse(ret_why, "has bits of a host after its prefix; write the first "
-                                           "address of the block, such as 10.0.0.0/8");
+                return error_why(ret_why, "has bits of a host after its prefix; write the first "
+                                          "address of the block, such as 10.0.0.0/8");
         if (unmapped.family != rule->address.family)
-                return net_refuse(ret_why, "is an IPv4 address inside an IPv6 address; write the "
-                                           "IPv4 form, such as 10.0.0.1");
+                return error_why(ret_why, "is an IPv4 address inside an IPv6 address; write the "
+                                          "IPv4 form, such as 10.0.0.1");
         if (net_address_in_pool(&rule->address) &&
             rule->prefix >= (rule->address.family == AF_INET ? NET_POOL4_PREFIX : NET_POOL6_PREFIX))
-                return net_refuse(ret_why, "lies in a block that the sandbox uses itself "
-                                           "(" NET_POOL4 "/15 and " NET_POOL6 "/64)");
+                return error_why(ret_why, "lies in a block that the sandbox uses itself "
+                                          "(" NET_POOL4 "/15 and " NET_POOL6 "/64)");
         if (net_block_useless(&rule->address, rule->prefix))
-                return net_refuse(ret_why, "cannot be the address of a server: it is unspecified, "
-                                           "multicast, broadcast or reserved");
+                return error_why(ret_why, "cannot be the address of a server: it is unspecified, "
+                                          "multicast, broadcast or reserved");
         return 0;
 }
 
@@ -211,8 +206,8 @@ static int rule_read_block(NetRule *rule, const NetAddress *address, const char 
         rule->address = *address;
         rule->prefix = (uint8_t)bits;
         if (length > 0 && prefix_read(slash + 1, length - 1, bits, &rule->prefix) < 0)
-                return net_refuse(ret_why, "has no valid prefix after the \"/\"; write a number "
-                                           "up to 32 for IPv4, or up to 128 for IPv6");
+                return error_why(ret_why, "has no valid prefix after the \"/\"; write a number "
+                                          "up to 32 for IPv4, or up to 128 for IPv6");
         return rule_check_block(rule, ret_why);
 }
 
@@ -225,15 +220,15 @@ static int rule_read_brackets(NetRule *rule, const char *text, size_t length,
 
         if (!close || net_address_parse(text + 1, (size_t)(close - text - 1), &address) < 0 ||
             address.family != AF_INET6)
-                return net_refuse(ret_why, "has no valid IPv6 address in its brackets; write it "
-                                           "like [2001:db8::1]:443");
+                return error_why(ret_why, "has no valid IPv6 address in its brackets; write it "
+                                          "like [2001:db8::1]:443");
         close++;
         colon = memchr(close, ':', (size_t)(end - close));
         if (!colon)
-                return net_refuse(ret_why,
-                                  "is an address without a port; write it like [2001:db8::1]:443");
+                return error_why(ret_why,
+                                 "is an address without a port; write it like [2001:db8::1]:443");
         if (close != colon && *close != '/')
-                return net_refuse(ret_why, "has text between its address and its port");
+                return error_why(ret_why, "has text between its address and its port");
         r = rule_read_block(rule, &address, close, (size_t)(colon - close), ret_why);
         return r < 0 ? r : rule_read_ports(rule, colon + 1, (size_t)(end - colon - 1), ret_why);
 }
@@ -243,26 +238,26 @@ static int rule_read_brackets(NetRule *rule, const char *text, size_t length,
 /* Refuses text that belongs to a URL, to a shell or to another script. */
 static int rule_check_bytes(const char *text, size_t length, const char **ret_why) {
         if (length == 0)
-                return net_refuse(ret_why, "is empty; write NAME:PORT");
+                return error_why(ret_why, "is empty; write NAME:PORT");
         for (size_t i = 0; i < length; i++) {
                 const unsigned char c = (unsigned char)text[i];
 
                 if (c <= 0x20 || c == 0x7f)
-                        return net_refuse(ret_why, "has a blank or a control character; write "
-                                                   "NAME:PORT without blanks");
+                        return error_why(ret_why, "has a blank or a control character; write "
+                                                  "NAME:PORT without blanks");
                 if (c >= 0x80)
-                        return net_refuse(ret_why, "has a character that is not ASCII; write the "
-                                                   "form that DNS uses, which begins with xn--");
+                        return error_why(ret_why, "has a character that is not ASCII; write the "
+                                                  "form that DNS uses, which begins with xn--");
                 if (c == '@')
-                        return net_refuse(ret_why, "has a user name before an \"@\"; write only "
-                                                   "NAME:PORT");
+                        return error_why(ret_why, "has a user name before an \"@\"; write only "
+                                                  "NAME:PORT");
                 if (c == ',')
-                        return net_refuse(ret_why, "has a comma; write each rule as an item of its "
-                                                   "own");
+                        return error_why(ret_why, "has a comma; write each rule as an item of its "
+                                                  "own");
         }
         if (memmem(text, length, "://", 3))
-                return net_refuse(ret_why, "is a URL; write only its host and its port, such as "
-                                           "example.org:443");
+                return error_why(ret_why, "is a URL; write only its host and its port, such as "
+                                          "example.org:443");
         return 0;
 }
 
@@ -275,16 +270,16 @@ static int rule_read_host(NetRule *rule, const char *text, size_t length, bool p
 
         if (net_address_parse(text, first, &address) == 0) {
                 if (!port)
-                        return net_refuse(ret_why, "is an address without a port; write it like "
-                                                   "192.0.2.1:443");
+                        return error_why(ret_why, "is an address without a port; write it like "
+                                                  "192.0.2.1:443");
                 return rule_read_block(rule, &address, slash, length - first, ret_why);
         }
         if (slash && first > 0 && strspn(text, "0123456789.") == first)
-                return net_refuse(ret_why, "has no valid address before the \"/\"; write a block "
-                                           "like 10.0.0.0/8");
+                return error_why(ret_why, "has no valid address before the \"/\"; write a block "
+                                          "like 10.0.0.0/8");
         if (slash)
-                return net_refuse(ret_why, "has a path; rules judge only the host and the port, so "
-                                           "write NAME:PORT");
+                return error_why(ret_why, "has a path; rules judge only the host and the port, so "
+                                          "write NAME:PORT");
         return rule_read_name(rule, text, length, ret_why);
 }
 
@@ -314,19 +309,19 @@ static int rule_read(NetRule *rule, const char *text, size_t length, bool *ret_w
         if (text[0] == '[')
                 return rule_read_brackets(rule, text, length, ret_why);
         if (net_address_parse(text, length, &address) == 0 && address.family == AF_INET6)
-                return net_refuse(ret_why, "is an IPv6 address without brackets; write it like "
-                                           "[2001:db8::1]:443");
+                return error_why(ret_why, "is an IPv6 address without brackets; write it like "
+                                          "[2001:db8::1]:443");
         if (colon && memchr(colon + 1, ':', length - host - 1))
-                return net_refuse(ret_why, "has more than one \":\"; write NAME:PORT, and an IPv6 "
-                                           "address in brackets: [2001:db8::1]:443");
+                return error_why(ret_why, "has more than one \":\"; write NAME:PORT, and an IPv6 "
+                                          "address in brackets: [2001:db8::1]:443");
         r = rule_read_host(rule, text, host, colon, ret_why);
         if (r < 0)
                 return r;
         if (colon)
                 return rule_read_ports(rule, colon + 1, length - host - 1, ret_why);
         if (name_is_mode(rule->name))
-                return net_refuse(ret_why, "is also a mode of the network; write the name with its "
-                                           "port, such as host:443");
+                return error_why(ret_why, "is also a mode of the network; write the name with its "
+                                          "port, such as host:443");
         *ret_web = true;
         return 0;
 }
@@ -342,11 +337,11 @@ static int rule_split(const char *text, size_t *ret_length, const char **ret_rea
                         length--;
                 reason = hash + 1 + strspn(hash + 1, " ");
                 if (reason[0] == '\0')
-                        return net_refuse(ret_why, "has no reason after the \"#\"");
+                        return error_why(ret_why, "has no reason after the \"#\"");
                 if (strlen(reason) > NET_REASON_MAX)
-                        return net_refuse(ret_why, "has a reason of more than 200 bytes");
+                        return error_why(ret_why, "has a reason of more than 200 bytes");
                 if (!net_text_plain(reason))
-                        return net_refuse(ret_why, "has a control character in its reason");
+                        return error_why(ret_why, "has a control character in its reason");
         }
         *ret_length = length;
         *ret_reason = reason;
@@ -399,7 +394,7 @@ static int rules_add_set(NetRules *rules, const char *text, size_t length, const
         if (!name)
                 return -ENOMEM;
         if (!set)
-                return net_refuse(ret_why, "is not a known set; holt policy list lists the sets");
+                return error_why(ret_why, "is not a known set; holt policy list lists the sets");
         for (const char *const *rule = set->rules; r == 0 && *rule; rule++)
                 r = rules_add_text(rules, *rule, strlen(*rule), reason, ret_why);
         return r;
@@ -430,7 +425,7 @@ int net_rule_check(const char *text, const char **ret_why) {
 
         net_rules_clear(&rules);
         if (r == -ENOMEM)
-                return net_refuse(ret_why, "cannot be checked: out of memory");
+                return error_why(ret_why, "cannot be checked: out of memory");
         return r;
 }
 

@@ -22,11 +22,6 @@ int net_proxy_add_env(StrList *env) {
 
 static const char scheme[] = "http://";
 
-static int upstream_refuse(const char **ret_why, const char *why) {
-        *ret_why = why;
-        return -EINVAL;
-}
-
 /* Returns the "@" after the login, or NULL. A password may contain "@", a host may not. */
 static const char *upstream_login_end(const char *text) {
         return strrchr(text, '@');
@@ -85,26 +80,26 @@ int net_upstream_parse(const char *text, NetUpstream *ret, const char **ret_why)
         size_t length;
 
         if (strncmp(text, scheme, sizeof(scheme) - 1) != 0)
-                return upstream_refuse(ret_why, "is not the URL of an HTTP proxy; write it like "
-                                                "http://proxy.example.com:3128");
+                return error_why(ret_why, "is not the URL of an HTTP proxy; write it like "
+                                          "http://proxy.example.com:3128");
         text += sizeof(scheme) - 1;
         login = upstream_login_end(text);
         host = login ? login + 1 : text;
         if (login && upstream_read_login(text, (size_t)(login - text), upstream.login) < 0)
-                return upstream_refuse(ret_why, "has no valid user and password before the \"@\"; "
-                                                "write special characters as %XX");
+                return error_why(ret_why, "has no valid user and password before the \"@\"; "
+                                          "write special characters as %XX");
         length = strlen(host);
         if (length > 0 && host[length - 1] == '/')
                 length--;
         colon = memrchr(host, ':', length);
         if (!colon ||
             net_port_read(colon + 1, length - (size_t)(colon + 1 - host), &upstream.port) < 0)
-                return upstream_refuse(ret_why, "does not end in a port; write it like "
-                                                "http://proxy.example.com:3128");
+                return error_why(ret_why, "does not end in a port; write it like "
+                                          "http://proxy.example.com:3128");
         if (upstream_read_host(host, (size_t)(colon - host), &upstream) < 0)
-                return upstream_refuse(ret_why, "has no valid host; write it like "
-                                                "http://proxy.example.com:3128 or "
-                                                "http://[2001:db8::1]:3128");
+                return error_why(ret_why, "has no valid host; write it like "
+                                          "http://proxy.example.com:3128 or "
+                                          "http://[2001:db8::1]:3128");
         *ret = upstream;
         return 0;
 }

@@ -83,6 +83,12 @@ static inline int error_negative(int r) {
                 cured_;                                                                            \
         })
 
+/* For checks whose callers make the Error: says why a text is refused. Returns -EINVAL. */
+static inline int error_why(const char **ret_why, const char *why) {
+        *ret_why = why;
+        return -EINVAL;
+}
+
 /* Writes the error as one line for people: "TEXT: No such file or directory (ENOENT).", or only
  * TEXT if errnum is 0. Returns buf. */
 enum { ERROR_SENTENCE_MAX = 4 * sizeof(((Error *)NULL)->text) + 160 };
