@@ -344,18 +344,6 @@ static int check_own(const LaunchPlan *plan, const PlanMount *mount, Error *rete
                                   : "Name the path below it that you want to hide.");
 }
 
-/* Whether path lies at or below a part of the fixed tree, except a plain directory of the root. */
-static bool below_system(const char *path) {
-        for (size_t i = 0; i < tree_system_count; i++) {
-                size_t length = strlen(tree_system[i]);
-
-                if (strncmp(path + 1, tree_system[i], length) == 0 &&
-                    (path[1 + length] == '/' || path[1 + length] == '\0'))
-                        return true;
-        }
-        return false;
-}
-
 static bool below_private(const LaunchPlan *plan, const char *path) {
         for (size_t i = 0; i < tree_private_count; i++)
                 if (!(plan->root.source && tree_private[i].lasting) &&
@@ -391,7 +379,7 @@ static int order_mounts(LaunchPlan *plan, const Policy *policy, const PlanContex
                                 above = &plan->mounts[j];
                 if (above ? plan_mount_is_private(above) : below_private(plan, mount->target))
                         mount->flags |= PLAN_MAKE_TARGET;
-                else if (!above && !below_system(mount->target))
+                else if (!above && !tree_has(mount->target))
                         mount->flags |= PLAN_MAKE_TARGET | PLAN_IN_ROOT;
         }
         return 0;

@@ -32,6 +32,8 @@ enum {
  * is bound read-only. A missing one is left out. */
 extern const char *const tree_system[];
 extern const size_t tree_system_count;
+/* Whether the absolute path is one of these directories, or lies below one. */
+bool tree_has(const char *path);
 
 /* Names in a directory of the system tree, such as "etc", that every sandbox shows. A name that is
  * missing on the host, or that others may not read, is left out. */

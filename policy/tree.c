@@ -6,10 +6,19 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/paths.h"
+
 const char *const tree_system[] = {
         "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32",
 };
 const size_t tree_system_count = ELEMENTSOF(tree_system);
+
+bool tree_has(const char *path) {
+        for (size_t i = 0; i < tree_system_count; i++)
+                if (path_below(path + 1, tree_system[i]))
+                        return true;
+        return false;
+}
 
 /* Files that the packages of distributions need: their programs have settings there, or a directory
  * of /usr leads there by a symlink. None of them reveals the host or its users. Servers with keys

@@ -2,9 +2,11 @@
 #include "base/paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/strings.h"
@@ -58,6 +60,12 @@ const char *path_rest(const char *path, const char *prefix) {
                 return NULL;
         path += streq(prefix, "/") ? 0 : strlen(prefix);
         return path + (*path == '/');
+}
+
+bool path_may_exist(int dir_fd, const char *name) {
+        struct stat st;
+
+        return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
 int path_of_fd(int fd, char ret[PATH_MAX]) {

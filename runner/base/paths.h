@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as text, made absolute and normal. Only path_of_fd() looks at the file system. */
+/* Paths as text, made absolute and normal. */
 #pragma once
 
 #include <limits.h>
@@ -25,6 +25,9 @@ bool path_below(const char *path, const char *prefix);
 /* The part of path after prefix and its slash: "" if path is prefix, NULL if it does not lie below
  * prefix. Borrowed from path. */
 const char *path_rest(const char *path, const char *prefix);
+
+/* Whether name exists in the directory, or holt cannot find out. A symlink is not followed. */
+bool path_may_exist(int dir_fd, const char *name);
 
 /* The kernel's own path of an open fd, after following all links. Returns 0 or a negative errno of
  * readlink(2). */

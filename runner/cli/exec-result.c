@@ -153,18 +153,18 @@ void exec_result_tell_refused(const char *session, const JsonValue *const result
                 exec_result_tell_fixed(session);
 }
 
+static bool exec_result_set_aside(const JsonValue *result) {
+        const JsonValue *names = json_member(result, "set_aside");
+
+        return names && json_first(names);
+}
+
 void exec_result_tell_replaced(const JsonValue *result) {
         if (json_member_text(result, "replaced")[0])
                 report_replaced("the session", json_member_text(result, "replaced"),
                                 exec_result_set_aside(result), stderr);
         if (json_member_text(result, "stopped_for")[0])
                 report_stopped_for(json_member_text(result, "stopped_for"), stderr);
-}
-
-bool exec_result_set_aside(const JsonValue *result) {
-        const JsonValue *names = json_member(result, "set_aside");
-
-        return names && json_first(names);
 }
 
 bool exec_result_needs_show(const JsonValue *result) {

@@ -24,9 +24,6 @@ typedef struct ExecResult {
 /* Returns holt's exit code. */
 int exec_result_code(const ExecResult *result);
 
-/* Returns whether something was set aside, so that exec_result_tell() needs show. result may be
- * NULL. */
-bool exec_result_set_aside(const JsonValue *result);
 /* Whether exec_result_tell() needs show: something is or was set aside, or the command ended with
  * the exit code of a fatal error of git. */
 bool exec_result_needs_show(const JsonValue *result);

@@ -29,12 +29,6 @@ static int guard_descend(int dir_fd, const char *name, int *ret_fd) {
         return 1;
 }
 
-static bool is_there(int dir_fd, const char *name) {
-        struct stat st;
-
-        return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-}
-
 /* Whether the guard is still mounted. The mount belongs to the name. If the host unlinks the file
  * and links it again, it has no mount any more, and the command can write it. */
 static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
@@ -98,7 +92,7 @@ static void sweep_name(Sweep *sweep, int dir_fd, const char *dir, const char *na
         const bool whole = strncmp(guard->path, dir, length) == 0 &&
                            streq(guard->path + length, name);
 
-        if (!is_there(dir_fd, name) || is_held(sweep->plan, dir_fd, name, guard) ||
+        if (!path_may_exist(dir_fd, name) || is_held(sweep->plan, dir_fd, name, guard) ||
             guard_is_covered(sweep, guard) ||
             (whole && sweep->restored && strlist_has(sweep->restored, guard->path)))
                 return;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/paths.h"
 #include "base/sys.h"
 
 #ifndef F_NOTIFY
@@ -64,13 +65,6 @@ int watch_missing_add(WatchMissing **list, const char *path, int dir_fd, const c
         return missing->path && missing->rest ? 0 : error_oom(reterr);
 }
 
-/* Whether name exists in the directory, or holt cannot find out. */
-static bool missing_is_there(int dir_fd, const char *name) {
-        struct stat st;
-
-        return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-}
-
 /* Whether the entry is a symlink, which can lead anywhere. Any other entry that is not a directory
  * leads nowhere. */
 static bool missing_is_link(int dir_fd, const char *name) {
@@ -117,7 +111,7 @@ static bool missing_is_made(WatchMissing *missing) {
         missing_close(missing->fds, missing->fds_count);
         missing->fds = fds;
         missing->fds_count = count;
-        return r < 0 || (r > 0 && missing_is_there(dir_fd, part));
+        return r < 0 || (r > 0 && path_may_exist(dir_fd, part));
 }
 
 const char *watch_missing_find_made(WatchMissing *list) {

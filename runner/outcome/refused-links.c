@@ -227,16 +227,8 @@ static bool links_search_program(LinkSearch *search, const char *path) {
         return true;
 }
 
-/* Whether the path is in the system tree. Nothing else is opened: opening a device or a name of an
- * automounter has an effect, and an attacker may have chosen the words. */
-static bool links_of_system(const char *path) {
-        for (size_t i = 0; i < tree_system_count; i++)
-                if (path_below(path + 1, tree_system[i]))
-                        return true;
-        return false;
-}
-
-/* Looks a word up like a shell. A path must be absolute. */
+/* Looks a word up like a shell. A path must be absolute. Only the system tree is opened: opening a
+ * device or a name of an automounter has an effect, and an attacker may have chosen the words. */
 static void links_search_word(LinkSearch *search, const char *word, size_t length) {
         static const char *const places[] = { "/usr/local/bin/", "/usr/bin/", "/usr/sbin/", "/bin/",
                                               "/usr/games/" };
@@ -246,7 +238,7 @@ static void links_search_word(LinkSearch *search, const char *word, size_t lengt
                 _cleanup_free_ char *given = strndup(word, length);
                 _cleanup_free_ char *path = given ? path_join("/", given) : NULL;
 
-                done = !path || (links_of_system(path) && links_search_program(search, path));
+                done = !path || (tree_has(path) && links_search_program(search, path));
                 search->programs -= done;
         }
         for (size_t i = 0; !done && !memchr(word, '/', length) && i < ELEMENTSOF(places); i++) {

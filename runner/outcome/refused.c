@@ -295,9 +295,8 @@ static bool judge_proc(const Search *search, const Suspect *s) {
 static bool judge_system(const Search *search, const Suspect *s) {
         if (!s->mount && refused_is_of_packages(s->path))
                 return search_note(search, s, REFUSAL_PACKAGES, NULL);
-        for (size_t i = 0; s->complaint->errnum == EROFS && !s->mount && i < tree_system_count; i++)
-                if (path_below(s->path + 1, tree_system[i]))
-                        return search_note(search, s, REFUSAL_SYSTEM, NULL);
+        if (s->complaint->errnum == EROFS && !s->mount && tree_has(s->path))
+                return search_note(search, s, REFUSAL_SYSTEM, NULL);
         return false;
 }
 

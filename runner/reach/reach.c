@@ -333,12 +333,7 @@ ReachPlace reach_place(const Reach *reach, int fd) {
 static bool reach_is_of_system(int fd) {
         char path[PATH_MAX];
 
-        if (path_of_fd(fd, path) < 0 || path_below(path, "/usr/local"))
-                return false;
-        for (size_t i = 0; i < tree_system_count; i++)
-                if (path_rest(path + 1, tree_system[i]))
-                        return true;
-        return false;
+        return path_of_fd(fd, path) == 0 && !path_below(path, "/usr/local") && tree_has(path);
 }
 
 bool reach_opaque(const Reach *reach, int fd) {

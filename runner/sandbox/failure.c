@@ -61,20 +61,13 @@ static void cut_to_directory(char *path) {
                 *above = '\0';
 }
 
-static bool is_in_system(const char *path) {
-        for (size_t i = 0; i < tree_system_count; i++)
-                if (path_below(path + 1, tree_system[i]))
-                        return true;
-        return false;
-}
-
 /* Sets the cure for a program that may be a symlink to a program of the system, as in a virtual
  * environment. Then its own directory is missing inside. The directory of the symlink's target is
  * needed too, unless it belongs to the system. */
 static int cure_linked(const char *path, const char *real, int r, Error *reterr) {
         _cleanup_free_ char *word = str_word(path), *real_word = str_word(real);
 
-        if (is_in_system(real) || path_below(real, path))
+        if (tree_has(real) || path_below(real, path))
                 return error_cure(reterr, r, "Mount the directory in which it lies: --ro %s",
                                   word ? word : "DIR");
         return error_cure(reterr, r,
@@ -294,7 +287,7 @@ static bool cure_by_search(const LaunchPlan *plan, const char *program, Error *r
         cut_to_directory(path);
         word = str_word(directory);
         top = str_word(path);
-        if (!word || !top || is_in_system(directory) || home_lies_below(path))
+        if (!word || !top || tree_has(directory) || home_lies_below(path))
                 return false;
         fd = prepare_open_inside(plan, directory, O_DIRECTORY);
         (void)error_cure(reterr, 0,

@@ -90,9 +90,8 @@ static bool warnings_is_shown(const TreeShown *shown, const char *path) {
 
 /* Whether path comes from the system tree. */
 static bool warnings_is_of_system(const char *path) {
-        for (size_t i = 0; i < tree_system_count; i++)
-                if (path_below(path + 1, tree_system[i]))
-                        return true;
+        if (tree_has(path))
+                return true;
         for (size_t i = 0; i < tree_shown_count; i++)
                 if (warnings_is_shown(&tree_shown[i], path + 1))
                         return true;
