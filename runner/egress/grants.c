@@ -267,8 +267,12 @@ static int grant_parse(Grant *grant) {
 /* Makes room, so that holt's decision cannot fail. */
 static int grant_reserve(const Grant *grant) {
         NetRules *to = &grant->egress->rules;
-        NetRule *grown = reallocarray(to->items, to->count + grant->rules.count, sizeof(*grown));
+        const size_t count = to->count + grant->rules.count;
+        NetRule *grown;
 
+        if (count == 0) /* realloc(3) would free the items. */
+                return 0;
+        grown = reallocarray(to->items, count, sizeof(*grown));
         if (!grown)
                 return -ENOMEM;
         to->items = grown;
@@ -278,7 +282,8 @@ static int grant_reserve(const Grant *grant) {
 static void grant_add_rules(Grant *grant) {
         NetRules *to = &grant->egress->rules, *from = &grant->rules;
 
-        memcpy(to->items + to->count, from->items, from->count * sizeof(*to->items));
+        if (from->count > 0)
+                memcpy(to->items + to->count, from->items, from->count * sizeof(*to->items));
         to->count += from->count;
         from->count = 0; /* egress->rules owns the reasons now. */
         once_keep(grant->egress, &grant->once);

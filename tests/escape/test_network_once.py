@@ -7,6 +7,7 @@ The test network (lib/netlab.py) is the host's network here, and its log shows w
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +92,15 @@ def test_nothing_inside_makes_a_grant(session: Session) -> None:
     """Neither the verb nor the session's socket is inside."""
     assert session.sh("holt allow w net:other.example.org:80 --once").code == 127
     assert json.loads(session("show", "--json").ok().out)["network"]["once"] == []
+
+
+def test_many_grants_for_one_connection_need_no_lasting_rule(sessions: Sessions, workspace: Path, lab: Lab) -> None:
+    (workspace / "none.json").write_text(json.dumps({"holt": 1, "network": {"mode": "allow"}}))
+    session = sessions.create("w", "--policy", "./none.json", cwd=workspace)
+    session.out("true")
+    for _ in range(4):
+        session("allow", "net:other.example.org:9004", "--once").ok()
+
+    assert session.show()["network"]["once"] == ["other.example.org:9004"] * 4
+    assert session.exec("python3", "-c", RACE).ok().out.strip() == "4"
+    assert arrived(lab) == 4
