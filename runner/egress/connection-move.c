@@ -34,19 +34,26 @@ static bool connection_take_chunk(Connection *c, const uint8_t *data, size_t len
         return r >= 0;
 }
 
-/* Returns false if a client of the proxy inside has sent more than the one request that the proxy
- * has rewritten. A second request could be for another host. */
-static bool connection_keeps_to_request(Connection *c) {
+/* Looks at the bytes behind the part of a request that may move. Returns 0 or a negative errno:
+ * -ECONNRESET if a client of the proxy inside has sent more than the one request that the proxy has
+ * rewritten, or has ended in the middle of it. A second request could be for another host. */
+static int connection_keep_to_request(Connection *c) {
         uint8_t data[HTTP_CHUNK_HEAD];
         ssize_t n;
 
-        if (!c->up.limited || c->up.left > 0 || !c->up.readable)
-                return true;
+        if (!c->up.limited || c->up.left > 0 || !c->up.readable || c->up.ended)
+                return 0;
         n = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
-        c->up.ended = c->up.ended || n == 0;
+        c->up.ended = n == 0;
+        if (n < 0 && errno != EAGAIN)
+                return -errno;
+        if (n < 0)
+                c->up.readable = false;
         if (n <= 0)
-                return true;
-        return c->chunks != CHUNKS_NONE && connection_take_chunk(c, data, (size_t)n);
+                return 0;
+        if (c->chunks == CHUNKS_NONE || !connection_take_chunk(c, data, (size_t)n))
+                return -ECONNRESET;
+        return c->up.ending && !c->up.readable ? -ECONNRESET : 0;
 }
 
 /* Whether another chunk may follow at once. */
@@ -67,10 +74,10 @@ static void side_watch(LoopWatch *watch, uint32_t *events, const Pump *from, con
 }
 
 static void connection_move(Connection *c) {
-        int up = PUMP_WAITS, down;
+        int r = connection_keep_to_request(c), up = PUMP_WAITS, down;
 
-        if (!connection_keeps_to_request(c))
-                return connection_end(c, ECONNRESET);
+        if (r < 0)
+                return connection_end(c, -r);
         down = pump_run(&c->down, c->egress->pipes, c->up.shut);
         if (c->state == CONNECTION_MOVES && down >= 0)
                 up = pump_run(&c->up, c->egress->pipes, c->down.shut);

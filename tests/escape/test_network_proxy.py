@@ -14,6 +14,7 @@ from lib.leaks import descendants
 from lib.netlab import Lab, holt, lab  # noqa: F401
 from lib.netprobe import probe
 from lib.sandbox import Holt
+from lib.sessions import Sessions, until
 from lib.tools import needs
 
 pytestmark = needs("python3")
@@ -166,3 +167,27 @@ def test_a_chunked_request_is_one_request(holt: Holt) -> None:
 
     for (name, (_, most, how)), (got, ended) in zip(BODIES.items(), json.loads(result.ok().out), strict=True):
         assert ended == how and (got == most if how == "end" else most.startswith(got)), (name, got[:200], ended)
+
+
+GIVES_UP = """
+import socket, struct, sys
+end = socket.create_connection(("198.18.0.1", 3128), timeout=20)
+end.sendall(b"POST http://web.example.org:7/ HTTP/1.1\\r\\n" + sys.argv[1].encode() + b"\\r\\n\\r\\n")
+got = b""
+while not got.endswith(b"\\r\\n\\r\\n"): got += end.recv(4096)
+end.sendall(sys.argv[2].encode())
+if sys.argv[3] == "reset": end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+end.close()
+"""
+
+
+@pytest.mark.parametrize("field,body,how", (
+    ("Content-Length: 0", "", "reset"), ("Content-Length: 2", "1", "reset"), ("Transfer-Encoding: chunked", "", "reset"),
+    ("Transfer-Encoding: chunked", "5", "reset"), ("Transfer-Encoding: chunked", "5", "end"),
+))
+def test_a_request_that_is_given_up_ends_at_the_server(field: str, body: str, how: str, sessions: Sessions) -> None:
+    """Otherwise the connection would count for as long as the server says nothing."""
+    session = sessions.create("w", "--proxy", "--net", "web.example.org:7")
+    session.exec("python3", "-c", GIVES_UP, field, body, how).ok()
+
+    until(lambda: [row for row in session.audit() if row["kind"] == "network"], "the connection ends", timeout=20)
