@@ -8,6 +8,7 @@
  * replies, because a reply (101) decides whether HTTP goes on. It would close no gap: the same
  * server takes the same requests inside TLS, where no name but the SNI can be read. */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -119,18 +120,51 @@ static bool greeting_allowed(Connection *c, const Hello *hello) {
         return true;
 }
 
-/* Looks at what the client has sent, without taking it. Returns the bytes, for hello.h. */
-static const uint8_t *greeting_peek(const Connection *c, ssize_t *ret_length) {
-        static uint8_t data[HELLO_MAX];
+/* Takes what the client has sent into the bytes that the server gets first. recv(2) looks no
+ * further than an urgent byte, but the server gets more. Returns the length, or a negative errno.
+ */
+static ssize_t greeting_take(Pump *up) {
+        ssize_t n = 1;
 
-        *ret_length = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
-        return data;
+        if (!up->ahead)
+                up->ahead_length = up->ahead_sent = 0;
+        if (!up->ahead)
+                up->ahead = malloc(HELLO_MAX);
+        if (!up->ahead)
+                return -ENOMEM;
+        while (n > 0 && up->ahead_length < HELLO_MAX) {
+                n = recv(up->from, up->ahead + up->ahead_length, HELLO_MAX - up->ahead_length,
+                         MSG_DONTWAIT);
+                up->ahead_length += n > 0 ? (size_t)n : 0;
+        }
+        if (n < 0 && errno != EAGAIN)
+                return -errno;
+        if (up->ahead_length > 0)
+                return (ssize_t)up->ahead_length;
+        free(up->ahead);
+        up->ahead = NULL;
+        return n < 0 ? -EAGAIN : 0;
+}
+
+/* Looks at what the client has sent. Returns its length, or a negative errno. */
+static ssize_t greeting_look(Connection *c, const uint8_t **ret) {
+        static uint8_t data[HELLO_MAX];
+        ssize_t n;
+
+        if (c->up.urgent || c->up.ahead) {
+                n = greeting_take(&c->up);
+                *ret = c->up.ahead;
+                return n;
+        }
+        n = recv(c->client_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
+        *ret = data;
+        return n < 0 ? -errno : n;
 }
 
 /* Waits until the client has sent more than `have` bytes. With SO_RCVLOWAT, the kernel waits. */
 static void greeting_wait(Connection *c, int have) {
         const uint64_t now = time_now_usec();
-        const int low = have + 1;
+        const int low = c->up.ahead ? 1 : have + 1;
 
         (void)setsockopt(c->client_fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
         if (!c->deadline)
@@ -152,11 +186,11 @@ static void greeting_end(Connection *c) {
 }
 
 static void connection_greet(Connection *c) {
-        ssize_t n;
-        const uint8_t *data = greeting_peek(c, &n);
+        const uint8_t *data;
+        const ssize_t n = greeting_look(c, &data);
 
         if (n < 0)
-                return errno == EAGAIN ? connection_move(c) : connection_end(c, errno);
+                return n == -EAGAIN ? connection_move(c) : connection_end(c, (int)-n);
         hello_read(data, (size_t)n, &c->hello);
         if (c->up.ending || n == 0)
                 hello_finish(data, (size_t)n, true, &c->hello);
@@ -170,8 +204,8 @@ static void connection_greet(Connection *c) {
  * the deadline. */
 static void connection_silent(Connection *c) {
         Hello hello = c->hello;
-        ssize_t n;
-        const uint8_t *data = greeting_peek(c, &n);
+        const uint8_t *data;
+        const ssize_t n = greeting_look(c, &data);
 
         c->silent = 0;
         if (n > 0)

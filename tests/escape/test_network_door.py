@@ -300,6 +300,29 @@ def test_a_run_without_a_network_has_no_such_process(holt: Holt) -> None:
         assert started.readline() == "ready" and not doors()
 
 
+# --- greetings ---
+
+
+URGENT = """
+import socket, sys
+end, cut = socket.create_connection(("web.example.org", 80), timeout=20), int(sys.argv[1])
+text = b"GET / HTTP/1.1\\r\\nHost: other.example.org\\r\\nConnection: close\\r\\n\\r\\n"
+try:
+    end.sendall(text[:cut]); end.send(text[cut:cut + 1], socket.MSG_OOB); end.sendall(text[cut + 1:])
+    end.shutdown(socket.SHUT_WR)
+    print(end.recv(15))
+except OSError as error: print(error)
+"""
+
+
+@pytest.mark.parametrize("cut", (1, 3, 8))
+def test_an_urgent_byte_hides_no_part_of_a_greeting(cut: int, holt: Holt, lab: Lab) -> None:
+    """Reading stops before such a byte, so the greeting seems to end there, but the server gets all of it."""
+    out = holt(["run", "--net", "web.example.org:80", "--", "python3", "-c", URGENT, str(cut)]).ok().out
+
+    assert "HTTP" not in out and not lab.log("http"), out
+
+
 # --- tunnels, and too much of everything ---
 
 
