@@ -270,7 +270,7 @@ def test_another_workspace_is_guarded_too(holt: Holt, repository: Path, place: P
 def test_git_looks_at_a_worktree_whose_repository_is_given_to_be_read(
     holt: Holt, place: Path, identity: Identity, repository: Path
 ) -> None:
-    """The README says this. If root runs holt, read-only files belong to nobody inside."""
+    """README.md shows this. If root runs holt, read-only files belong to nobody inside."""
     git(identity, repository, "worktree", "add", "-q", place / "tree")
     (place / "tree" / "new").write_text("")
     common = repository / ".git"
