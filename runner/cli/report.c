@@ -441,6 +441,18 @@ void report_net_denial(const char *peer, uint64_t count, const char *answer, con
                 (void)fprintf(out, "%s\n", why_not);
 }
 
+static void print_net_failure(const NetDenial *denial, const char *peer, const char *reason,
+                              FILE *out) {
+        if (denial->event.reason == EGRESS_UNRESOLVED)
+                (void)fprintf(out, "holt: could not resolve %s: %s\n", peer, reason);
+        else if (denial->event.reason == EGRESS_UNREACHED)
+                (void)fprintf(out, "holt: could not connect to %s (%s)\n", peer,
+                              net_denial_answer(denial));
+        else
+                (void)fprintf(out, "holt: could not connect to %s (%s): %s\n", peer,
+                              net_denial_answer(denial), reason);
+}
+
 /* An allowed connection that failed is told only if the command failed, too. */
 static void print_net_denials(const RunResult *result, FILE *out) {
         const NetDenials *denials = result->outcome.net_denials;
@@ -458,10 +470,7 @@ static void print_net_denials(const RunResult *result, FILE *out) {
                         report_net_denial(peer, net_denial_count(denial), net_denial_answer(denial),
                                           reason, grant, net_denial_why_not(denial), "", out);
                 else if (result->outcome.exit_code != 0)
-                        (void)fprintf(out, "holt: could not connect to %s (%s)%s%s\n", peer,
-                                      net_denial_answer(denial),
-                                      denial->event.reason == EGRESS_UNREACHED ? "" : ": ",
-                                      denial->event.reason == EGRESS_UNREACHED ? "" : reason);
+                        print_net_failure(denial, peer, reason, out);
         }
 }
 

@@ -121,6 +121,27 @@ static void wait_allow(DnsWait *wait, uint32_t ttl) {
         wait_reply(wait, DNS_NOERROR, &answer, NULL, ttl);
 }
 
+static bool name_is_exact(const NetRules *rules, const char *name) {
+        for (size_t i = 0; i < rules->count; i++)
+                if (rules->items[i].kind == NET_NAME && streq(rules->items[i].name, name))
+                        return true;
+        return false;
+}
+
+/* Tells that the host's resolver has not found an allowed name. Below a wildcard, programs also try
+ * names that do not exist. */
+static void wait_tell_missing(const DnsWait *wait, int code) {
+        Egress *egress = wait->resolver->egress;
+        EgressEvent event;
+
+        if (code == DNS_NOERROR ||
+            (code == DNS_NXDOMAIN && !name_is_exact(&egress->rules, wait->name)))
+                return;
+        event = egress_denial(egress, EGRESS_UNRESOLVED, wait->name, NULL, 0, NULL);
+        event.type = EGRESS_FAILED;
+        egress_send(egress, &event);
+}
+
 static void wait_on_addresses(void *data, const NameResult *result) {
         DnsWait *wait = data;
         Egress *egress = wait->resolver->egress;
@@ -134,6 +155,8 @@ static void wait_on_addresses(void *data, const NameResult *result) {
                 allowed += ok;
                 of_family += ok && result->items[i].family == family;
         }
+        if (result->count == 0)
+                wait_tell_missing(wait, result->code);
         if (result->count > 0 && allowed == 0) {
                 egress_deny(egress, EGRESS_PRIVATE, wait->name, &result->items[0], 0, why);
                 return wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
@@ -141,13 +164,6 @@ static void wait_on_addresses(void *data, const NameResult *result) {
         if (of_family == 0)
                 return wait_reply(wait, result->code, NULL, NULL, 0);
         wait_allow(wait, result->ttl);
-}
-
-static bool name_is_exact(const NetRules *rules, const char *name) {
-        for (size_t i = 0; i < rules->count; i++)
-                if (rules->items[i].kind == NET_NAME && streq(rules->items[i].name, name))
-                        return true;
-        return false;
 }
 
 int resolver_number(Egress *egress, const char *name) {

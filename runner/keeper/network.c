@@ -62,7 +62,9 @@ static void on_port_changed(Keeper *keeper, const EgressEvent *event) {
 }
 
 static void on_connection_ended(Keeper *keeper, const EgressEvent *event) {
-        audit_connection(keeper, event);
+        /* Without a port, it is a lookup that has found nothing, and no connection. */
+        if (event->port != 0)
+                audit_connection(keeper, event);
 }
 
 static void on_grant_used(Keeper *keeper, const EgressEvent *event) {

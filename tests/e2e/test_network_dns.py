@@ -150,6 +150,16 @@ def test_a_service_s_records_belong_to_its_host(holt: Holt) -> None:
         "--net other.example.org", "--net _8443._https.web.example.org"]
 
 
+@pytest.mark.parametrize("name", ("missing", "failing"))
+def test_an_allowed_name_that_the_host_cannot_resolve_is_told(name: str, holt: Holt) -> None:
+    """The user would otherwise look for the mistake in the rules. Below a wildcard, programs try names that do not exist."""
+    script = f"getent hosts {name}.example.org"
+    exact, below, unused = (holt.sh(script, "--net", rule) for rule in (f"{name}.example.org", "*.example.org", "web.example.org"))
+
+    told = f"holt: could not resolve {name}.example.org: a rule allows it, but the host has found no address of it\n"
+    assert exact.err == told and below.err == (told if name == "failing" else "") and "no rule" in unused.err
+
+
 @pytest.mark.parametrize("kind", (SOA, MX, TXT, SRV, SVCB, HTTPS, ANY, 10, 257, 65535))
 def test_other_types_have_no_data(kind: int, holt: Holt, lab: Lab) -> None:
     """Programs would learn addresses from HTTPS and SVCB, and TXT carries data out and in."""
