@@ -270,6 +270,7 @@ static void keeper_on_connection_end(RpcConnection *connection, void *data) {
         Keeper *keeper = data;
 
         keeper_used(keeper);
+        keeper_leave_questions(keeper, connection);
         processes_forget(keeper->processes, connection);
         tools_forget(keeper->tools, connection);
         acts_forget(keeper->acts, connection);

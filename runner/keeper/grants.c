@@ -16,9 +16,10 @@
 /* A grant to which holt-egress has not replied yet. */
 struct GrantWait {
         struct GrantWait *next;
-        bool once;     /* The rules hold for one connection each... */
-        uint32_t id;   /* ...and the first of them has this number. */
-        RpcCall *call; /* NULL if the client has gone. */
+        uint32_t question; /* It is the answer to this question, or 0. */
+        bool once;         /* The rules hold for one connection each... */
+        uint32_t id;       /* ...and the first of them has this number. */
+        RpcCall *call;     /* NULL if the client has gone. */
         StrList rules;
         bool decided; /* The rules are stored, or `error` says why not. */
         int stored;   /* The result of storing them: 0 or a negative errno. */
@@ -92,7 +93,7 @@ static int grant_send(Keeper *keeper, const GrantWait *wait, const StrList *rule
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot reach holt-egress") : 0;
 }
 
-int keeper_grant(Keeper *keeper, StrList *rules, bool once, RpcCall *call, Error *reterr) {
+static int grant_add(Keeper *keeper, StrList *rules, bool once, GrantWait **ret, Error *reterr) {
         int r = grant_check(keeper, reterr);
         GrantWait *wait = r == 0 ? calloc(1, sizeof(*wait)) : NULL;
 
@@ -109,12 +110,31 @@ int keeper_grant(Keeper *keeper, StrList *rules, bool once, RpcCall *call, Error
         }
         if (once)
                 keeper->once_next += (uint32_t)rules->count;
-        wait->call = call;
         wait->rules = *rules;
         *rules = (StrList){ 0 };
         list_append(&keeper->grants, wait);
+        *ret = wait;
+        return 0;
+}
+
+int keeper_grant(Keeper *keeper, StrList *rules, bool once, RpcCall *call, Error *reterr) {
+        GrantWait *wait;
+        int r = grant_add(keeper, rules, once, &wait, reterr);
+
+        if (r < 0)
+                return r;
+        wait->call = call;
         rpc_call_on_end(call, grant_on_call_end, wait);
         return 0;
+}
+
+int keeper_grant_asked(Keeper *keeper, StrList *rules, bool once, uint32_t id, Error *reterr) {
+        GrantWait *wait;
+        int r = grant_add(keeper, rules, once, &wait, reterr);
+
+        if (r == 0)
+                wait->question = id;
+        return r;
 }
 
 /* --- replies --- */
@@ -155,9 +175,9 @@ static void grant_show(Keeper *keeper) {
  * ended, and keeper_fail_grants() follows. */
 static void grant_decide(Keeper *keeper, GrantWait *wait) {
         wait->stored = wait->once ? allow_once(&keeper->settings, keeper->store, wait->id,
-                                               &wait->rules, &wait->error)
-                                  : allow_store(&keeper->settings, keeper->store, &wait->rules,
-                                                &wait->error);
+                                               wait->question != 0, &wait->rules, &wait->error)
+                                  : allow_store(&keeper->settings, keeper->store,
+                                                wait->question != 0, &wait->rules, &wait->error);
         wait->decided = true;
         if (wait->stored == 0)
                 grant_show(keeper);
@@ -166,11 +186,14 @@ static void grant_decide(Keeper *keeper, GrantWait *wait) {
 }
 
 /* Replies to the call. Rules that are stored wait for the next start if holt-egress is lost. */
-static void grant_answer(const EgressEvent *event, GrantWait *wait) {
+static void grant_answer(Keeper *keeper, const EgressEvent *event, GrantWait *wait) {
         int r = wait->stored;
 
         if (!wait->decided)
                 r = grant_refuse(event, &wait->error);
+        if (wait->question)
+                keeper_answer_question(keeper, wait->question,
+                                       r < 0 ? EGRESS_ANSWER_NOBODY : EGRESS_ANSWER_YES);
         if (!wait->call)
                 return;
         if (r < 0)
@@ -197,7 +220,7 @@ void keeper_on_grant(Keeper *keeper, const EgressEvent *event) {
                 return grant_decide(keeper, wait);
         wait = grant_take(keeper);
         if (wait)
-                grant_answer(event, wait);
+                grant_answer(keeper, event, wait);
         (void)grant_free(wait);
 }
 

@@ -135,6 +135,7 @@ static void keeper_finish(Keeper *keeper) {
         }
         keeper->processes = processes_free(keeper->processes);
         keeper->tools = tools_free(keeper->tools);
+        keeper_questions_free(keeper);
         keeper_end_network(keeper);
         keeper_ports_free(keeper);
         keeper_grants_free(keeper);

@@ -63,11 +63,12 @@ typedef struct Keeper {
         struct Waiters *waiters; /* See wait.c. */
         struct Acts *acts;
         struct Staged *staged;
-        LoopWatch *network_watch; /* NULL without a network. */
-        struct PortWaits *ports;  /* See ports.c. */
-        struct GrantWait *grants; /* See grants.c. */
-        uint32_t once_next;       /* Number of the next one-time grant. */
-        LoopWatch *owner_watch;   /* Watches owner_fd; NULL in a session without an owner. */
+        LoopWatch *network_watch;    /* NULL without a network. */
+        struct PortWaits *ports;     /* See ports.c. */
+        struct GrantWait *grants;    /* See grants.c. */
+        struct Questions *questions; /* See questions.c; NULL until a client attends. */
+        uint32_t once_next;          /* Number of the next one-time grant. */
+        LoopWatch *owner_watch;      /* Watches owner_fd; NULL in a session without an owner. */
         struct Receives *receives;
         Sweeper *sweeper;            /* See sweep.c. */
         struct Unwritten *unwritten; /* Rows of history and audit that wait for disk space. */
@@ -244,11 +245,26 @@ void keeper_fail_ports(Keeper *keeper);
 /* Adds the rules, which are taken over, and replies to call when they are in force. once: each of
  * them holds for one connection. Returns 0 or a negative errno. */
 int keeper_grant(Keeper *keeper, StrList *rules, bool once, RpcCall *call, Error *reterr);
+/* The same for the answer to question id of holt-egress, without a call. */
+int keeper_grant_asked(Keeper *keeper, StrList *rules, bool once, uint32_t id, Error *reterr);
 /* holt-egress has replied to the oldest grant. */
 void keeper_on_grant(Keeper *keeper, const EgressEvent *event);
 /* holt-egress has gone. */
 void keeper_fail_grants(Keeper *keeper);
 void keeper_grants_free(Keeper *keeper);
+
+/* --- questions (questions.c) --- */
+
+/* Lets connection be asked about hosts. Returns 0, -ENOMEM, or -EINVAL without a network. */
+int keeper_attend(Keeper *keeper, RpcConnection *connection, Error *reterr);
+/* The connection ends, and is asked no more. */
+void keeper_leave_questions(Keeper *keeper, const RpcConnection *connection);
+/* A question of holt-egress has begun, or is over. */
+void keeper_on_question(Keeper *keeper, const EgressEvent *event);
+void keeper_on_question_end(Keeper *keeper, const EgressEvent *event);
+/* Tells holt-egress the answer: one of the words of EGRESS_ANSWER. */
+void keeper_answer_question(Keeper *keeper, uint32_t id, const char *word);
+void keeper_questions_free(Keeper *keeper);
 
 /* --- the check of protected paths (sweep.c) --- */
 

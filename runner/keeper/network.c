@@ -76,16 +76,11 @@ static void on_nothing(Keeper *keeper, const EgressEvent *event) {
 }
 
 static void (*const on_event[])(Keeper *keeper, const EgressEvent *event) = {
-        [EGRESS_STARTED] = on_nothing,
-        [EGRESS_DENIED] = on_nothing,
-        [EGRESS_FAILED] = on_connection_ended,
-        [EGRESS_CLOSED] = on_connection_ended,
-        [EGRESS_PUBLISHED] = on_port_changed,
-        [EGRESS_UNPUBLISHED] = on_port_changed,
-        [EGRESS_GRANTED] = keeper_on_grant,
-        [EGRESS_USED] = on_grant_used,
-        [EGRESS_ASKS] = on_nothing,
-        [EGRESS_ASK_ENDS] = on_nothing,
+        [EGRESS_STARTED] = on_nothing,         [EGRESS_DENIED] = on_nothing,
+        [EGRESS_FAILED] = on_connection_ended, [EGRESS_CLOSED] = on_connection_ended,
+        [EGRESS_PUBLISHED] = on_port_changed,  [EGRESS_UNPUBLISHED] = on_port_changed,
+        [EGRESS_GRANTED] = keeper_on_grant,    [EGRESS_USED] = on_grant_used,
+        [EGRESS_ASKS] = keeper_on_question,    [EGRESS_ASK_ENDS] = keeper_on_question_end,
 };
 static_assert(ELEMENTSOF(on_event) == EGRESS_TYPE_MAX, "each event has a function");
 

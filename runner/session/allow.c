@@ -37,7 +37,8 @@ int allow_check_mode(const Settings *settings, Error *reterr) {
 }
 
 /* Adds the detail of the event that audits a grant. */
-static int allow_describe(const char *rule, bool once, StrList *details, Error *reterr) {
+static int allow_describe(const char *rule, bool once, bool asked, StrList *details,
+                          Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_free_ char *grant = str_format(ALLOW_NET "%s", rule);
 
@@ -45,6 +46,8 @@ static int allow_describe(const char *rule, bool once, StrList *details, Error *
         json_write_string(&w, "grant", grant);
         if (once)
                 json_write_bool(&w, "once", true);
+        if (asked)
+                json_write_bool(&w, "asked", true);
         json_write_end(&w);
         return !grant || json_write_finish(&w) < 0 || strlist_add(details, w.data) < 0
                        ? error_oom(reterr)
@@ -65,7 +68,7 @@ static void allow_undo(Policy *policy, unsigned mode, size_t count) {
                 free(policy->net_allow.items[--policy->net_allow.count]);
 }
 
-int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr) {
+int allow_store(Settings *settings, Store *store, bool asked, const StrList *rules, Error *reterr) {
         Policy *policy = &settings->policy;
         const unsigned mode = policy->network;
         const size_t count = policy->net_allow.count;
@@ -77,7 +80,7 @@ int allow_store(Settings *settings, Store *store, const StrList *rules, Error *r
         for (size_t i = 0; r == 0 && i < rules->count; i++) {
                 r = allow_add(policy, rules->items[i], reterr);
                 if (r == 0)
-                        r = allow_describe(rules->items[i], false, &details, reterr);
+                        r = allow_describe(rules->items[i], false, asked, &details, reterr);
         }
         if (r == 0)
                 r = settings_write_policy(settings, store, "grant", &details, reterr);
@@ -86,12 +89,13 @@ int allow_store(Settings *settings, Store *store, const StrList *rules, Error *r
         return r;
 }
 
-int allow_once(Settings *settings, Store *store, uint32_t id, const StrList *rules, Error *reterr) {
+int allow_once(Settings *settings, Store *store, uint32_t id, bool asked, const StrList *rules,
+               Error *reterr) {
         _cleanup_(strlist_clear) StrList details = { 0 };
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < rules->count; i++) {
-                r = allow_describe(rules->items[i], true, &details, reterr);
+                r = allow_describe(rules->items[i], true, asked, &details, reterr);
                 if (r == 0 && settings_add_once(settings, id + (uint32_t)i, rules->items[i]) < 0)
                         r = error_oom(reterr);
         }
@@ -142,5 +146,5 @@ int allow_at_rest(const char *session, const StrList *grants, Error *reterr) {
         r = allow_check_mode(&rest.settings, reterr);
         if (r < 0)
                 return r;
-        return allow_store(&rest.settings, rest.store, &rules, reterr);
+        return allow_store(&rest.settings, rest.store, false, &rules, reterr);
 }

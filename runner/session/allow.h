@@ -13,13 +13,15 @@ int allow_parse(const char *text, const char **ret_rule, Error *reterr);
 /* Reads the grants of a request, with their prefix, into the rules ret (zeroed), which the caller
  * clears even on failure. Returns 0; -EINVAL with an ERROR_USAGE; or -ENOMEM. */
 int allow_read(const StrList *grants, StrList *ret, Error *reterr);
-/* Adds the rules to the settings and stores them, with an audit row for each. A session without a
- * network gets one. Returns 0 or a negative errno; nothing is changed then. */
-int allow_store(Settings *settings, Store *store, const StrList *rules, Error *reterr);
+/* Adds the rules to the settings and stores them, with an audit row for each. asked: the rules
+ * answer a question. A session without a network gets one. Returns 0 or a negative errno; nothing
+ * is changed then. */
+int allow_store(Settings *settings, Store *store, bool asked, const StrList *rules, Error *reterr);
 /* Adds one-time grants of a live session: to the settings in memory, and an audit row for each.
  * id: the number of the first; the others are numbered on. Returns 0 or a negative errno; nothing
  * is changed then. */
-int allow_once(Settings *settings, Store *store, uint32_t id, const StrList *rules, Error *reterr);
+int allow_once(Settings *settings, Store *store, uint32_t id, bool asked, const StrList *rules,
+               Error *reterr);
 /* Does the same as allow_store() for a session at rest. grants: with their prefix. Returns
  * -EWOULDBLOCK with an ERROR_BUSY if the session is live, or another negative errno. */
 int allow_at_rest(const char *session, const StrList *grants, Error *reterr);

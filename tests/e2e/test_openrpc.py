@@ -139,7 +139,7 @@ def test_the_reference_for_people_has_the_same_methods(document: Document, sessi
     text = sessions(["serve", "--methods"]).ok().out
     assert list(reference) == list(document.methods) and "(null)" not in text
     for name in document.root["components"]["schemas"]:
-        if name not in ("ErrorData", "Policy", "PolicyPart", "ToolValue"):
+        if name not in ("ErrorData", "NetworkAnswer", "Policy", "PolicyPart", "ToolValue"):
             assert name in {r["result"] for r in reference.values()} or f"({name})" in text, name
 
 
@@ -207,8 +207,12 @@ def call_everything(rpc: Rpc, workspace: Path) -> None:
     call("tools.list")
     call_processes(rpc, call)
     call_files(call)
-    rpc.call("session.create", name="n", policy={"holt": 1, "network": {"allow": ["example.org:80"]}})
+    rpc.call("session.create", name="n", policy={"holt": 1, "network": {"allow": ["example.org:80"], "proxy": True}})
     rpc.call("session.allow", session="n", grants=["net:example.org:443"])
+    rpc.call("network.attend", session="n")
+    asking = rpc.send("exec", session="n", shell="exec 3<>/dev/tcp/198.18.0.1/3128; printf 'CONNECT a.invalid:443 HTTP/1.1\\r\\n\\r\\n' >&3; timeout 0.3 cat <&3")
+    rpc.note("network.ask")
+    rpc.result(asking)
     call("python.run", code="import sys; print(1, file=sys.stderr); x = 1; x")
     assert call("python.run", code="1 / 0")["error"]["name"] == "ZeroDivisionError"
     call("python.variables")
