@@ -143,6 +143,12 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
         return may_suggest(real, for_writing) && grant_is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
 }
 
+bool refused_is_of_git(const char *path) {
+        const char *name = strrchr(path, '/');
+
+        return strstr(path, "/.git/") || (name && streq(name, "/.git"));
+}
+
 bool refused_is_of_packages(const char *path) {
         static const char *const directories[] = {
                 "/etc/apk",        "/etc/apt",     "/etc/dnf",          "/etc/pacman.d",

@@ -19,6 +19,9 @@ bool refused_is_of_tools(const char *path);
  * or boot files. Judged by its text alone. */
 bool refused_is_closed(const char *path);
 
+/* Whether the path is or lies in a git directory, or is the .git of a worktree. */
+bool refused_is_of_git(const char *path);
+
 /* Whether the path lies in a directory of a package manager of the system, such as /var/lib/dpkg.
  */
 bool refused_is_of_packages(const char *path);

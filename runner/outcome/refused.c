@@ -329,7 +329,7 @@ static bool judge_read_only(const Search *search, const Suspect *s) {
         if (!mount && (search_note_absent(search, s) ||
                        search_note_writable(search, s, REFUSAL_READ_ONLY, "/")))
                 return true;
-        if (strstr(s->host, "/.git/"))
+        if (refused_is_of_git(s->host))
                 return search_note(search, s, REFUSAL_GIT, NULL);
         if (refused_is_of_tools(s->host))
                 return search_note(search, s, REFUSAL_TOOLS, NULL);

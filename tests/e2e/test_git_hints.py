@@ -62,6 +62,13 @@ def test_git_add_in_a_linked_worktree_is_for_the_host(holt: Holt, linked: Path) 
     assert "git on the host uses what is there: run this git command outside\n" in result.err, str(result)
 
 
+def test_a_worktree_outside_the_workspace_is_made_outside(holt: Holt, put: Callable[..., Path]) -> None:
+    put(".git/HEAD", "ref: refs/heads/main\n")
+    message = "fatal: could not create leading directories of '/opt/tree/.git': Read-only file system"
+    result = holt(["run", "--", "sh", "-c", 'echo "$0" >&2; exit 128', message])
+    assert "run this git command outside\n" in result.err, str(result)
+
+
 @needs("git")
 def test_git_in_a_linked_worktree_gets_a_hint(holt: Holt, sessions: Sessions, linked: Path) -> None:
     git = linked / "main/.git"
