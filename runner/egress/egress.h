@@ -33,6 +33,8 @@ typedef struct Egress {
         bool later;     /* The settings come later. */
         int network_fd; /* The sandbox's net namespace if the settings come later. */
         int spare_fd;   /* See egress_accept(). */
+        char *settings; /* Until all of them are applied. */
+        size_t settings_length;
         NetRules rules;
         SniMode sni;
         bool has6;       /* The sandbox has IPv6. */

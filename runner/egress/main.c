@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,31 +73,36 @@ static int set_ask_time(Egress *egress, const char *value, Error *reterr) {
         return 0;
 }
 
+/* A secret is read only once the maker is forked. */
 static const struct {
         const char *name;
         int (*set)(Egress *egress, const char *value, Error *reterr);
+        bool secret;
 } settings[] = {
-        { "allow", set_allow },
-        { "mode", set_mode },
-        { "sni", set_sni },
-        { "publish", ports_set_publish },
-        { "import", ports_set_import },
-        { "proxy", set_proxy },
-        { "upstream", upstream_set },
-        { "audit", set_audit },
-        { EGRESS_ASK, set_ask },
-        { EGRESS_ASK_TIME, set_ask_time },
+        { "allow", set_allow, false },
+        { "mode", set_mode, false },
+        { "sni", set_sni, false },
+        { "publish", ports_set_publish, false },
+        { "import", ports_set_import, false },
+        { "proxy", set_proxy, false },
+        { "upstream", upstream_set, true },
+        { "audit", set_audit, false },
+        { EGRESS_ASK, set_ask, false },
+        { EGRESS_ASK_TIME, set_ask_time, false },
 };
 
-static int egress_apply_setting(Egress *egress, const char *name, const char *value,
+static int egress_apply_setting(Egress *egress, bool secret, const char *name, const char *value,
                                 Error *reterr) {
         for (size_t i = 0; i < ELEMENTSOF(settings); i++)
                 if (streq(settings[i].name, name))
-                        return settings[i].set(egress, value, reterr);
+                        return settings[i].secret == secret ? settings[i].set(egress, value, reterr)
+                                                            : 0;
         return error_set(reterr, ERROR_PROTOCOL, 0, "unknown setting \"%s\"", name);
 }
 
-static int egress_apply_settings(Egress *egress, const char *data, size_t length, Error *reterr) {
+static int egress_apply_settings(Egress *egress, bool secret, Error *reterr) {
+        const char *data = egress->settings;
+        const size_t length = egress->settings_length;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < length;) {
@@ -105,20 +111,36 @@ static int egress_apply_settings(Egress *egress, const char *data, size_t length
 
                 if (strnlen(value, left) == left)
                         return error_set(reterr, ERROR_PROTOCOL, 0, "malformed settings");
-                r = egress_apply_setting(egress, name, value, reterr);
+                r = egress_apply_setting(egress, secret, name, value, reterr);
                 i = (size_t)(value - data) + strlen(value) + 1;
         }
         return r;
 }
 
+/* Reads into memory that the maker does not get: it finds only zeros there. */
 static int egress_read_settings(Egress *egress, Error *reterr) {
-        static char data[EGRESS_SETTINGS_MAX];
-        ssize_t n = recv(egress->control_fd, data, sizeof(data), 0);
+        char *data = mmap(NULL, EGRESS_SETTINGS_MAX, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ssize_t n;
 
+        if (data == MAP_FAILED)
+                return error_oom(reterr);
+        if (madvise(data, EGRESS_SETTINGS_MAX, MADV_WIPEONFORK) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot protect the settings");
+        n = recv(egress->control_fd, data, EGRESS_SETTINGS_MAX, 0);
         if (n <= 0)
                 return error_set(reterr, ERROR_PROTOCOL, n < 0 ? errno : 0,
                                  "the settings did not arrive");
-        return egress_apply_settings(egress, data, (size_t)n, reterr);
+        egress->settings = data;
+        egress->settings_length = (size_t)n;
+        return egress_apply_settings(egress, false, reterr);
+}
+
+static int egress_read_secrets(Egress *egress, Error *reterr) {
+        int r = egress_apply_settings(egress, true, reterr);
+
+        (void)munmap(TAKE_PTR(egress->settings), EGRESS_SETTINGS_MAX);
+        return r;
 }
 
 /* --- stages --- */
@@ -284,9 +306,9 @@ static int egress_confine(Egress *egress, Error *reterr) {
 }
 
 static int (*const stages[])(Egress *egress, Error *reterr) = {
-        egress_take_network,   egress_read_settings, egress_fork_maker,   egress_make_loop,
-        egress_accept_prepare, ports_open,           egress_number_names, egress_receive,
-        requests_new,          egress_watch_control, egress_confine,
+        egress_take_network, egress_read_settings,  egress_fork_maker,    egress_read_secrets,
+        egress_make_loop,    egress_accept_prepare, ports_open,           egress_number_names,
+        egress_receive,      requests_new,          egress_watch_control, egress_confine,
 };
 
 /* --- the end of the start --- */

@@ -9,7 +9,7 @@ typedef struct Upstream Upstream;
 /* A request to the proxy on one connection. */
 typedef struct UpstreamCall UpstreamCall;
 
-/* The setting: a URL. Its password stays in this process. */
+/* The setting: a URL. Its password stays in this process, and is never in the maker's memory. */
 int upstream_set(Egress *egress, const char *value, Error *reterr);
 
 /* Finds the proxy's addresses and its port, and calls fn once: now or later. */

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 from pathlib import Path
@@ -100,6 +101,33 @@ def test_a_program_sees_no_trace_of_the_proxy_outside(holt: Holt) -> None:
     out = holt.sh(script, "--net", NET, "--proxy", "--upstream", "http://agent:s3cret@proxy.corp.example.org:3129").out
 
     assert not any(word in out for word in ("s3cret", "proxy.corp", "agent:", "3129"))
+
+
+def memory(pid: int) -> bytes:
+    """Returns all writable memory of a process."""
+    found = b""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            bounds, mode = line.split()[:2]
+            start, end = (int(word, 16) for word in bounds.split("-"))
+            if mode.startswith("rw"):
+                mem.seek(start)
+                found += mem.read(end - start)
+    return found
+
+
+@pytest.mark.identities("root")
+def test_the_maker_does_not_have_the_password(holt: Holt) -> None:
+    """The maker acts in the sandbox's namespaces, so no secret of the host may be in its memory."""
+    flags = ("--net", NET, "--upstream", "http://agent:s3cret-word@proxy.corp.example.org:3129")
+    with holt.start(["run", *flags, "--", "sh", "-c", "echo begin; read line"], stdin=subprocess.PIPE) as running:
+        assert running.readline() == "begin"
+        egress, maker = sorted(process.pid for process in descendants(running.pid) if process.name == "holt-egress")
+        secrets = (b"s3cret-word", base64.b64encode(b"agent:s3cret-word"))
+
+        assert all(secret in memory(egress) for secret in secrets)
+        assert b"example.org" in memory(maker) and not any(secret in memory(maker) for secret in secrets)
+        running.wait(b"go\n")
 
 
 def test_no_project_adds_a_proxy(holt: Holt, workspace: Path) -> None:
