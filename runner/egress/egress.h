@@ -86,10 +86,9 @@ EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char 
 /* Makes the same event and sends it. */
 void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
                  uint16_t port, const char *other);
-/* Sends an event to holt. If the socket is full, the event is lost. */
+/* Sends an event to holt. If the socket is full, it waits until holt has read others: no decision
+ * may be missing in the audit, and programs inside cannot cause events faster than holt reads. */
 void egress_send(Egress *egress, const EgressEvent *event);
-/* Sends the reply to a command of holt, which is never lost. */
-void egress_reply(Egress *egress, const EgressEvent *event);
 /* Makes the event of a refusal. */
 EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char *name,
                           const NetAddress *address, uint16_t port, const char *other);

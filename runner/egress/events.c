@@ -5,11 +5,9 @@
 
 #include "egress/egress.h"
 
+/* The socket is blocking. holt never waits for holt-egress, except at the start, so neither can
+ * wait for the other for ever. */
 void egress_send(Egress *egress, const EgressEvent *event) {
-        (void)send(egress->control_fd, event, sizeof(*event), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-void egress_reply(Egress *egress, const EgressEvent *event) {
         (void)send(egress->control_fd, event, sizeof(*event), MSG_NOSIGNAL);
 }
 

@@ -294,7 +294,7 @@ static void grant_reply(const Grant *grant) {
                                     .errnum = (uint32_t)grant->errnum,
                                     .port = grant->port };
 
-        egress_reply(grant->egress, &event);
+        egress_send(grant->egress, &event);
 }
 
 static void grant_close(Grant *grant) {
@@ -370,7 +370,7 @@ static void grants_append(Egress *egress, const char *value, bool single) {
                 grant->text = strdup(value);
         if (!grant || !grant->text) {
                 free(grant);
-                return egress_reply(egress, &failed);
+                return egress_send(egress, &failed);
         }
         grant->egress = egress;
         grant->single = single;

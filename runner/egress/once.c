@@ -110,7 +110,7 @@ void once_use(Egress *egress, Once *once) {
                 return;
         once->used = true;
         event.id = once->id;
-        egress_reply(egress, &event);
+        egress_send(egress, &event);
 }
 
 /* --- the end --- */

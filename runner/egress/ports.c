@@ -149,7 +149,7 @@ static void ports_tell(Egress *egress, EgressEventType type, const NetPort *port
 
         memcpy(event.address, port->address.bytes, sizeof(event.address));
         (void)snprintf(event.other, sizeof(event.other), "%s", value);
-        egress_reply(egress, &event);
+        egress_send(egress, &event);
 }
 
 void ports_publish(Egress *egress, const char *value) {

@@ -77,7 +77,7 @@ static void question_tell(const Question *question, EgressEventType type) {
 
         (void)snprintf(event.name, sizeof(event.name), "%s",
                        names_text(question->egress->names, question->number));
-        egress_reply(question->egress, &event);
+        egress_send(question->egress, &event);
 }
 
 static void question_on_time(void *data) {

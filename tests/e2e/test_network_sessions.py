@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import subprocess
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,3 +134,48 @@ def test_many_refusals_do_not_hide_the_next_one(session: Session) -> None:
 
     until(told, "the refusal is told")
     assert "secret.example.org" in [row["what"] for row in audit(session, "denial")]
+
+
+HURRY = """
+import socket
+print("begin", flush=True)
+input()
+for i in range(1000):
+    socket.create_connection(("web.example.org", 7), timeout=60).close()
+    open("made", "w").write(str(i))
+"""
+
+
+@pytest.mark.slow
+def test_no_row_is_lost_while_the_keeper_is_stopped(sessions: Sessions, workspace: Path) -> None:
+    """The keeper reads no event meanwhile, and its socket is full soon. holt-egress must then wait for it."""
+    session = sessions.create("w", "--workspace", workspace, "--net", "web.example.org:7")
+    with session.start("python3", "-c", HURRY, stdin=subprocess.PIPE) as running:
+        assert running.readline() == "begin"
+        keeper = session.keeper()
+        os.kill(keeper, signal.SIGSTOP)
+        assert running.process.stdin
+        running.process.stdin.write(b"go\n")
+        running.process.stdin.flush()
+        until(lambda: halted(workspace / "made"), "the program ends or waits")
+        os.kill(keeper, signal.SIGCONT)
+        running.wait(b"")
+
+    until(lambda: rows(session) == 1000, "all rows are there")
+
+
+def rows(session: Session) -> int:
+    """The number of connections in the audit."""
+    found, before = 0, None
+    while True:
+        page = json.loads(session("audit", "--json", "--limit", "1000", *(("--before", str(before)) if before else ())).ok().out)["rows"]
+        if not page:
+            return found
+        found, before = found + sum(row["kind"] == "network" for row in page), page[-1]["id"]
+
+
+def halted(path: Path) -> bool:
+    """Whether the number in a file no longer grows."""
+    before = path.read_text() if path.exists() else ""
+    time.sleep(0.5)
+    return before not in ("", "0") and path.read_text() == before
