@@ -28,7 +28,7 @@ import pytest
 
 from lib import identity as identities
 from lib.identity import Identity
-from lib.netlab_host import parts
+from lib.netlab_host import ENDS_WITH_PARENT, parts
 from lib.sandbox import Holt
 
 Json = dict[str, Any]
@@ -144,7 +144,7 @@ class LabIdentity(Identity):
 
 def as_user(user: str) -> list[str]:
     """Returns a prefix with which root starts a command as another user. Without a name there is none."""
-    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if user else []
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *ENDS_WITH_PARENT, "--"] if user else []
 
 
 class Lab:

@@ -422,6 +422,10 @@ def udp_echo(address: str, port: int) -> None:
 # --- servers that are programs ---
 
 
+# An option of setpriv(1). The kernel forgets the signal if the user changes afterwards.
+ENDS_WITH_PARENT = ("--pdeathsig", "TERM")
+
+
 class Programs:
     """Programs that serve until the network ends."""
 
@@ -432,8 +436,10 @@ class Programs:
     def serve(self, argv: list[str], addresses: list[str], port: int) -> str:
         """Starts a program, and waits until it listens at one of the addresses. Returns its output if it does not."""
         log_path = self.directory / f"{len(self.started)}.log"
+        # The signal ends the program even if the suite is killed.
+        words = argv if argv[0] == "setpriv" else ["setpriv", *ENDS_WITH_PARENT, "--", *argv]
         with log_path.open("wb") as output:
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory)
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory)
         self.started.append(process)
         deadline = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
