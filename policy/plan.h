@@ -172,7 +172,7 @@ typedef struct PlanMountTraits {
         bool private; /* it begins as an empty directory in memory */
         bool hides;   /* it covers what is there, so it is attached last, even over guards */
 } PlanMountTraits;
-extern const PlanMountTraits plan_mount_traits[PLAN_MOUNT_KIND_MAX];
+extern const PlanMountTraits plan_mount_traits[];
 
 static inline bool plan_mount_shows_host(const PlanMount *mount) {
         return plan_mount_traits[mount->kind].host;
