@@ -124,6 +124,7 @@ static int exec_read_answers(Exec *exec, uint64_t wait_id, Error *reterr) {
                 if (message.id == exec->resuming)
                         exec->resuming = 0;
                 if (message.id != wait_id) {
+                        exec_asking_take(exec->asking, &message);
                         (void)tool_host_take(exec->tools, &message);
                         continue;
                 }
@@ -146,10 +147,11 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
         r = rpc_client_send(exec->client, "process.wait", &w, NULL, 0, &id, reterr);
         exec->lost = r < 0;
         while (r == 0) {
-                struct pollfd fds[3 + 3] = { { .fd = rpc_client_fd(exec->client) },
+                struct pollfd fds[4 + 3] = { { .fd = rpc_client_fd(exec->client) },
                                              { .fd = exec->signal_fd, .events = POLLIN },
                                              { .fd = tool_host_fd(exec->tools),
                                                .events = POLLIN } };
+                bool passes;
                 size_t more;
 
                 r = exec_read_answers(exec, id, reterr);
@@ -159,11 +161,14 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
                 fds[0].events = POLLIN;
                 if (rpc_client_waits(exec->client))
                         fds[0].events |= POLLOUT;
-                more = exec->terminal ? terminal_poll(exec->terminal, fds + 3) : 0;
-                if (poll(fds, 3 + more, -1) < 0 && errno != EINTR)
+                fds[3] = (struct pollfd){ .fd = exec_asking_fd(exec->asking), .events = POLLIN };
+                passes = exec->terminal && !exec_asking_shown(exec->asking);
+                more = passes ? terminal_poll(exec->terminal, fds + 4) : 0;
+                if (poll(fds, 4 + more, exec_asking_wait(exec->asking)) < 0 && errno != EINTR)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the command");
-                if (exec->terminal)
-                        terminal_pump(exec->terminal, fds + 3, more);
+                exec_asking_pump(exec->asking, fds[3].revents != 0);
+                if (passes)
+                        terminal_pump(exec->terminal, fds + 4, more);
                 if (fds[0].revents & POLLOUT)
                         (void)rpc_client_flush(exec->client);
                 if (fds[2].revents)
@@ -171,6 +176,7 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
                 if (fds[1].revents)
                         exec_pass_signal(exec);
         }
+        exec->asking = exec_asking_free(exec->asking);
         if (exec->terminal) {
                 terminal_drain(exec->terminal);
                 if (terminal_interrupted(exec->terminal))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/ask.h"
+#include "cli/exec-asking.h"
 #include "cli/exec-line.h"
 #include "cli/tools.h"
 #include "outcome/outcome.h"
@@ -19,6 +20,7 @@ typedef struct Exec {
         Interrupt interrupt;
         RpcClient *client;
         ToolHost *tools;
+        ExecAsking *asking; /* NULL without --ask or a terminal */
         char id[32];
         int signal_fd;
         uint64_t deadline; /* usec of time_now_usec(); 0 is none */

@@ -11,7 +11,7 @@ typedef struct ExecOptions {
         const char *shell, *cwd, *timeout, *output, *report;
         StrList env, env_files, tools;
         unsigned keep; /* one of KEEP_... */
-        bool detach, json;
+        bool detach, json, ask;
 } ExecOptions;
 
 typedef struct ExecLine {

@@ -214,6 +214,7 @@ static void print_detached(const Exec *exec, const RpcMessage *started) {
 static int exec_start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
         int fd, r = keeper_connect(exec->line.name, &fd, reterr);
 
+        exec->asking = exec_asking_free(exec->asking);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);
         if (r < 0)
@@ -226,6 +227,10 @@ static int exec_start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
                 return r;
         r = tool_host_new(exec->line.name, exec->client, &exec->line.options.tools, &exec->tools,
                           reterr);
+        if (r < 0)
+                return r;
+        if (exec->line.options.ask)
+                r = exec_asking_new(exec->client, &exec->asking, reterr);
         if (r < 0)
                 return r;
         r = exec->signal_fd < 0 ? exec_open_signals(exec, reterr) : 0;

@@ -10,6 +10,7 @@ import pytest
 
 from lib.netlab import Lab, holt, lab  # noqa: F401
 from lib.sessions import Rpc, RpcError, Session, Sessions
+from lib.terminal import Terminal
 from lib.tools import needs
 
 pytestmark = needs("curl")
@@ -103,3 +104,18 @@ def test_a_session_without_a_network_refuses_to_ask(sessions: Sessions) -> None:
     sessions.create("w")
     with sessions.serve() as rpc, pytest.raises(RpcError, match="no network with rules"):
         rpc.call("network.attend", session="w")
+
+
+def test_exec_asks_on_the_terminal(session: Session) -> None:
+    argv = session.sessions.holt.argv(["exec", "w", "--ask", "--", "bash", "-c", CURL])
+    with Terminal(session.sessions.holt.identity, argv, cwd=session.sessions.holt.cwd, env=session.sessions.env) as terminal:
+        terminal.expect(r"holt: allow other\.example\.org:80\? \[y\]es once, \[a\]lways in this session, \[n\]o: ")
+        while "200" not in terminal.output:
+            terminal.send("a\r")
+            try:
+                terminal.expect("a\r+\n", timeout=0.3)
+                break
+            except AssertionError:
+                pass
+        assert terminal.wait() == 0 and "200" in terminal.output
+    assert session.show()["network"]["allow"] == ["web.example.org:80", "other.example.org:80"]
