@@ -124,6 +124,8 @@ static void write_network(JsonWriter *w, const RunResult *result) {
         json_write_string(w, "mode", report_network_mode(result));
         json_write_uint_or_null(w, "level", result->outcome.network_level);
         json_write_bool(w, "lost", result->outcome.network_lost);
+        json_write_uint(w, "denials_omitted",
+                        result->outcome.net_denials ? result->outcome.net_denials->omitted : 0);
         json_write_end(w);
 }
 
@@ -472,6 +474,9 @@ static void print_net_denials(const RunResult *result, FILE *out) {
                 else if (result->outcome.exit_code != 0)
                         print_net_failure(denial, peer, reason, out);
         }
+        if (denials && denials->omitted > 0)
+                (void)fprintf(out, "holt: and %" PRIu64 " more of other hosts and ports\n",
+                              denials->omitted);
 }
 
 static void print_denials(const RunResult *result, FILE *out) {

@@ -59,8 +59,11 @@ static NetDenial *denials_place(NetDenials *all, uint64_t now) {
 static const NetDenial *denials_add(NetDenials *all, const EgressEvent *event, uint64_t now) {
         NetDenial *place = denials_place(all, now);
 
-        if (!place)
+        if (!place) {
+                all->omitted++;
                 return NULL;
+        }
+        all->omitted += net_denial_count(place);
         *place = (NetDenial){
                 .event = *event, .count = place->count + 1, .before = place->count, .last = now
         };

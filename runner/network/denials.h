@@ -27,6 +27,7 @@ typedef struct NetDenial {
 typedef struct NetDenials {
         NetDenial items[NET_DENIALS_MAX];
         unsigned count;
+        uint64_t omitted; /* Refusals and failures that had no place, or have lost it. */
         uint64_t next; /* usec of time_now_usec() from which on a new denial may take a used place.
                         */
 } NetDenials;

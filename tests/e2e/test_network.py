@@ -226,6 +226,15 @@ def test_a_rule_s_reason_is_in_its_denials(holt: Holt) -> None:
     assert "only the package index" in str(result.report)
 
 
+def test_refusals_that_are_not_listed_are_counted(holt: Holt) -> None:
+    result = holt.sh("for i in $(seq 80); do getent hosts n$i.example.org; done; exit 1", "--net", "web.example.org:80")
+
+    omitted = result.report["network"]["denials_omitted"]
+    assert len(result.report["denials"]) == 64 and omitted > 0
+    assert sum(denial["count"] for denial in result.report["denials"]) + omitted >= 80
+    assert f"holt: and {omitted} more of other hosts and ports\n" in result.err
+
+
 # --- the peer's errors, and slow peers ---
 
 
