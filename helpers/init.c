@@ -61,7 +61,7 @@ static int has_flag(const Init *init, char flag) {
         return 0;
 }
 
-/* Sets the foreground process group of the terminal, which is at least one of fds 0 to 2. */
+/* Sets the foreground process group of the terminal. At least one of fds 0 to 2 is the terminal. */
 static void init_take_foreground(int group) {
         for (int fd = 0; fd <= 2; fd++)
                 if (sys3(__NR_ioctl, fd, TIOCSPGRP_REQUEST, (long)&group) == 0)

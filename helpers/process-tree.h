@@ -155,11 +155,11 @@ static void pause_round(void) {
         (void)sys5(__NR_ppoll, 0, 0, (long)time, 0, 0);
 }
 
-/* Kills the descendants once. Returns whether none is left. A process that forks and ends
- * repeatedly may escape one look at /proc: its child is the one alive when the parent is read. If
- * all processes are stopped first, none escapes: the kernel does that atomically with respect to
- * fork(2) (kill(2), -1). A monitor ends when none is left; without a monitor, all must be stopped
- * to be sure. */
+/* Kills the descendants once. Returns whether none is left. A process that forks and exits again
+ * and again may escape one look at /proc. It has exited when the search comes to it, and its child
+ * did not exist when the search began. If all processes are stopped first, none escapes: the kernel
+ * does that atomically with respect to fork(2) (kill(2), -1). A monitor ends when none is left;
+ * without a monitor, all must be stopped to be sure. */
 static int kill_round(int pid, int stop_all) {
         int count;
 
@@ -174,10 +174,11 @@ static int kill_round(int pid, int stop_all) {
         return count >= 0 && !is_alive(pid);
 }
 
-/* First stops all descendants: a running process could fork faster than it is found, and each
- * stopped one uses up a process of the limit. Then kills all of them, including a child that has
- * not executed its command yet. If others stop a monitor again and again, it is killed in the end;
- * its descendants then come to init as orphans. */
+/* First stops all descendants, because a running process could fork faster than the search finds
+ * its children. Stopped processes still count against the limit of processes, so forking ends
+ * there. Then kills all of them, including a child that has not executed its command yet. If others
+ * stop a monitor again and again, it is killed in the end; its descendants then come to init as
+ * orphans. */
 static void kill_below(int pid) {
         int before = -1, now = 0;
 

@@ -450,8 +450,8 @@ static void session_obey(const Packet *packet, const int fds[FDS_MAX]) {
                 resume_exec(monitor);
 }
 
-/* Reaps monitors. A monitor ends by itself when no process is left below it. If its command stopped
- * it, it is continued. If it was killed, its orphans are killed too. */
+/* Reaps monitors. A monitor ends by itself when no process is left below it. Continues a monitor
+ * that its command has stopped. If a command has killed its monitor, also kills the orphans. */
 static void monitors_reap(void) {
         for (;;) {
                 int status = 0;

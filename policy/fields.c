@@ -134,7 +134,8 @@ static int check_hide(const char *path, const char **ret_why) {
                 return error_why(ret_why, "contains \"..\"; write the path without it");
         if (r == 0)
                 return error_why(ret_why, "is the whole file tree; name a file or directory in it");
-        /* Half of all programs read files in /proc or /dev, and the sandbox has its own. */
+        /* Many programs read /proc and /dev, and the sandbox has its own, so no file there can be
+         * hidden. */
         if (path[0] == '/' && next_part(&path, &part, &length) &&
             (part_is(part, length, "proc") || part_is(part, length, "dev")))
                 return error_why(ret_why, "is in /proc or /dev, which the sandbox creates "

@@ -23,9 +23,9 @@ int syscalls_deny_check(const char *name, const char **ret_why) {
         return syscalls_name_check(name, ret_why);
 }
 
-/* Prints one row and sets it again like policy_preset() will. A value that can be loaded but not
- * set again then fails the build, not a user's run. An example is a limit that the preset omits, if
- * its field does not accept "none". */
+/* Prints one row, and sets the value from its text, as policy_preset() does at run time. So a value
+ * whose text cannot be set fails the build. For example, a preset that omits a limit needs a field
+ * that accepts "none". */
 static int gen_print_row(const PolicyField *field, const char *text, Policy *again, Error *reterr) {
         int r = policy_set(again, field->path, text, ORIGIN_PRESET, field->path, reterr);
 

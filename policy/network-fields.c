@@ -140,8 +140,9 @@ void network_note_host(Policy *policy) {
         strlist_clear(&policy->net_allow);
 }
 
-/* Keeps the caller's rules apart when the project's first rule comes. The project's rules replace
- * them, as far as they are covered. A project that has rules does not want the host's network. */
+/* Moves the caller's rules to net_callers when the project's first rule comes. The rules in force
+ * are then those of the project that the caller's rules cover. A project that has rules does not
+ * want the host's network. */
 static void network_begin_narrow(Policy *policy) {
         if (policy->net_narrowed)
                 return;
@@ -174,7 +175,8 @@ int network_narrow(Policy *policy, const char *text, StrList *ret) {
         int r = 0;
 
         network_begin_narrow(policy);
-        /* Dropped rules are counted, too: each is compared with all rules of the caller. */
+        /* Also counts the rules that are dropped, because comparing one with all of the caller's
+         * takes time. */
         if (policy->net_asked++ >= POLICY_LIST_MAX)
                 return -E2BIG;
         if (streq(text, "none")) {

@@ -114,7 +114,7 @@ static int add_read_write(LaunchPlan *plan, const Policy *policy, const PlanCont
         return 0;
 }
 
-/* The session's own directory holds everything that a session has by default. */
+/* The directory that is used by default: the session's own, or else the caller's. */
 static const char *own_directory(const PlanContext *context) {
         return context->session ? context->session : context->cwd;
 }
@@ -189,7 +189,7 @@ static int add_private(LaunchPlan *plan, const Policy *policy, const PlanContext
         return 0;
 }
 
-/* Adds a pattern. In an absolute path, its special characters are plain ones. */
+/* Adds a pattern. In an absolute path, "*" and the like are plain characters. */
 static int add_glob(LaunchPlan *plan, const char *where, const char *pattern, Error *reterr) {
         PlanGlob *more = reallocarray(plan->globs, plan->globs_count + 1, sizeof(*more));
         PlanGlob *glob;

@@ -62,8 +62,8 @@ void plan_inputs_clear(PlanInputs *inputs) {
         *inputs = (PlanInputs){ 0 };
 }
 
-/* Guards of submodules hold no content. They may be thousands, and are behind all others that
- * do. */
+/* Stops at the first submodule: guards of submodules hold no content, may be thousands, and come
+ * last. */
 const PlanGuard *plan_guard_read(const LaunchPlan *plan, dev_t device, ino_t inode) {
         for (size_t i = 0; i < plan->guards_count && !plan->guards[i].submodule; i++) {
                 const PlanGuard *guard = &plan->guards[i];
@@ -158,8 +158,8 @@ static int env_set_all(StrList *env, const EnvPair *pairs, size_t count) {
         return 0;
 }
 
-/* pip(1) reads its options from these variables. It then installs only from the wheels, and into
- * the home directory, which Debian's pip would otherwise refuse (PEP 668). */
+/* pip(1) reads its options from these variables. They make pip install only from the wheels, and
+ * into the home directory, which Debian's pip would otherwise refuse (PEP 668). */
 static const EnvPair env_wheels[] = {
         { "PIP_FIND_LINKS", PLAN_WHEELS },
         { "PIP_NO_INDEX", "1" },

@@ -57,8 +57,8 @@ bool tree_is_key(const char *name);
 extern const char *const tree_masked[];
 extern const size_t tree_masked_count;
 
-/* A file of /etc that holt writes. If the host's system has the program, more is appended to the
- * text. Both may be NULL. */
+/* A file of /etc that holt writes. If the host's system has `program`, `more` is appended to
+ * `text`. `program` and `more` may be NULL. */
 typedef struct TreeFile {
         const char *name, *text;
         const char *program, *more;
@@ -244,7 +244,7 @@ typedef struct LaunchPlan {
         PlanGuard *guards;
         size_t guards_count;
         PlanInputs inputs;
-        PlanStrays strays; /* prepared: those in the caller's workspace */
+        PlanStrays strays; /* prepared: the strays in the caller's workspace */
         size_t links_work; /* prepared: the number of steps that the search for git's submodules
                               took */
         /* One plan for each other read-write mount. If the mount is a git repository, it gets a

@@ -80,8 +80,8 @@ static const char git_lfs[] = "[filter \"lfs\"]\n"
 /* Host uids that are not mapped appear as 65534, so root's files in /usr belong to "nobody" inside.
  */
 const TreeFile tree_etc_files[] = {
-        /* The sandbox shows git only files that it was given, so a foreign owner is no reason to
-         * refuse them. */
+        /* git inside sees only files that were given to the sandbox, so it need not refuse those of
+         * another owner. */
         { "gitconfig", "[safe]\n\tdirectory = *\n", "/usr/bin/git-lfs", git_lfs },
         { "passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
                     "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"

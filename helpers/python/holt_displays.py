@@ -176,7 +176,7 @@ def take_figures():
         figure = pyplot.figure(number)
         try:
             shown.add(drawn(figure))
-        except Exception as error:  # for example a formula that cannot be drawn; the other figures can
+        except Exception as error:  # for example, a formula cannot be drawn; goes on with the other figures
             failed = failed or error
         finally:
             pyplot.close(figure)

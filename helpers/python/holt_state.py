@@ -87,7 +87,7 @@ def load(request, own, namespace, guarded):
             state = pickle.load(file)
         except (OSError, MemoryError):
             raise
-        except Exception:  # another file's bytes may raise anything: "country,town" would import "ountry,town"
+        except Exception:  # the file may be no pickle and raise anything: "c" begins an import, even in "country,town"
             pass
     if not isinstance(state, dict) or state.get("holt") != 1:
         return {"error": {"message": f"{request['path']} was not written by python.save", "kind": "data"}}

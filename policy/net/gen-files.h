@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of build-time tools that turn JSON files into one C file with a table: they print
- * something for each file, then a row for each file. */
+/* The common part of build-time tools that turn JSON files into one C file. For each JSON file they
+ * print its own data, and then a row of the table. */
 #pragma once
 
 #include <errno.h>

@@ -517,8 +517,8 @@ bool net_rule_covers(const NetRule *outer, const NetRule *inner) {
                rule_covers_host(outer, inner);
 }
 
-/* Two hosts have no address in common, unless one contains the other. So two rules together allow
- * the smaller host, with the common ports. The check at the end keeps a wide block from narrowing
+/* Two hosts of rules share addresses only if one contains the other. So two rules together allow
+ * the smaller host, with the ports of both. The check at the end keeps a wide block from narrowing
  * to private addresses that it does not allow. */
 static bool rule_common(const NetRule *a, const NetRule *b, NetRule *ret) {
         const NetRule *inner = rule_covers_host(a, b) ? b : a;

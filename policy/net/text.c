@@ -7,7 +7,7 @@
 
 /* Ranges of UTF-8 sequences that differ only in their last byte. */
 static const struct {
-        unsigned char before[2]; /* The bytes before; a 0 at the end is none. */
+        unsigned char before[2]; /* One or two bytes; 0 if there is only one. */
         unsigned char first, last;
 } text_odd[] = {
         { { 0xc2, 0 }, 0x80, 0x9f },    /* C1: U+009B begins an escape sequence, as ESC [ does. */
@@ -17,7 +17,8 @@ static const struct {
         { { 0xe2, 0x81 }, 0xa6, 0xa9 }, /* Directions. */
 };
 
-/* Whether an odd character begins here. A NUL ends the text and is no byte of these. */
+/* Whether an odd character begins here. Stops at the NUL that ends the text, because no odd
+ * character contains a NUL. */
 static bool text_is_odd(const unsigned char *at) {
         for (size_t i = 0; i < ELEMENTSOF(text_odd); i++) {
                 const unsigned char *rest = at + 1, second = text_odd[i].before[1];

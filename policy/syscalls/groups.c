@@ -12,13 +12,13 @@
  *
  * Calls that only narrow rights (Landlock, seccomp, capset) are allowed. Calls that ordinary
  * programs make and that fail harmlessly without a capability (setuid, chown) are allowed too.
- * Debuggers and sanitizers use @ptrace. It reaches only processes of the same sandbox that a
- * command can also write by /proc/PID/mem. init and its monitors are not dumpable, and host
- * processes have no number inside.
+ * Debuggers and sanitizers use @ptrace. With it, a command reaches only processes whose
+ * /proc/PID/mem it can write anyway. init and its monitors are not dumpable, and host processes
+ * have no PID inside.
  *
- * The answer is ENOSYS if libraries have a fallback, and EPERM otherwise. A group is allowed or
- * refused as a whole, so that --allow-syscall @file never allows a call that nobody considered.
- * @ptrace is the only exception.
+ * A refused call fails with ENOSYS if libraries have a fallback, and with EPERM otherwise. A group
+ * is allowed or refused as a whole, so that --allow-syscall @file never allows a call that nobody
+ * considered. @ptrace is the only exception.
  *
  * strict omits calls that an agent's commands rarely use. */
 #include "policy/syscalls/table.h"
@@ -235,7 +235,7 @@ const SyscallRow syscall_rows[] = {
         CHECK_STRICTER(PROCESS, "personality", PERSONALITY),
 
         /* Without a capability these calls change nothing or fail cleanly. Login-like programs,
-         * test suites and package managers use them, and expect EPERM for the id of another. */
+         * test suites and package managers use them, and expect EPERM for another user's id. */
         ALLOW(IDENTITY, "capget"),
         ALLOW(IDENTITY, "capset"),
         ALLOW(IDENTITY, "getegid"),
@@ -392,8 +392,7 @@ const SyscallRow syscall_rows[] = {
         REPORT_EPERM(FANOTIFY, "fanotify_init"),
         REPORT_EPERM(FANOTIFY, "fanotify_mark"),
 
-        /* Helpers of systemd and glib ask for a handle to tell mount points apart, and work without
-         * it. */
+        /* systemd and glib ask for a file handle to detect mount points, and work without it. */
         REPORT_HOST(HANDLE, "open_by_handle_at"),
         EPERM_(HANDLE, "name_to_handle_at"),
 
@@ -480,8 +479,9 @@ const SyscallRow syscall_rows[] = {
         /* Setting system.posix_acl_access is a chmod with its mode in memory, and
          * system.posix_acl_default replaces the umask of later creators. The attribute's name is in
          * memory too, and another thread could change it after any check. So all names are refused,
-         * and user.* is lost. cp, install and mv call these for each file and take EOPNOTSUPP for a
-         * file system without ACLs. One report for each file would cost more than the copy. */
+         * even the harmless user.*. cp, install and mv call these for each file and take EOPNOTSUPP
+         * for a file system without ACLs. One report for each file would cost more than the
+         * copy. */
         EOPNOTSUPP_(XATTR, "fsetxattr"),
         EOPNOTSUPP_(XATTR, "lsetxattr"),
         EOPNOTSUPP_(XATTR, "setxattr"),

@@ -54,8 +54,8 @@ typedef struct Program {
 
 /* --- actions --- */
 
-/* The filter's own actions. The errno of a reported action is the answer of the launcher, or of a
- * filter without reports. */
+/* The filter's own actions. For a reported call, the launcher answers with errnum; a filter without
+ * reports does so itself. */
 static const struct {
         int errnum;
         bool notify;
