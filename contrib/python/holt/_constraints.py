@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constraints in Annotated[...], such as those of pydantic's Field and of the package annotated-types.
 
-They become keywords of a JSON schema. Values are checked with the texts of pydantic's errors.
+They become keywords of a JSON schema. An error about a value has the same text as pydantic's.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def hint_for_python(hint: Optional[str]) -> Optional[str]:
 
 
 def hint_beside(hint: Optional[str], policy: Any) -> Optional[str]:
-    """Returns a hint for a caller who already passes a policy, which the hint's own would replace."""
+    """Returns a hint for a caller who already passes a policy: the hint must add to that policy, and not replace it."""
     if not hint or policy is None or "Sandbox(policy={" not in hint:
         return hint
     if isinstance(policy, str) and "/" not in policy and not policy.endswith(".json"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types that are text in JSON: times, UUIDs and decimals. Errors have the texts of pydantic's."""
+"""Types that are text in JSON: times, UUIDs and decimals. Errors have the same texts as pydantic's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of the SDK. If a command fails, that raises none of them; see Result.check().
+"""Exceptions of the SDK. A command that fails raises none of them, unless Result.check() is called.
 
 Each kind of error in holt-serve(1) has its own class, so that a program can catch the errors that it can handle.
 """

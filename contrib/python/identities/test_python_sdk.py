@@ -61,7 +61,7 @@ def test_the_sdk_s_own_tests(holt: Holt, identity: Identity, package: Path, plac
 
 def run_tests(holt: Holt, identity: Identity, package: Path, place: Path, tests: str) -> None:
     temporary = identity.own(_made(place / "t"))
-    # -v, so that a run that hangs has named its test. Then pytest.ini makes it print the stacks of its threads.
+    # With -v, a run that hangs has named its test. pytest.ini makes it print the stacks of its threads, too.
     argv = [PYTHON, "-B", "-m", "pytest", "-v", "--tb=short", "-rfEs", package / "tests" / tests]
     with (place / "output").open("w+", errors="replace") as output:
         ended: int | None = None

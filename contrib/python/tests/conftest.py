@@ -47,7 +47,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """Lets every KeyboardInterrupt of a test reach it. Python drops one that is raised in the callback of a weak reference.
+    """Makes every KeyboardInterrupt reach the test. Python drops one that is raised in the callback of a weak reference.
 
     The threading module has such a callback for each thread that is collected as garbage."""
     gc.collect()

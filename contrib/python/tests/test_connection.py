@@ -262,7 +262,7 @@ def test_an_interrupt_at_any_moment_leaves_the_connection_whole(played: Played) 
 
 
 def test_a_request_does_not_overtake_those_that_are_late(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is sent when a reply has made room, and before the one that has waited for that room."""
+    """A new request comes when a reply has made room for the delayed one, which is not sent yet."""
     sent = [played.ask() for _ in range(IN_FLIGHT + 1)]
     send_delayed = played.connection._send_delayed
 
@@ -280,7 +280,7 @@ def test_a_request_does_not_overtake_those_that_are_late(played: Played, monkeyp
 
 
 class InterruptAt:
-    """Raises KeyboardInterrupt at the given line that this thread executes of what takes a reply."""
+    """Raises KeyboardInterrupt in this thread, at the line with this number among those that it executes to take a reply."""
 
     def __init__(self, line: int) -> None:
         self.left, self.done = line, False
@@ -306,7 +306,7 @@ def say_with_file(played: Played, number: int, content: bytes) -> None:
 
 
 def test_an_interrupt_at_any_line_leaves_the_file_of_a_reply_one_owner(played: Played) -> None:
-    """Otherwise the first owner that goes closes the file of the second, or of somebody else."""
+    """With two owners, the first one to go would close the file of the second, or a later file with the same number."""
     points = 0
     while True:
         interrupt, request, got = InterruptAt(points + 1), played.ask(), []  # type: InterruptAt, Request, List[Any]
@@ -330,7 +330,7 @@ def test_an_interrupt_at_any_line_leaves_the_file_of_a_reply_one_owner(played: P
 
 
 def test_an_invalid_reply_does_not_affect_other_requests(played: Played, capfd: pytest.CaptureFixture[str]) -> None:
-    """A directory cannot replace a file, and a reply must have a result."""
+    """The reply has a directory, which FileIO refuses."""
     requests, got, threads = two_that_wait(played)
     directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     line = json.dumps({"id": requests[1].number, "result": []}).encode() + b"\n"

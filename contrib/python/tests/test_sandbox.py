@@ -387,7 +387,7 @@ def test_tools_that_nobody_offers_are_told_before_anything_starts(box: Sandbox) 
 
 
 def test_requests_keep_their_order_while_their_connection_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One comes when the connection is there, and those before it are not sent yet."""
+    """The last request comes when the connection is made, but the requests before it are not sent yet."""
     with contextlib.closing(Server()) as server:
         server.call("session.create", name="order", owned=True)
         sent, send_queued = [], server._send_queued  # type: List[Any], Any

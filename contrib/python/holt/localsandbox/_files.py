@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes /data the root: maps paths to files of the session, and makes snapshots.
 
-Theory of operation. /data/x and /x are one file. It stays at the place where it was made. names.bash puts a symlink to
-it at the other place before and after each line of bash, and after Python. While Python runs, names.py does. Calls from
-this module do not need the symlinks, because they look at both places.
+Theory of operation. /data/x and /x are one file. It stays at the place where it was made. names.bash puts a symlink to it at the
+other place before and after each line of bash, and after Python. While Python runs, names.py makes such symlinks. Calls from this
+module do not need the symlinks, because they look at both places.
 
 Names in the session's original root belong to the system. Writable ones (SHARED) appear in /data, too: /data/tmp/x is
 /tmp/x, unless the program has made its own directory /data/tmp. For the other names, both places differ: /lib belongs
@@ -58,8 +58,8 @@ while read -r _ _ _ _ where options _; do
 done </proc/self/mountinfo
 """
 
-# tar cannot read entries without permissions (chmod 000). They get permissions while tar runs, and keep them in the
-# snapshot. tar finds all files itself, because it fails if a file that its arguments name is removed meanwhile.
+# tar can read only entries with permissions. So entries of mode 000 get some while tar runs, and have them in the snapshot. tar
+# finds all files itself, because it fails if a file that its arguments name is removed meanwhile.
 PACK = _FOREIGN + r"""
 cd /; target=$1; ulimit -f "$2"; shift 2
 for each in $__LOCALSANDBOX_SYSTEM; do [[ " $* " == *" $each "* ]] || foreign+=("./$each"); done
