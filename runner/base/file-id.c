@@ -66,8 +66,8 @@ static_assert(sizeof(BirthStatx) == 256, "the kernel writes all of it");
 
 /* --- reading an identity --- */
 
-/* Ioctls need a readable fd, and an O_PATH fd is none. Only directories and regular files are
- * opened: opening anything else may have side effects. */
+/* Opens fd again for reading, because ioctl(2) refuses an O_PATH fd. Only directories and regular
+ * files are opened: opening anything else may have side effects. */
 static int open_readable(int fd, mode_t mode) {
         char path[40];
 

@@ -214,8 +214,8 @@ static int check_below(Check *check, const JsonValue *schema, const JsonValue *s
                        : 0;
 }
 
-/* People count three times 0.1 in 0.3; doubles give slightly less, because their last digits are
- * lost. */
+/* Whether number is a multiple of factor, as people count: 0.3 is one of 0.1, although the doubles'
+ * quotient is slightly less than 3. */
 static bool is_multiple(double number, double factor) {
         const double most = 9007199254740992, times = number / factor;
         double off;

@@ -50,8 +50,9 @@ static bool several_fits(Check *check, const JsonValue *type, const JsonValue *v
         return false;
 }
 
-/* Among several schemas (Optional generates such), the only one that takes the type of value: its
- * errors say the most. NULL if none or several take it, or if one takes any type. */
+/* Returns the only schema that accepts the type of value, because its errors are the most useful.
+ * Python's Optional, for example, generates several schemas. NULL if none or several accept the
+ * type, or if one accepts any type. */
 static const JsonValue *several_meant(Check *check, const JsonValue *schemas,
                                       const JsonValue *value) {
         const JsonValue *found = NULL;

@@ -59,7 +59,7 @@ int private_check(int dir_fd, const char *name, const char *path, Error *reterr)
 
 /* --- the directories above --- */
 
-/* Words of the errors, by the end of the way. */
+/* Words of the errors about a directory above holt's sessions, or above the settings. */
 typedef struct WayWords {
         const char *part, *theirs, *elsewhere;
 } WayWords;

@@ -10,7 +10,7 @@
 static const char *const programs_full[] = { "holt-full", "../libexec/holt/holt-full",
                                              HOLT_LIBEXEC "/holt-full" };
 
-/* Paths at which both look for holt-egress. */
+/* Paths at which holt and holt-full look for holt-egress. */
 static const char *const programs_egress[]
         __attribute__((unused)) = { "holt-egress", "../libexec/holt/holt-egress",
                                     HOLT_LIBEXEC "/holt-egress" };

@@ -62,10 +62,11 @@ char *str_format(const char *fmt, ...) {
         return s;
 }
 
-/* Characters whose text reads differently from what it is (CVE-2021-42574). Some are invisible,
- * some look like a plain blank, and some reverse the direction of their neighbours. The list is
- * Unicode's Default_Ignorable_Code_Point, with blanks, separators, and Braille without a dot. It
- * also has the C1 controls (up to U+009F), which start escape sequences in some terminals. */
+/* Characters that make a text look different from its contents (CVE-2021-42574). Some are
+ * invisible, some look like a plain blank, and some reverse the direction of their neighbours. The
+ * list is Unicode's Default_Ignorable_Code_Point, with blanks, separators, and Braille without a
+ * dot. It also has the C1 controls (up to U+009F), which start escape sequences in some
+ * terminals. */
 static bool str_is_hidden(uint32_t c) {
         static const struct {
                 uint32_t first, last;

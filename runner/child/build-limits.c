@@ -3,8 +3,8 @@
  *
  * Theory of operation. Java, node and others size their heaps by the memory of the machine, unless
  * they find the limit of a cgroup. They look for files such as memory.max of cgroup v2. The host's
- * own files would show more than the limits, and not those of the policy. So these are files of the
- * sandbox's tmpfs, which becomes read-only with the root.
+ * own files would reveal more than limits, and would not contain the policy's limits. So holt
+ * writes its own files to the sandbox's tmpfs, which becomes read-only with the root.
  *
  * Java believes such files only below a mount point of type cgroup2. Therefore a real one is
  * mounted first, and the files cover it: nothing in it can be reached. It also reads /proc/cgroups,
@@ -112,8 +112,8 @@ static int limits_write(const ShownLimits *limits, Error *error) {
         return r == 0 && limits->v1 ? write_v1(limits, error) : r;
 }
 
-/* Mounts a cgroup2 at the place of the files. A container may refuse it; then Java does not find
- * them, but others do. */
+/* Mounts a cgroup2 at the place of the files. A container may refuse the mount; then Java ignores
+ * the files, but other programs read them. */
 static void mount_below(void) {
         const char *const none[] = { NULL };
         Error ignored;

@@ -200,8 +200,8 @@ static const struct {
         { "net/ipv4/ip_unprivileged_port_start", "0" },
 };
 
-/* Writes the settings of the caller's own namespace. A host may refuse that. The thread does not do
- * it: the kernel accepts only ids that are mapped, and that may happen later. */
+/* Writes the settings of the caller's own namespace. A host may refuse that. The thread cannot
+ * write them, because the kernel accepts only ids that are mapped already. */
 static void set_network(void) {
         static_assert(PLAN_AGENT_ID == 1000, "the range of pings is the agent's group");
         for (size_t i = 0; i < ELEMENTSOF(network_settings); i++) {

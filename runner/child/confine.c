@@ -60,11 +60,11 @@ static int confine_capabilities(Launch *launch, Error *error) {
 
 /* --- keys --- */
 
-/* Leaves the caller's session keyring. The child inherits it, and whoever holds it possesses its
- * keys. A new keyring counts against the caller's quota. So holt replaces the keyring only if the
- * command may be able to call keyctl(2), which no preset allows. A kernel without keys fails
- * with ENOSYS and has none to lose. If a container's filter refuses the call (EPERM), it refuses it
- * to the command too. */
+/* Leaves the caller's session keyring. The child inherits that keyring, and with it the keys. A new
+ * keyring counts against the caller's quota. So holt replaces the keyring only if the command may
+ * be able to call keyctl(2), which no preset allows. A kernel without keyrings fails with ENOSYS,
+ * which is harmless. If a container's filter refuses the call (EPERM), it refuses it to the command
+ * too. */
 static int confine_keys(Launch *launch, Error *error) {
         enum { JOIN_SESSION_KEYRING = 1 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Remembers what holt has told in a terminal session, so that a loop does not repeat it.
  *
- * The memory is a key in the user's keyring (keyrings(7)), which nothing inside can reach: the
- * system calls for keys are refused there, and a user namespace has other keyrings. It leaves no
- * file behind. Without keyrings, as in many containers, everything is told each time. So it is if
- * root runs holt: the run has a user of its own by then, and that user's keyring ends with it. */
+ * The memory is a key in the user's keyring (keyrings(7)), so it leaves no file behind. Commands
+ * inside cannot reach that keyring: their system calls for keys are refused, and a user namespace
+ * has other keyrings. Without keyrings, for example in many containers, everything is told each
+ * time. The same is true if root runs holt, because the keyring of the run's own user ends with the
+ * run. */
 #pragma once
 
 #include <stdbool.h>

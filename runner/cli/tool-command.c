@@ -62,7 +62,7 @@ void tool_command_clear(ToolCommand *command) {
         *command = TOOL_COMMAND_NONE;
 }
 
-/* Scripts and other files may need their path. A file that cannot be read is not a script. */
+/* Scripts and other files may need their path. Only a readable file can be a script. */
 static bool is_binary(int path_fd) {
         char magic[4] = { 0 }, self[40];
         _cleanup_close_ int fd = FD_NONE;

@@ -4,9 +4,9 @@
  * protocol. The name in a TLS or HTTP greeting must be the name that was resolved.
  *
  * Only the first request of a plain HTTP connection is read. After it, both directions move inside
- * the kernel. To read later requests, a parser would have to see every byte of all bodies and
- * replies, because a reply (101) decides whether HTTP goes on. It would close no gap: the same
- * server takes the same requests inside TLS, where no name but the SNI can be read. */
+ * the kernel. A parser of later requests would need every byte of all bodies and replies, because a
+ * reply (101) decides whether HTTP goes on. That would close no gap, because the same server
+ * accepts the same requests inside TLS. There, only the SNI can be read. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -35,9 +35,10 @@ static bool connection_take_chunk(Connection *c, const uint8_t *data, size_t len
         return r >= 0;
 }
 
-/* Looks at the bytes behind the part of a request that may move. Returns 0 or a negative errno:
- * -ECONNRESET if a client of the proxy inside has sent more than the one request that the proxy has
- * rewritten, or has ended in the middle of it. A second request could be for another host. */
+/* Looks at the bytes behind the part of a request that may move. Returns 0 or a negative errno.
+ * -ECONNRESET: a client of the proxy inside has sent more than the one request that the proxy has
+ * rewritten. Such bytes could be a request for another host. It also means that the client has
+ * ended in the middle of its request. */
 static int connection_keep_to_request(Connection *c) {
         uint8_t data[HTTP_CHUNK_HEAD];
         ssize_t n;

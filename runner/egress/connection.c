@@ -140,7 +140,7 @@ void connection_refuse_host(Connection *c, EgressReason reason, const char *name
         if (c->held || c->proxy)
                 event.errnum = (uint32_t)(c->held ? c->errnum : EACCES);
         else if (reason == EGRESS_NOBODY)
-                event.errnum = ECONNRESET; /* A lookup gets another answer. */
+                event.errnum = ECONNRESET; /* 0 would mean a refused lookup. */
         egress_send(c->egress, &event);
         connection_reject(c, &event);
 }

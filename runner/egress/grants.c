@@ -312,10 +312,10 @@ static void grant_close(Grant *grant) {
         once_prune(egress);
 }
 
-/* Makes the listeners again that made way. */
+/* Makes the listeners in `moved` again, which were closed for this grant. */
 static void grant_undo(Grant *grant) {
         grant->undoing = true;
-        grant->waiting = 1; /* Until all are asked for. */
+        grant->waiting = 1; /* Counts this function until it has sent all requests. */
         for (size_t i = 0; i < grant->moved_count; i++)
                 grant_request(grant, MADE_LISTENER, &grant->moved[i], 0);
         if (--grant->waiting == 0)
@@ -352,7 +352,7 @@ void grants_decide(Egress *egress, const char *value) {
 static void grant_begin(Grant *grant) {
         int r = grant->egress->ports_only ? -ENONET : grant_parse(grant);
 
-        grant->waiting = 1; /* Until all are asked for. */
+        grant->waiting = 1; /* Counts this function until it has sent all requests. */
         if (r == 0)
                 r = grant_ask(grant);
         if (r < 0)

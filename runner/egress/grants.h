@@ -12,8 +12,8 @@
 
 /* A command of holt: adds the rules in value, one a line. The reply is EGRESS_GRANTED. */
 void grants_add(Egress *egress, const char *value);
-/* The same for one-time grants (once.h). The first line is the number of the first of them; the
- * others are numbered on. */
+/* The same for one-time grants (once.h). The first line is the number of the first grant; the
+ * others get the numbers after it. */
 void grants_add_once(Egress *egress, const char *value);
 /* A command of holt: decides about the grant whose parts are made. The reply is the same. */
 void grants_decide(Egress *egress, const char *value);

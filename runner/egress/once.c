@@ -63,7 +63,7 @@ size_t once_rules(const Once *list, NetRule *items) {
         return count;
 }
 
-/* Without memory for the timer, listeners stay that are no longer needed. */
+/* Without memory for the timer, unneeded listeners stay open. */
 void once_keep(Egress *egress, Once **list) {
         if (!egress->once_timer)
                 (void)loop_timer_new(egress->loop, once_on_time, egress, &egress->once_timer, NULL);

@@ -255,7 +255,7 @@ static void proxy_hand_over(Proxy *proxy) {
         connection_ask(egress, TAKE_FD(proxy->fd), proxy);
 }
 
-/* Takes the bytes of a message from the socket: so many that proxy->data has `end` bytes. */
+/* Takes the rest of a message from the socket, until proxy->data has `end` bytes. */
 static bool proxy_take(Proxy *proxy, size_t end) {
         const size_t more = end - proxy->length;
         ssize_t n = recv(proxy->fd, proxy->data + proxy->length, more, MSG_DONTWAIT);

@@ -46,8 +46,8 @@ static int copy_extent(int source_fd, int to_fd, uint64_t left, uint64_t *length
 
                 if (n < 0 && errno == EINTR)
                         continue;
-                /* Some file systems report the end without having copied anything. So the buffer
-                 * tries before that is believed. */
+                /* Some file systems report the end although they have copied nothing. So the copy
+                 * continues by the buffer, which finds the real end. */
                 if (n <= 0)
                         return n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)
                                        ? -errno

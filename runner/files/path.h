@@ -50,10 +50,10 @@ int files_place_made(const Files *files, const char *path, bool follow, bool mak
 /* Opens name in dir_fd as an O_PATH fd, without following a symlink. Returns -EBUSY for a mount
  * point.
  *
- * Functions that rename or remove a file must call this. Inside, the kernel refuses to remove a
- * mount point. But in the keeper's mount namespace the name is no mount point. It would disappear,
- * together with every mount on it, even a guard's (detach_mounts(), Linux 3.18). No process inside
- * can move a mount point. So a name that was none at the check cannot become one later. */
+ * Functions that rename or remove a file must call this. The kernel refuses to remove a mount point
+ * only in the mount namespace of the mount, and the keeper is in another one. From there, the file
+ * would be removed together with every mount on it, even a guard's (detach_mounts(), Linux 3.18).
+ * No process inside can move a mount point, so a name that passes this check stays safe. */
 int files_child(int dir_fd, const char *name);
 /* Does the same, and enters mounts. */
 int files_child_across(int dir_fd, const char *name);

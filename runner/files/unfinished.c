@@ -166,7 +166,7 @@ static bool note_lock(int fd, bool wait) {
 
 static void note_sweep(const UnfinishedNotes *notes, const char *note, bool wait,
                        UnfinishedPlaceFn place, void *data) {
-        /* To be written: NFS locks no other file exclusively (flock(2)). */
+        /* Opened for writing, because NFS refuses an exclusive lock on other files (flock(2)). */
         _cleanup_close_ int fd = openat(notes->dir_fd, note,
                                         O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         char text[PATH_MAX + FILE_ID_TEXT_MAX + 2] = "", name[UNFINISHED_NAME_SIZE];

@@ -185,8 +185,8 @@ static int read_compressed_name(Reader *reader, size_t before, const uint8_t *na
         return 0;
 }
 
-/* Returns the bytes of the next entry, of which nearly all are in the window. If it moves, the name
- * before is copied: the file may have another one by now, which was not checked. */
+/* Returns the bytes of the next entry, of which nearly all are in the window. Copies the previous
+ * name before the window moves: the file may contain another name by now, which was not checked. */
 static const uint8_t *reader_entry(Reader *reader, size_t *ret_size) {
         Window *window = &reader->window;
 

@@ -22,7 +22,7 @@
 typedef struct GlobSearch {
         LaunchPlan *plan;
         const PlanMount *workspace;
-        Glob *globs[HIDDEN_GLOBS_MAX]; /* A pattern with braces makes several. */
+        Glob *globs[HIDDEN_GLOBS_MAX]; /* One pattern with braces makes several globs. */
         size_t of[HIDDEN_GLOBS_MAX];   /* The index of each one's pattern in the plan. */
         size_t count;
         StrList found;                 /* Relative to the workspace. */

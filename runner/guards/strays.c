@@ -200,8 +200,8 @@ static int walk_all(Walk *walk, const char *git) {
         return r;
 }
 
-/* Whether git takes the workspace for a bare repository (gitrepository-layout(5)). A part may also
- * be a symlink; it leads away and is found. */
+/* Whether git takes the workspace for a bare repository (gitrepository-layout(5)). A symlink counts
+ * as a part, too; the search finds it, because it leads elsewhere. */
 static bool is_bare(int tree_fd) {
         static const char *const parts[] = { "HEAD", "objects", "refs" };
 

@@ -172,7 +172,8 @@ static void end_watch(Interpreter *i) {
         process_follow_output(i->process);
 }
 
-/* Audits a timeout, unless it has ended the process: that has a row already. */
+/* Audits a timeout, unless the timeout has ended the process, because that end is audited
+ * anyway. */
 static void audit_time(const Interpreter *i) {
         if (i->first->timed_out && i->process->outcome.cause != CAUSE_TIMEOUT)
                 i->all->session.on_timeout(i->all->session.data, i->process->id);

@@ -89,7 +89,7 @@ void keeper_aside_write_stopped(const Keeper *keeper, const Process *process, Js
                 (void)unlinkat(keeper->plan.state.fd, STOPPED_FILE, 0);
         if (!path || !path[0])
                 return;
-        if (process->still_aside.count == 0) /* Those say the same. */
+        if (process->still_aside.count == 0) /* still_aside says the same. */
                 json_write_string(w, "stopped_for", path);
         path[0] = '\0';
         (void)unlinkat(keeper->plan.state.fd, STOPPED_FILE, 0);

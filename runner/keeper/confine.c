@@ -58,8 +58,8 @@ static int confine_calls(Error *reterr) {
         return 0;
 }
 
-/* The root user of a user namespace, for example in a rootless container, keeps his capabilities
- * until the sandbox exists. With them, the keeper could read files whose mode hides them. */
+/* The root user of a user namespace, for example in a rootless container, keeps its capabilities
+ * until the sandbox exists. They would let the keeper read files whose mode forbids that. */
 static int confine_rights(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         const struct __user_cap_data_struct none[2] = { 0 };

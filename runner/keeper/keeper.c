@@ -116,7 +116,7 @@ static int keeper_start(Keeper *keeper, Error *reterr) {
 }
 
 static void keeper_finish(Keeper *keeper) {
-        /* These calls get no reply that would say so. */
+        /* These calls may have changed protected paths, and end without a reply. */
         if (works_busy(keeper->works) || receives_busy(keeper->receives))
                 keeper_sweep_needed(keeper);
         keeper_deafen(keeper);
@@ -198,7 +198,8 @@ int keeper_main(int argc, char **argv, const RpcMethod *methods, size_t methods_
         keeper.started_ms = time_epoch_ms();
         keeper.used_at = time_now_usec();
 #ifdef M_ARENA_MAX
-        (void)mallopt(M_ARENA_MAX, 1); /* Few threads run, and the keeper must stay small. */
+        (void)mallopt(M_ARENA_MAX,
+                      1); /* One arena saves memory, and suffices for the few threads. */
 #endif
         if (keeper_start(&keeper, &error) < 0) {
                 /* From here the caller may continue with work that needs a session at rest. */

@@ -53,7 +53,7 @@ static size_t filter_add(struct sock_filter *filter, size_t n, struct sock_filte
         return n + 1;
 }
 
-/* socket(2) may make sockets of the internet alone. */
+/* Allows socket(2) only for AF_INET and AF_INET6. */
 static size_t filter_sockets(struct sock_filter *filter, size_t n) {
         const struct sock_filter rule[] = {
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 5),
@@ -116,7 +116,8 @@ static int egress_confine_calls(const int *calls, size_t count) {
         return sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
 }
 
-/* A kernel without Landlock has the filter, which refuses every call that opens a file. */
+/* Landlock is optional here, because the system call filter refuses every call that opens a
+ * file. */
 static int egress_confine_files(void) {
         const uint64_t handled = LANDLOCK_FILES;
         int fd = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0), r = 0;

@@ -429,10 +429,9 @@ static void maker_serve(Maker *maker) {
         }
 }
 
-/* holt-egress has ended, and nobody reads the queue. Packets to other addresses then pass it, and
- * those of IPv4 vanish, because the addresses are not local. Without a route, connects fail at
- * once.
- */
+/* Removes the routes to other addresses after holt-egress has ended, so that connects fail at once.
+ * Nobody reads the queue any more, so packets to these addresses would pass it. Those of IPv4 would
+ * vanish, because the addresses are not local. */
 static void maker_leave(Maker *maker) {
         (void)maker_set_others(maker, AF_INET, RTM_DELRULE);
         (void)maker_set_others(maker, AF_INET6, RTM_DELRULE);

@@ -34,9 +34,9 @@ static void reject_packet(NftBatch *batch, uint32_t type, uint8_t code) {
 }
 
 /* The expressions of two parts of the kernel that put the packet into the queue. If nobody reads
- * the queue, because holt-egress has ended, the packet passes. It then meets no listener, so that
- * the connection is refused at once. The maker takes the route to other addresses away, which have
- * no socket that could refuse. */
+ * the queue, because holt-egress has ended, the packet passes. Without a listener, the connection
+ * is then refused at once. No socket could refuse connections to other addresses, so the maker
+ * removes the routes to those. */
 
 static void queue_packet(NftBatch *batch) {
         NftExpression e = nft_expression_open(batch, "queue");

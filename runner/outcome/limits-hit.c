@@ -36,7 +36,7 @@ static_assert(ELEMENTSOF(limits) == LIMIT_KIND_MAX, "every limit has its texts")
 static const struct {
         LimitKind kind;
         const char *text, *with, *without;
-        unsigned stack; /* MiB that a new thread needs for its stack; it did not start. */
+        unsigned stack; /* For a thread that did not start: MiB of its stack. */
         bool shadow;    /* A sanitizer reserves more memory than any limit allows. */
 } messages[] = {
         { .kind = LIMIT_MEMORY, .text = "cannot allocate memory", .without = "fork" },
@@ -95,7 +95,7 @@ static char *lower_end(const char *text, size_t length) {
         return copy;
 }
 
-/* Whether the line around at contains word. */
+/* Whether the line that contains `at` also contains word. */
 static bool line_has(const char *text, const char *at, const char *word) {
         const char *start = at, *found;
 

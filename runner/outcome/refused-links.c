@@ -227,8 +227,9 @@ static bool links_search_program(LinkSearch *search, const char *path) {
         return true;
 }
 
-/* Looks a word up like a shell. A path must be absolute. Only the system tree is opened: opening a
- * device or a name of an automounter has an effect, and an attacker may have chosen the words. */
+/* Looks a word up like a shell, except that a path must be absolute. An attacker may have chosen
+ * the words, and opening a device or a name of an automounter has an effect. So only the system
+ * tree is opened. */
 static void links_search_word(LinkSearch *search, const char *word, size_t length) {
         static const char *const places[] = { "/usr/local/bin/", "/usr/bin/", "/usr/sbin/", "/bin/",
                                               "/usr/games/" };

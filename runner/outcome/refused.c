@@ -369,8 +369,8 @@ static bool judge_missing(const Search *search, const Suspect *s) {
         return false;
 }
 
-/* Notes a host file that belongs at another path inside: that of its directory, or of the file
- * alone if the sandbox needs the directory. */
+/* Notes that the host file source must be mounted at another path inside. The mount is that of its
+ * directory, or of the file alone if the sandbox needs the directory. */
 static bool search_note_beside(const Search *search, const Suspect *s, const char *source, int fd) {
         _cleanup_free_ char *outer = directory_of(source), *inner = directory_of(s->path);
         const unsigned before = search->found->count;
@@ -388,8 +388,8 @@ static bool search_note_beside(const Search *search, const Suspect *s, const cha
         return true;
 }
 
-/* ENOENT of a relative path that leads out of a workspace which is mounted at another path. Beside
- * the host's workspace, there is such a file. */
+/* ENOENT of a relative path that leads out of a workspace which is mounted at another path. From
+ * the host's workspace, the same relative path leads to a file. */
 static bool judge_beside(const Search *search, const Suspect *s) {
         const PlanMount *mount = plan_mount_above(search->plan, s->base);
         const char *typed = s->complaint->path;

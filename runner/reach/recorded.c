@@ -111,8 +111,8 @@ static bool recorded_is_private(const struct stat *st) {
         return geteuid() == 0 && !(st->st_mode & S_IROTH);
 }
 
-/* Returns the reason why a new file may not take the place of the recorded one, or NULL. It is not
- * a directory. */
+/* Returns the reason why a new file, which is no directory, may not take the place of the recorded
+ * one, or NULL. */
 static const char *why_not_replaced(const PlanRecord *record, const struct stat *st,
                                     const FileId *parent) {
         if (record->parent.mode == 0 || !is_same_or_anew(&record->parent, parent))

@@ -59,7 +59,7 @@ static void framing_drop(Framing *f) {
         free(TAKE_PTR(f->data));
 }
 
-/* Unless it has been kept already. */
+/* Keeps the first bytes of a line over the limit, unless an earlier call has kept them. */
 static void keep_head(Framing *f, size_t length) {
         if (f->skipping)
                 return;
@@ -69,7 +69,7 @@ static void keep_head(Framing *f, size_t length) {
         f->head[length] = '\0';
 }
 
-/* The next length bytes are what is there of the line. */
+/* Returns the next line, of which length bytes are in the buffer. */
 static void give_line(Framing *f, size_t length, FramingLine *ret) {
         *ret = (FramingLine){ .offset = f->line };
         if (!f->skipping && length <= f->max) {

@@ -142,7 +142,8 @@ static void hints_put(Text *text, const char *words) {
         put_bytes(text, words, strlen(words));
 }
 
-/* Writes a string of JSON. Control characters stay: hints have none, except line feeds. */
+/* Writes a string of JSON. Escapes quotes, backslashes and line feeds; hints contain no other
+ * control characters. */
 static void put_quoted(Text *text, const char *value, size_t length) {
         hints_put(text, "\"");
         for (size_t i = 0; i < length; i++) {

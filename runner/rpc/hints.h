@@ -15,6 +15,6 @@
  * do the options of other programs. */
 void hint_for_methods(Error *error);
 
-/* Writes a hint that belongs to no Error, such as a warning, with such words. Text past the length
- * of Error.cure is left out. */
+/* Writes a hint that belongs to no Error, such as a warning, with the words of methods. Text past
+ * the length of Error.cure is left out. */
 void hint_write(JsonWriter *w, const char *key, const char *hint);

@@ -192,7 +192,8 @@ int rpc_notify(RpcConnection *connection, const char *method, const JsonWriter *
 void rpc_server_on_room(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
 
 /* Like rpc_notify(), and sends even if the queue is past RPC_QUEUE_SOFT. Use it for small
- * notifications that must not be lost. Earlier messages must limit their number. 0 or -ENOMEM. */
+ * notifications that must not be lost, and of which a client can cause only a limited number. 0 or
+ * -ENOMEM. */
 int rpc_tell(RpcConnection *connection, const char *method, const JsonWriter *params);
 
 /* --- requests of the server's own --- */

@@ -232,8 +232,9 @@ static bool has_search_path(const LaunchPlan *plan) {
         return true;
 }
 
-/* Whether the host has the program. The command may have written the script, so its first line must
- * not make the user mount any directory, such as one with keys. It must name a program. */
+/* Whether the host has a program at path. path may come from the first line of a script that the
+ * command has written. Such a line must not make the user mount any other directory, such as one
+ * with keys. */
 static bool host_has_program(const char *path) {
         struct stat st;
 

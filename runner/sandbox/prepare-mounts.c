@@ -243,9 +243,9 @@ static int refuse_session(int r, Error *reterr) {
                           "--allow-degraded idmap");
 }
 
-/* Takes the id of the workspace's owner. That id may not reach the paths again, so the mounts are
- * cloned first. A process that is not root of the mount namespace cannot clone from it; then the
- * child looks the paths up with that id. */
+/* Takes the id of the workspace's owner. A process with that id may be unable to reach the paths,
+ * so the mounts are cloned first. Only root of the mount namespace can clone its mounts; otherwise
+ * the child looks the paths up with that id. */
 static int adopt_owner(Launch *launch, Error *reterr) {
         const PlanMount *workspace = plan_workspace(launch->plan);
         struct stat st;

@@ -159,7 +159,7 @@ static int owned_stop_and_remove(const char *name, int dir_fd, Error *reterr) {
         return session_remove(name, dir_fd, reterr);
 }
 
-/* Nobody can start the session any more, but a process that tries to holds its lock for a
+/* Nobody can start the session any more, but a process that tries may hold the session's lock for a
  * moment. */
 static void remove_session(const char *name) {
         const struct timespec pause = { .tv_nsec = REMOVE_PAUSE };

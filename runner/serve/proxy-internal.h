@@ -90,10 +90,10 @@ Upstream *proxy_find_upstream(const Proxy *proxy, const RpcConnection *client, c
                               bool reads);
 
 enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
-/* Reading from a session at rest, or stopping it, must not start it. Returns ASK_NOBODY if the call
- * was answered, whom to ask otherwise, or a negative errno. *ret_version is written for ASK_READER.
- * A session counts as live if this client has an earlier request under way, which may have started
- * it. */
+/* Answers a call that must not start a session at rest: one that reads from the session or stops
+ * it. Returns ASK_NOBODY if the call was answered, ASK_KEEPER or ASK_READER if that one must
+ * answer, or a negative errno. *ret_version is written for ASK_READER. A session counts as live if
+ * this client has an earlier request under way, which may have started it. */
 int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_version, Error *error);
 
 /* The function of each method that a keeper serves; data is a Server. */

@@ -412,8 +412,8 @@ int upstream_new(Proxy *proxy, RpcConnection *client, const char *session, int r
                 upstream_free(upstream, error);
                 return r;
         }
-        /* These are not counted as sent, so that the client's first request is still the only
-         * one. */
+        /* Registrations of tools are not counted as sent requests, so that the client's own first
+         * request can still be sent again. */
         if (!upstream->reads)
                 proxy_tools_send(proxy->tools, client, session, upstream->keeper);
         *ret = upstream;
@@ -520,8 +520,8 @@ static void proxy_ask_late(Proxy *proxy, Pending *pending, bool reads) {
                 rpc_fail(call, &error);
 }
 
-/* The session may be at rest by now. read: a reader has failed. If that was not because of a
- * keeper, a keeper can say why. */
+/* Sends the request again; the session may be at rest by now. read: a reader has failed. After
+ * READER_TRIES failures, it goes to a keeper, which can tell the reason. */
 static void ask_again(Proxy *proxy, Pending *pending, bool read) {
         RpcCall *call = pending->call;
         Error error;

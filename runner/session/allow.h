@@ -18,8 +18,8 @@ int allow_read(const StrList *grants, StrList *ret, Error *reterr);
  * is changed then. */
 int allow_store(Settings *settings, Store *store, bool asked, const StrList *rules, Error *reterr);
 /* Adds one-time grants of a live session: to the settings in memory, and an audit row for each.
- * id: the number of the first; the others are numbered on. Returns 0 or a negative errno; nothing
- * is changed then. */
+ * id: the number of the first; the others get the next numbers. Returns 0 or a negative errno;
+ * nothing is changed then. */
 int allow_once(Settings *settings, Store *store, uint32_t id, bool asked, const StrList *rules,
                Error *reterr);
 /* Does the same as allow_store() for a session at rest. grants: with their prefix. Returns

@@ -176,7 +176,7 @@ int store_kv_keys(Store *store, const char *prefix, const char *after, uint64_t 
                   StoreKeyFn fn, void *data, Error *reterr) {
         _cleanup_(query_end) Query query = { 0 };
         const bool behind = strcmp(after, prefix) >= 0;
-        /* With its NUL, the text is the first key after it. */
+        /* In byte order, the first text after `after` is `after` with one more NUL. */
         const char *from = behind ? after : prefix;
         const size_t from_length = strlen(from) + (behind && *after);
         const char *key = NULL;

@@ -8,10 +8,10 @@
 
 /* --- set up --- */
 
-/* Replaces SQLite's own xFullPathname. That one makes a path absolute by lstat(2) of each part, and
- * follows links (os_unix.c, unixFullPathname). From /proc/self/fd/N it would get a path that the
- * keeper may not walk, and that another process may rename. store_open() gives a path that is
- * absolute and stays valid. */
+/* Replaces SQLite's own xFullPathname, which calls lstat(2) for each part of a path and follows
+ * links (os_unix.c, unixFullPathname). It would turn /proc/self/fd/N into a path that the keeper
+ * may not walk, and that another process may rename. store_open() gives a path that is absolute and
+ * stays valid. */
 static int sqlite_file_full_path(sqlite3_vfs *vfs, const char *name, int size, char *out) {
         size_t length = strlen(name);
 

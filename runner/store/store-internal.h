@@ -136,8 +136,8 @@ uint64_t query_number(const Query *query, int column);
 int statement_run(Store *store, const StatementTable *table, size_t which, const Value *values,
                   size_t values_count, Error *reterr);
 
-/* Begins a write. *ret is the store until store_commit(). If that is not called, store_rollbackp()
- * undoes the write at the end of the variable's scope. */
+/* Begins a write, and sets *ret to the store; store_commit() sets it to NULL. Declare the variable
+ * with store_rollbackp() as its cleanup function, which undoes an uncommitted write. */
 int store_begin(Store *store, Store **ret, Error *reterr);
 int store_commit(Store **store, Error *reterr);
 void store_rollbackp(Store **store);

@@ -88,7 +88,7 @@ Question *question_close(Question *question) {
         return NULL;
 }
 
-/* An international name looks like another one in many ways, so it is shown in ASCII. */
+/* An international name can look like a different name, so it is shown in ASCII. */
 static const char *question_note(const char *host) {
         return strncmp(host, "xn--", 4) == 0 || strstr(host, ".xn--")
                        ? "holt: the next name is an international one, in its ASCII form\r\n"

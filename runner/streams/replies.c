@@ -24,8 +24,8 @@ enum {
         PATIENCE = 500000, /* Microseconds to wait for all answers. */
 };
 
-/* A terminal that is not the controlling terminal (ENOTTY) has no background. A test harness, for
- * example, may have made a pty without a session. */
+/* ENOTTY means that fd is another terminal than the controlling one, for example a pty that a test
+ * harness has made. Jobs in the background exist only on the controlling terminal. */
 bool replies_in_foreground(int fd) {
         pid_t group = tcgetpgrp(fd);
 

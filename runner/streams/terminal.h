@@ -50,8 +50,8 @@ bool terminal_in_foreground(const Terminal *terminal);
  * The kernel discards it in an orphaned process group, which nobody would continue after SIGSTOP.
  * Returns after SIGCONT. waker sends SIGCONT at its time; it may be NULL.
  *
- * for_keys: holt stops only because it cannot read keys. If it is in the foreground by now, it does
- * not stop: a shell that ran fg without noticing the stop sends no SIGCONT. */
+ * for_keys: holt stops only because it cannot read keys, and goes on if it is in the foreground by
+ * now. A shell that ran fg before it noticed the stop would send no SIGCONT. */
 void terminal_stop(Terminal *terminal, pid_t pid, bool for_keys, const Waker *waker);
 /* Whether the caller has typed the key that interrupts (Ctrl-C). */
 bool terminal_interrupted(const Terminal *terminal);

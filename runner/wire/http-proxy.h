@@ -19,7 +19,8 @@ enum {
         HTTP_PROXY_GROWTH = 1024, /* The rewritten head is at most this many bytes longer. */
 };
 
-/* Two lengths of a body that the head does not tell: all that follows, and chunks. */
+/* The head does not tell the length of these bodies: one that lasts until the connection ends, and
+ * one in chunks. */
 #define HTTP_PROXY_ENDLESS UINT64_MAX
 #define HTTP_PROXY_CHUNKED (UINT64_MAX - 1)
 
