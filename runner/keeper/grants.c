@@ -171,8 +171,7 @@ static void grant_show(Keeper *keeper) {
                         return;
 }
 
-/* holt-egress has made all that the rules need. If the command cannot be sent, holt-egress has
- * ended, and keeper_fail_grants() follows. */
+/* holt-egress has made all that the rules need. If it has ended, keeper_fail_grants() follows. */
 static void grant_decide(Keeper *keeper, GrantWait *wait) {
         wait->stored = wait->once ? allow_once(&keeper->settings, keeper->store, wait->id,
                                                wait->question != 0, &wait->rules, &wait->error)
@@ -181,8 +180,7 @@ static void grant_decide(Keeper *keeper, GrantWait *wait) {
         wait->decided = true;
         if (wait->stored == 0)
                 grant_show(keeper);
-        (void)network_command(&keeper->sandbox.network, EGRESS_DECIDE,
-                              wait->stored == 0 ? EGRESS_KEEP : EGRESS_DROP);
+        network_decide(&keeper->sandbox.network, wait->stored == 0);
 }
 
 /* Replies to the call. Rules that are stored wait for the next start if holt-egress is lost. */

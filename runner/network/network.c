@@ -330,3 +330,8 @@ int network_command(Network *network, const char *name, const char *value) {
                        ? -errno
                        : 0;
 }
+
+void network_decide(Network *network, bool keep) {
+        if (network_command(network, EGRESS_DECIDE, keep ? EGRESS_KEEP : EGRESS_DROP) < 0)
+                network_end(network);
+}

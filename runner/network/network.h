@@ -51,3 +51,6 @@ void network_clear(Network *network);
 /* Sends a command (protocol.h), whose reply is an event. Returns 0 or a negative errno; -ENOTCONN
  * if there is no holt-egress. */
 int network_command(Network *network, const char *name, const char *value);
+/* Decides about the grant whose parts are made. If the command cannot be sent, holt-egress ends, so
+ * that no grant stays undecided. */
+void network_decide(Network *network, bool keep);

@@ -101,7 +101,7 @@ static void asking_on_granted(Asking *asking, const EgressEvent *event) {
                 return;
         if (event->errnum == 0 && !asking->decided) {
                 asking->decided = true;
-                (void)network_command(asking->network, EGRESS_DECIDE, EGRESS_KEEP);
+                network_decide(asking->network, true);
                 return;
         }
         if (event->errnum == EADDRINUSE)
