@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* floor RUNS COMMAND: prints a table of the parts of a bare sandbox: fork, exec, each namespace.
- * The parts are run in turn, so that a machine whose speed drifts drifts for all of them. */
+ * The parts run in turn, so that a change in the machine's speed affects all of them. */
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>

@@ -51,8 +51,8 @@ static void answer_http(int fd) {
                 (void)!write(fd, page, sizeof(page) - 1);
 }
 
-/* The first byte of a client is "p" for one byte; or "s", and then a MIB count of four bytes; or
- * "G" of a GET, which comes in one piece. */
+/* A client begins with "p" for one byte, "s" and a MIB count of four bytes, or a GET in one
+ * piece. */
 static void *answer(void *arg) {
         static char data[CHUNK];
         int fd = (int)(intptr_t)arg;

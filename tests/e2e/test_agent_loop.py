@@ -98,7 +98,7 @@ def test_an_agent_works_rests_and_goes_on(sessions: Sessions, upstream: Path) ->
         half = "    half = len(values) // 2\n    return (values[half] + values[-half - 1]) / 2"
         mend(agent, "project/lib/program.py", "    return values[len(values) // 2]", half)
 
-        # Watched this time, as it prints.
+        # This time, the agent watches the output as it comes.
         second = agent.spawn(RUN)
         agent.call("process.watch", id=second)
         assert rpc.note("process.exited", id=second)["exit_code"] == 1
@@ -109,7 +109,7 @@ def test_an_agent_works_rests_and_goes_on(sessions: Sessions, upstream: Path) ->
         agent.call("mount.upload", path="reports/second.txt", content=agent.text(second, "stderr"))
         rpc.call("session.stop", session="w")
 
-    # Another day, another client.
+    # A new client, another day.
     with sessions.serve() as rpc:
         until(lambda: rpc.call("session.list")["sessions"] == [{"name": "w", "state": "at rest"}], "it rests")
         agent = Bound(rpc, {"session": "w"})

@@ -283,7 +283,7 @@ def test_a_policy_file_that_is_too_long(holt: Holt, put: Make) -> None:
 
 
 def test_an_argument_of_200_kib_is_the_kernel_s_to_refuse(holt: Holt) -> None:
-    """Such an argument never reaches holt. A variable of a policy can be that long."""
+    """execve(2) refuses such an argument before holt starts, but a policy can have a variable of that length."""
     with pytest.raises(OSError) as refused:
         holt(["run", *TOUCH, "x" * (200 << 10)])
     assert refused.value.errno == errno.E2BIG

@@ -91,7 +91,7 @@ def test_a_shell_calls_a_tool(host: Host) -> None:
 
 
 def test_a_shell_s_call_takes_no_python_of_the_session(host: Host) -> None:
-    """It loads neither PYTHONPATH nor site-packages, which would take most of its start."""
+    """holt-tool starts no python3, so code in PYTHONPATH or site-packages cannot change the result."""
     host.tool("t", lambda p: "ä")
     script = """mkdir mine; echo 'raise SystemExit("mine")' | tee mine/json.py > mine/sitecustomize.py
 PYTHONPATH=$PWD/mine python3 -c pass; PYTHONPATH=$PWD/mine LC_ALL=C holt-tool t '{}'"""
@@ -355,7 +355,7 @@ def test_an_exec_calls_its_own_client_s_tools(connect: Connect) -> None:
 
 
 def test_a_command_calls_no_tool_once_its_client_has_gone(session: Session, keeper: Host) -> None:
-    """This also holds if another connection uses the same memory in the keeper."""
+    """A later connection may use the same memory in the keeper; the command cannot call its tools, either."""
     gone = [Host(session.rpc(), {}) for _ in range(20)]
     for number, each in enumerate(gone):
         each.tool(f"t{number}", lambda p: 1)
@@ -447,7 +447,7 @@ def test_large_calls_both_ways(host: Host) -> None:
 
 
 def test_a_slow_keeper_gets_all_answers(session: Session, sessions: Sessions) -> None:
-    """If there are more than holt serve keeps, they wait in the client."""
+    """The client has more answers than holt serve keeps; the rest waits in the client."""
     served = Host(sessions.serve(), {"session": "w"})
     served.tool("echo", lambda p: LATER)
     code = (
@@ -533,7 +533,7 @@ def test_limits_of_registering(keeper: Host) -> None:
     for i in range(256):
         keeper.tool(f"t{i}", lambda p: 1)
     assert keeper.refused("tools.register", name="a", description="", input_schema={}).kind == "limit"
-    keeper.tool("t7", lambda p: 2)  # in the place of one
+    keeper.tool("t7", lambda p: 2)  # replaces the tool of that name
 
 
 def test_a_schema_that_makes_no_sense_is_refused(keeper: Host) -> None:

@@ -34,7 +34,7 @@ BREAKS = re.compile(r"[=:@]+|[^=:@\s]+")
 
 
 def sessions(holt: Holt) -> dict[str, str]:
-    """Each test has its own."""
+    """Returns the environment variable that gives each test sessions of its own."""
     return {"XDG_DATA_HOME": str(holt.cwd / ".data")}
 
 
@@ -106,7 +106,7 @@ def completed(holt: Holt) -> Callable[[str], list[str]]:
 def test_every_verb_is_completed(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
 ) -> None:
-    """This includes the verbs for a session's files and keys. The help lists them."""
+    """The verbs for a session's files and keys are completed, too. The help lists them."""
     verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
 
     assert completed("holt ") == completed("holt help ") == sorted([*verbs, "--help", "--version"])
@@ -123,7 +123,7 @@ def test_every_verb_is_completed(
 def test_every_verb_of_sessions_completes_their_names(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt
 ) -> None:
-    """These are the verbs whose usage starts with NAME, except for holt create, which takes a new name."""
+    """A verb of sessions has a usage that starts with NAME. holt create is an exception, because it takes a new name."""
     holt(["create", "zz-work"], env=sessions(holt)).ok()
     verbs = re.findall(r"^  ([a-z]+) {2}", holt(["--help"]).ok().out.partition("Options:")[0], re.M)
     takes = {verb: f"Usage: holt {verb} NAME" in holt([verb, "--help"]).ok().out for verb in {*verbs} - {"create", "help", "policy"}}
@@ -218,7 +218,7 @@ def test_bash_completes(
 def test_paths_in_a_session_are_completed(
     completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]], holt: Holt, put: Put
 ) -> None:
-    """Files of the host in the caller's directory are not. A session at rest stays at rest."""
+    """No file of the host is offered. A session at rest stays at rest."""
     shells = (completed, lambda line: others("fish", line), lambda line: others("zsh", line))
     put("inhost/x")
     holt(["create", "work"], env=sessions(holt)).ok()
@@ -395,7 +395,7 @@ def test_cp_completes_paths_in_a_session(
 @needs("bash")
 @pytest.mark.identities("user")
 def test_bash_offers_no_name_that_it_would_run(completed: Callable[[str], list[str]], holt: Holt) -> None:
-    """In a completed word, bash quotes all special characters but these two. A command chooses the names of its files."""
+    """In a completed word, bash quotes all special characters except "$" and "`". A command chooses the names of its files."""
     env = sessions(holt)
     holt(["create", "work"], env=env).ok()
     names = ("zgood;id", "z`id`", "z$(id)", "z$HOME")

@@ -44,7 +44,8 @@ def test_a_program_with_address_sanitizer_runs(holt: Holt, sanitized: Path) -> N
 
 
 def test_strace_is_told_what_it_needs(holt: Holt) -> None:
-    """It traces the exits of processes, and two processes that do so to each other cannot be killed."""
+    """strace traces the exits of processes. Two processes that trace each other's exits could not be killed, so holt refuses
+    that."""
     trace = "import ctypes, os; pid = os.fork() or __import__('time').sleep(99); " \
             "r = ctypes.CDLL(None).ptrace(0x4206, pid, 0, 0x40); os.kill(pid, 9); exit(r != 0)"
     result = holt(["run", "--", "python3", "-c", trace])

@@ -76,7 +76,7 @@ def doctor_finds(holt: Holt, prefix: Command, layer: str) -> None:
 
 
 def test_every_layer_works_on_this_host(holt: Holt) -> None:
-    """Otherwise the other tests of this suite prove little."""
+    """If a layer is missing on this host, the other tests of this suite prove little."""
     found = doctor(holt, [])
 
     assert found["works"]
@@ -199,7 +199,7 @@ def listen(scratch: Path) -> Path:
 
 
 def test_another_listener(holt: Holt, listen: Path) -> None:
-    """Nested in a sandbox that listens itself. Denied calls stay denied without reports."""
+    """holt runs in a sandbox that already has a listener. Denied calls stay denied, but are not reported."""
     refused(holt(["run", *ECHO], prefix=[listen]), "notify")
     went_on_without(holt(["run", "--allow-degraded", "notify", *ECHO], prefix=[listen]), "notify")
     doctor_finds(holt, [listen], "notify")

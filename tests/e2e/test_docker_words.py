@@ -91,7 +91,7 @@ def test_tmpfs_has_no_options(holt: Holt) -> None:
 
 
 def test_taskset_limits_the_processors(holt: Holt) -> None:
-    """The hint for --cpus says so."""
+    """The hint for docker's --cpus names taskset(1)."""
     assert holt(["run", "--", "nproc"], prefix=["taskset", "-c", "0"]).ok().out == "1\n"
 
 

@@ -395,7 +395,7 @@ def test_no_link_of_usr_dangles_only_inside(holt: Holt) -> None:
 
 
 def test_each_etc_takes_one_name(holt: Holt) -> None:
-    """Otherwise the second name is the command, which the sandbox rarely has."""
+    """A second name after --etc would be the command, and the sandbox rarely has such a program."""
     if not Path("/etc/profile").exists():
         pytest.skip("this host has no /etc/profile")
     result = holt(["run", "--etc", "fstab", "profile"])

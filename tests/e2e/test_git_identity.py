@@ -117,7 +117,7 @@ def test_the_repository_s_own_identity_wins(holt: Holt, home: "Callable[..., dic
 def test_a_session_learns_of_the_repository_s_identity(
     sessions: Sessions, holt: Holt, home: "Callable[..., dict[str, str]]"
 ) -> None:
-    """Also of one that is set after the session was created, and of repositories in subdirectories."""
+    """The config counts even if it is set after the session was created, and in repositories of subdirectories, too."""
     sessions.create("w", "--workspace", holt.cwd, "--git-identity", env={**sessions.env, **home(_gitconfig=CONFIG)})
     git(holt, "init", "--quiet", "sub")
     git(holt, "-C", "sub", "config", "user.name", "Sub")

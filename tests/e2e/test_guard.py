@@ -298,7 +298,7 @@ def test_a_repository_below_what_is_protected_is_no_work_of_the_command_s(
 
 @pytest.mark.parametrize("flags, told", (
     (("--rw", "..:/mnt/all"), True),
-    (("--files", "."), False),  # it is guarded there, too
+    (("--files", "."), False),  # --files has the same guards
     (("--files", ".", "--protect", ".envrc"), True),
     (("--rw", ".git:/mnt/git"), True),
     (("--rw", ".git/objects:/mnt/objects"), False),

@@ -60,7 +60,7 @@ def test_a_literal_name_with_brackets_is_hidden_too(holt: Holt, put: Make) -> No
 
 
 def test_an_absolute_pattern_is_an_error(holt: Holt, sessions: Sessions, put: Make) -> None:
-    """It would hide nothing, but the caller believes that it hides the files."""
+    """An absolute pattern would hide nothing, but the caller believes that it hides the files."""
     put("k.pem", "secret\n")
     pattern = f"{holt.cwd}/*.pem"
     for args in (["run", "--hide", pattern, "--", "true"], ["create", "w", "--workspace", holt.cwd, "--hide", pattern]):

@@ -99,7 +99,7 @@ def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
         shell.send("fg\n")
         shell.until_raw()
         shell.send(CTRL_C)
-        shell.expect("caught\r\n")  # not what fg shows of the command
+        shell.expect("caught\r\n")  # "\r\n" tells the output from the command line that fg prints
     shell.send(CTRL_Z)
     stopped(shell)
     shell.send("kill %1; fg\n")
@@ -107,7 +107,7 @@ def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
 
 
 def test_stopping_holt_stops_all_its_processes(shell: Terminal) -> None:
-    """This includes processes in other groups and sessions."""
+    """Processes in other groups and sessions are stopped, too."""
     shell.send("$JOB sh -c 'setsid sleep 1000 & exec python3 -c \"import time; print(10 * 10, flush=True); time.sleep(1000)\"'\n")
     shell.expect(r"\n100\r\n")
     shell.send(CTRL_Z)
@@ -148,7 +148,7 @@ def until_stopped(shell: Terminal) -> None:
 
 
 def test_a_reader_in_the_background_waits_for_fg(shell: Terminal) -> None:
-    """Until then, the shell gets the keys."""
+    """The shell gets the keys until fg."""
     before = settings(shell)
     shell.send("$JOB sh -c 'echo run''ning; exec cat' &\n")
     shell.expect("running")
@@ -168,7 +168,7 @@ def test_a_reader_in_the_background_waits_for_fg(shell: Terminal) -> None:
 
 
 def test_fg_while_holt_is_about_to_stop_for_a_reader(shell: Terminal, put: Put) -> None:
-    """Its remaining output delays it for a second here, because the terminal takes nothing."""
+    """The remaining output delays the stop for a second, because the terminal takes nothing."""
     def states(name: str) -> set[str]:
         return {p.state for p in leaks.descendants() if p.name == name}
     shell.send("$JOB sh -c 'setsid sleep 1000 & until [ -e go ]; do sleep 0.01; done; echo said; exec cat' &\n")

@@ -153,7 +153,7 @@ def test_network_host_is_the_host_s_network(holt: Holt) -> None:
 
 
 def test_a_bare_address_is_unreachable_at_once(holt: Holt, lab: Lab) -> None:
-    """Also that of an allowed name: rules about names say nothing about addresses."""
+    """Even the address of an allowed name is unreachable, because rules about names allow no addresses."""
     addresses = (netlab.WEB4, netlab.WEB6, "10.1.0.5", "169.254.169.254", "100.64.0.1", "fd12:3456::5", "64:ff9b::a01:5")
     answers = probe(holt, *(["connect", address, 80] for address in addresses), net="web.example.org:80")
 
@@ -176,7 +176,7 @@ def test_the_loopback_is_the_sandbox_s_own(holt: Holt, lab: Lab) -> None:
 
 
 def test_udp_is_refused_at_once(holt: Holt, lab: Lab) -> None:
-    """So that QUIC falls back to TCP."""
+    """A refusal at once makes QUIC fall back to TCP."""
     by_name, by_address, resolver = probe(
         holt, ["datagram", "web.example.org", 443], ["datagram", netlab.WEB4, 443], ["datagram", "198.18.0.1", 443],
         net="web.example.org:443,*.wild.example.com:443")

@@ -91,7 +91,7 @@ def test_wildcards_and_blocks(rule: str, url: str, session: Session) -> None:
 
 
 def test_the_second_connection_is_told_why(session: Session) -> None:
-    """A program that has looked the name up before keeps its address: that of the second name of the session."""
+    """The second connection goes to 198.18.1.1, like that of a program that has looked the name up before."""
     session("allow", OTHER, "--once").ok()
     hold = "python3 -c \"import socket, time; s = socket.create_connection(('other.example.org', 80)); open('on', 'w'); time.sleep(600)\""
     session.sh(f"{hold} > /dev/null 2>&1 &")

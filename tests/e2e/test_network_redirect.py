@@ -69,7 +69,7 @@ def test_both_families_are_redirected(holt: Holt) -> None:
 
 @works
 def test_only_the_address_of_the_name_is_redirected(holt: Holt) -> None:
-    """Neither the next name's, nor one that stands for no name."""
+    """The addresses of other names are not redirected. An address that stands for no name leads nowhere."""
     web, other, free = probe(
         holt, ["get", "web.example.org", 8080], ["connect", "other.example.org", 8080], ["connect", "198.18.1.77", 8080],
         net="web.example.org:*,other.example.org:80")
@@ -166,7 +166,7 @@ print(json.dumps(results))
 
 @works
 def test_programs_still_serve_on_every_port(holt: Holt) -> None:
-    """Also on all addresses: no listener takes the port of a rule."""
+    """Programs can also bind all addresses, because no listener takes the port of a redirected rule."""
     pairs = [("127.0.0.1", "127.0.0.1"), ("127.0.0.9", "127.0.0.9"), ("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "198.18.0.1"),
              ("198.18.0.1", "198.18.0.1"), ("::1", "::1"), ("::", "fd00:686f:6c74::1")]
     result = holt(["run", "--net", "*.example.org:*,0.0.0.0/0:*,[::]/0:*,127.0.0.0/8:*", "--", "python3", "-c",

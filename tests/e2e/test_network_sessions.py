@@ -92,7 +92,7 @@ def test_sessions_have_different_rules(sessions: Sessions) -> None:
         assert session.sh(f"curl -sS http://{foreign}.example.org/").code == 6
 
 
-# Its queue is full until the next address is being tried. The kernel sends the request again after a second.
+# The server's queue stays full until holt-egress tries the next address. The kernel sends the request again after a second.
 LATE = """
 import socket, sys, time
 server = socket.create_server((sys.argv[1], 8181), backlog=0)

@@ -38,7 +38,7 @@ def test_another_name_is_refused_at_once(sni: str, holt: Holt, lab: Lab) -> None
 
 
 def test_another_allowed_name_is_another_name(holt: Holt, lab: Lab) -> None:
-    """Otherwise the rule for one name would open the address of another."""
+    """Without this check, the rule for one name would open the address of another."""
     (answer,) = probe(holt, ["tls", "web.example.org", 443, "other.example.org"], net="web.example.org,other.example.org")
 
     assert answer in ENDED and reached(lab, "tls") == []

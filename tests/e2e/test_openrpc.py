@@ -144,7 +144,7 @@ def test_the_reference_for_people_has_the_same_methods(document: Document, sessi
 
 
 def test_a_policy_has_the_schema_of_policies(document: Document, sessions: Sessions) -> None:
-    """Both as a parameter, and in a denial, which has only the fields that would allow it."""
+    """The schema is that of a parameter, and of the policy in a denial, which has only the fields that would allow the call."""
     schema = json.loads(sessions(["policy", "schema"]).ok().out)
     schemas = document.root["components"]["schemas"]
     policy, part = ({"$ref": f"#/components/schemas/{name}"} for name in ("Policy", "PolicyPart"))

@@ -213,7 +213,7 @@ def test_stdout_and_stderr_stay_apart(holt: Holt) -> None:
 
 
 def test_a_file_is_written_where_it_is(holt: Holt) -> None:
-    """It is not written from its beginning, and later output follows."""
+    """holt writes from the current offset, and later output of other programs follows."""
     script = 'exec > file; echo before; "$0" "$@"; echo after'
     through_shell(holt, script, "run", "--output", "1KiB", "--", "echo", "inside").ok()
 
@@ -265,7 +265,7 @@ def test_no_other_descriptor_comes_in(holt: Holt) -> None:
 
 
 def test_a_slow_reader_gets_all(holt: Holt) -> None:
-    """This includes output that holt still has when the command has ended."""
+    """The reader even gets output that holt still has when the command has ended."""
     script = "echo ready >&2; exec head -c 70000 /dev/zero"
     with holt.start(["run", "--output", "1MiB", "--", "sh", "-c", script]) as running:
         until_alone(running)
@@ -425,7 +425,7 @@ OVER_TIME = ("--timeout", "300ms", "--kill-after", "200ms", "--", "yes")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, flags", (("pipe", ()), ("socket", ("--json",))), ids=("text", "json"))
 def test_holt_ends_where_nobody_reads_what_it_says(kind: str, flags: tuple[str, ...], holt: Holt) -> None:
-    """It waits a few seconds."""
+    """holt waits for the reader for only a few seconds."""
     held, fd = unread(kind)
     with holt.start(["run", *flags, *OVER_TIME], stdout=fd, stderr=fd) as running:
         result = running.wait()

@@ -132,7 +132,7 @@ def test_a_session_of_a_rootless_container_is_refused_another_s_workspace(holt: 
 
     assert "belongs to uid 1000" in result.refusal() and "as that user" in result.cure
     assert holt(["ls", "--json"], prefix=prefix).ok().out.strip() == "[]"
-    # One container for all: a keeper serves no other user namespace than its own.
+    # All verbs run in one container, because a keeper serves only its own user namespace.
     script = '"$0" create work && "$0" exec work -- id -un && "$0" stop work && "$0" rm work'
     assert "agent" in holt([], prefix=[*prefix, "bash", "-c", script]).ok().out.splitlines()
 

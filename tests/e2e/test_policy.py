@@ -401,7 +401,7 @@ MOUNT = "import ctypes; c = ctypes.CDLL(None); c.mount(0, 0, 0, 0, 0); c.chroot(
 
 @needs("python3")
 def test_set_id_bits_have_no_grant(holt: Holt) -> None:
-    """To allow chmod by its name would make programs that the host runs as their owner."""
+    """A grant of chmod by its name would also allow set-id programs, which the host runs as their owner."""
     result = holt.sh("touch x; chmod u+s x")
 
     assert {d["grant"] for d in result.denials.values()} == {None}
@@ -458,7 +458,7 @@ def test_calls_that_holt_needs_cannot_be_denied(holt: Holt) -> None:
     "umask", "chdir", "@file", "@memory", "@process", "@time", "@io", "@signal", "@sched",
 ))
 def test_a_program_that_lacks_what_it_needs_fails_and_ends(name: str, holt: Holt) -> None:
-    """Whatever is denied, holt starts, hears of the end, and says it."""
+    """Whichever call is denied, holt starts, notices the end of the command, and reports it."""
     result = holt(["run", "--deny-syscall", name, "--", "true"], timeout=20)
 
     assert result.report and result.report["exit_code"] == result.code

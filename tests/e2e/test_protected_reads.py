@@ -15,7 +15,7 @@ from lib.sandbox import Holt
 from lib.tools import needs
 
 IN_CLOSE_NOWRITE, IN_OPEN = 0x10, 0x20
-EVENT = struct.Struct("iIII")  # One without a name (inotify(7)).
+EVENT = struct.Struct("iIII")  # An event without a name (inotify(7)).
 
 
 class Opens:

@@ -78,7 +78,7 @@ NO_TEXT = (b"abc\xff", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc3\xa4\xc3", b"\xff", b
 
 @pytest.mark.parametrize("fresh", (False, True), ids=("lasting", "fresh"))
 def test_bytes_that_are_no_text_are_output(fresh: bool, rpc: Bound) -> None:
-    """This also applies to an incomplete character at the end of a run."""
+    """An incomplete character at the end of a run is output, too."""
     for data in NO_TEXT:
         code = f"import sys; sys.stdout.buffer.write({data!r}); sys.stderr.buffer.write({data!r}); None"
         result = run(rpc, code, fresh=fresh, base64=True)
@@ -109,7 +109,7 @@ def still(pid: int) -> bool:
 
 
 def test_code_that_prints_waits_for_a_slow_watcher(session: Session, connect: Connect) -> None:
-    """It waits no longer than its time limit. Then its variables are worth more than its output."""
+    """The code waits for the watcher until it is interrupted. Its output may then be lost, but its variables are kept."""
     reader, other = connect(), connect()
     peak = session.keeper_peak()
     code = ("import sys, os\nx = 7\ntry:\n  for i in range(4000):\n    sys.stdout.write('x' * (1 << 16))\n    if i == 8: open('/tmp/on', 'w').close()\n"
@@ -159,7 +159,7 @@ def test_a_fresh_interpreter_shares_no_variables(rpc: Bound) -> None:
     assert value(rpc, "x") == "1"
     fresh = lambda: [p for p in rpc.call("process.list")["processes"] if p["state"] == "ended"]  # noqa: E731
     until(fresh, "its interpreter has ended")
-    assert rpc.call("audit.list")["rows"] == []  # which is no kill
+    assert rpc.call("audit.list")["rows"] == []  # the end of a fresh interpreter is not audited
 
 
 # --- errors ---
@@ -249,7 +249,7 @@ def kill_interpreter(rpc: Bound) -> None:
 
 
 def test_the_next_run_says_that_the_interpreter_ended(rpc: Bound) -> None:
-    """Its answer alone would not tell that the variables are gone."""
+    """Without "lost", the result of the run would not show that the variables are gone."""
     assert run(rpc, "x = 1")["lost"] is None
     kill_interpreter(rpc)
     assert [run(rpc, "1")["lost"] for _ in range(2)] == ["signaled", None]
@@ -282,7 +282,7 @@ def test_an_end_is_told_where_variables_were_loaded(rpc: Bound) -> None:
     assert run(rpc, "1")["lost"] == "signaled"
 
 
-# Tells what a run has used itself, since what all takes besides depends on the machine.
+# The code itself measures the time that it uses, because the rest of a run's usage depends on the machine.
 BURN = "import os, time\nstart = time.process_time()\nwhile time.process_time() - start < {}: pass\n"
 
 

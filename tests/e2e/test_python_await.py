@@ -63,7 +63,7 @@ def test_a_run_interrupted_before_its_start_does_not_run(loop: bool, session: Se
 
         assert (result["cause"], result["state_kept"], result["error"]["name"]) == ("timeout", True, "KeyboardInterrupt")
         assert value(rpc, "x") == "1"
-        assert value(rpc, "import time; time.sleep(0.2); 5") == "5"  # it is not interrupted twice
+        assert value(rpc, "import time; time.sleep(0.2); 5") == "5"  # the next run is not interrupted
 
 
 def test_a_run_interrupted_before_its_start_does_not_delay_the_next(session: Session) -> None:
@@ -147,7 +147,7 @@ async def later(n=1):
     "tasks = [asyncio.ensure_future(later(n)) for n in range(2)]", "await asyncio.sleep(0)\nasyncio.get_event_loop().call_soon(lambda: asyncio.ensure_future(later()));",
 ))
 def test_a_task_goes_on_between_runs(code: str, rpc: Bound) -> None:
-    """It continues as in a notebook, without any request."""
+    """The task continues as in a notebook, without any request."""
     result = run(rpc, LATER + code)
     assert (result["error"], result["stderr"]) == (None, "")
     rpc.call("files.write", path="/tmp/go", content="")

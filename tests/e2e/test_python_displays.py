@@ -91,7 +91,7 @@ def test_a_figure_is_a_value(rpc: Bound) -> None:
     use = "import matplotlib.pyplot as plt\nfrom matplotlib.figure import Figure\n"
 
     assert kinds(use + "fig, ax = plt.subplots(); fig") == [plot]  # once
-    assert kinds("plt.figure(); fig") == [plot, plot]  # that has the number now which was fig's
+    assert kinds("plt.figure(); fig") == [plot, plot]  # the new figure has the former number of fig
     assert kinds("fig;") == []
     assert kinds("display(fig, Figure(figsize=(1, 1)))") == [plot, plot]
     assert kinds("fig.text(0, 0, '$\\\\nothing$'); fig") == []

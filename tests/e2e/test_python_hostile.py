@@ -27,7 +27,7 @@ def test_bad_bytes_on_the_channel_end_only_the_interpreter(code: str, keeper: Bo
     assert value(keeper, "1 + 1") == "2"
 
 
-@pytest.mark.not_sanitized  # which keeps what is freed
+@pytest.mark.not_sanitized  # the sanitizer keeps freed memory
 @ON_THE_CHANNEL
 def test_bytes_on_the_channel_cost_the_keeper_no_memory(code: str, keeper: Bound, session: Session) -> None:
     peak = session.keeper_peak()
@@ -122,7 +122,7 @@ def test_unwritten_output_does_not_appear_in_the_next_run(code: str, error: str 
 
 
 def test_an_output_that_a_program_has_made_not_to_block_blocks_again(rpc: Bound) -> None:
-    """Some programs do that with an inherited descriptor, and leave it so."""
+    """Some programs set O_NONBLOCK on an inherited descriptor, and do not restore it."""
     run(rpc, "import os\nfor fd in 1, 2: os.set_blocking(fd, False)")
     result = run(rpc, "print('x' * 1000000)")
 

@@ -56,14 +56,14 @@ def test_a_file_has_its_name(session: Session, holt: Holt) -> None:
     assert 'File "<python 4>", line 1\n' in python(session, "-", stdin=b"1 +").err
     script.write_text("1 +")
     assert f'File "{script}", line 1\n' in python(session, script, cwd=holt.cwd).err
-    # Which would look for it inside.
+    # A spawned process would look for __main__.__file__ inside.
     script.write_text("import multiprocessing as m\np = m.get_context('spawn').Process(target=print, args=('spawned',)); p.start(); p.join()")
     assert python(session, script).ok().out == "spawned\n"
 
 
 @pytest.mark.parametrize("method", ("spawn", "forkserver"))
 def test_a_script_of_the_workspace_has_processes_of_its_own(sessions: Sessions, workspace: Path, method: str) -> None:
-    """They import the script to find its definitions. Code without a file of that name inside is not imported."""
+    """The processes import the script to find its definitions. If no file of that name exists inside, nothing is imported."""
     session = sessions.create("w", "--workspace", workspace)
     script = workspace / "script.py"
     script.write_text(
@@ -83,7 +83,7 @@ def test_displays_that_are_not_printed_are_counted(session: Session) -> None:
 
     assert one.err == "holt: 1 display (image/png) not printed; --json prints it\n"
     assert two.err == "holt: 2 displays (image/png and others) not printed; --json prints them\n"
-    # Its text is the result, which is printed.
+    # A table has text, too, which is printed as the result.
     assert python(session, "-c", "Table()").ok().err == ""
     assert python(session, "--json", "-c", "Plot()").ok().err == ""
 
@@ -96,7 +96,7 @@ def test_files_as_other_systems_write_them(session: Session) -> None:
 
 @pytest.mark.parametrize("flags", ((), ("--fresh",)), ids=("lasting", "fresh"))
 def test_all_of_a_long_output_is_printed(flags: tuple[str, ...], session: Session) -> None:
-    """It comes fast, and far exceeds what the session keeps."""
+    """The output comes fast, and far exceeds the amount that the session keeps."""
     code = "import sys\nfor i in range(30): sys.stdout.write(chr(97 + i % 26) * (1 << 20)); sys.stderr.write('x' * 1000)"
     result = python(session, *flags, "-c", code).ok()
 

@@ -46,7 +46,8 @@ def test_a_missing_package_is_installed_from_the_wheels(sessions: Sessions, whee
 
 @needs_module("pip")
 def test_imports_of_code_install_packages_and_those_of_libraries_do_not(sessions: Sessions, wheels: Path) -> None:
-    """All code of the session may. A library handles a missing optional module itself."""
+    """Imports in every file that belongs to no installed package install packages, too. A library handles a missing optional
+    module itself."""
     rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})
     mine = "/workspace/mine.py", "import tinypkg\nvalue = tinypkg.value"
     library = "/opt/lib/python3/site-packages/library.py", "try:\n    import tinypkg\nexcept ImportError as e:\n    value = str(e)"

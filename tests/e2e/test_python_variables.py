@@ -60,7 +60,7 @@ def test_a_listing_ends_even_if_a_variable_ignores_interrupts(sessions: Sessions
 
 @pytest.mark.slow
 def test_a_session_with_an_interpreter_does_not_go_to_rest(sessions: Sessions) -> None:
-    """It does when the interpreter has ended."""
+    """The session goes to rest only after the interpreter has ended."""
     session = sessions.create("w", "--idle", "1s")
     keeper = session.keeper()
     session("python", "-c", "x = 1").ok()

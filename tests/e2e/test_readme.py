@@ -251,7 +251,7 @@ def test_links_lead_to_what_is_there(page: Path) -> None:
 
 
 def test_setup_builds_nothing_for_a_wrong_word() -> None:
-    """It takes no option, so --help must not install packages."""
+    """setup takes no option, so --help must not install packages."""
     setup = str(PROJECT / "setup")
     done = subprocess.run([setup, "--help"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("Usage: ./setup\n")

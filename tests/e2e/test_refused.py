@@ -364,7 +364,7 @@ def test_exec_with_files_and_terminals_of_the_caller(sessions: Sessions, holt: H
     argv = holt.argv(["exec", "w", "--", "cat", f"{extra}/d"])
     with Terminal(holt.identity, argv, cwd=holt.cwd, env={"XDG_DATA_HOME": str(sessions.data)}) as terminal:
         terminal.expect(f"holt create --ro {extra} allows it")
-    # From a pipe, holt exec knows only the words of the command.
+    # holt exec does not see the output in a pipe, so it knows only the words of the command.
     said = session.sh(f"cat {extra}/d").err
     assert f"holt: maybe refused {extra}/d: " in said and f"holt create --ro {extra} may help" in said
     assert not lines(session.sh("cat /opt/none; exit 3"))
@@ -409,7 +409,7 @@ def test_a_sandbox_inside_is_told_that_there_are_no_namespaces(holt: Holt) -> No
     for command in ("unshare --map-root-user true", "bwrap --ro-bind / / true"):
         result = holt.sh(command)
         denial = result.denials.get("unshare") or result.denials.get("clone")
-        if "bwrap" in command and not denial:  # not installed
+        if "bwrap" in command and not denial:  # bwrap is not installed
             continue
         assert denial and denial["grant"] is denial["policy"] is None
         assert "--no-sandbox" in denial["why_not"] and "--allow-syscall" not in result.err

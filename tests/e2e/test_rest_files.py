@@ -147,7 +147,7 @@ def test_opening_a_file(filled: Session) -> None:
 
 
 def test_nothing_is_written(filled: Session) -> None:
-    """Not in the history either, and no file of the session changes."""
+    """The history gets no row, and no file of the session changes."""
     history = filled("history", "--json").ok().out
     with filled.sessions.serve() as rpc:
         rpc.call("files.list", session="w", path="/")
@@ -212,7 +212,7 @@ def test_commands_that_read_leave_a_session_at_rest(filled: Session, workspace: 
     for line, rest in zip(lines, rested):
         live = filled.sessions(line)
         assert (live.code, live.err) == (rest.code, rest.err), line
-        if line != ["files", "w", "ls"]:  # It has files that were made meanwhile.
+        if line != ["files", "w", "ls"]:  # the workspace has new files meanwhile
             assert live.out == rest.out, line
 
 

@@ -31,7 +31,7 @@ def ending(result: Result) -> tuple[int, str, Any]:
 @pytest.mark.alike
 @pytest.mark.parametrize("code", (0, 1, 3, 124, 125, 126, 127, 128, 137, 255))
 def test_the_command_s_own_code_is_holt_s(code: int, holt: Holt) -> None:
-    """This includes codes that holt uses itself. The report distinguishes them."""
+    """Even codes that holt uses itself are passed on. The report tells whose they are."""
     result = holt.sh(f"exit {code}")
 
     assert ending(result) == (code, "exited", None)
@@ -73,7 +73,7 @@ def test_other_ends_tell_of_no_foreign_abi(holt: Holt) -> None:
 
 
 def test_the_time_has_that_of_the_processor_in_it(holt: Holt) -> None:
-    """Both times start with the making of the sandbox."""
+    """Wall time and processor time both start when the sandbox is made."""
     for _ in range(20):
         result = holt(["run", "--", "true"])
 
@@ -102,7 +102,7 @@ def test_a_timeout_is_124_whatever_the_command_makes_of_term(trap: str, holt: Ho
 
 
 def test_a_command_has_the_time_of_kill_after_to_end_well(holt: Holt) -> None:
-    """It gets TERM, and its output after that arrives."""
+    """The command gets TERM, and its output after that arrives."""
     script = "trap 'echo bye > said; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
     result = holt.sh(script, "--timeout", "500ms", "--kill-after", "60s")
 
@@ -332,7 +332,7 @@ def test_json_goes_to_stderr_in_one_line(holt: Holt) -> None:
 ), ids=("exited", "not found", "no path", "no option", "no time"))
 @pytest.mark.alike
 def test_json_is_all_that_holt_says_on_stderr(argv: list[str], code: int, holt: Holt) -> None:
-    """This includes holt's own errors, so that a program needs to parse only one form."""
+    """Errors of holt itself are JSON, too, so that a program needs to parse only one form."""
     result = holt(["run", "--json", *argv], report=False)
 
     assert result.code == code

@@ -42,7 +42,7 @@ def test_etc_is_curated_from_the_tree(holt: Holt, rootfs: Path) -> None:
 
 @pytest.mark.parametrize("directory", ("/", "/bin", "/usr/bin", "/sbin", "/lib/only-here"))
 def test_the_tree_is_read_only(directory: str, holt: Holt, rootfs: Path) -> None:
-    """This holds even if the caller can write it."""
+    """A command cannot write the tree even if the caller can."""
     result = holt(["run", "--rootfs", rootfs, "--", "sh", "-c", f"touch {directory}/new"])
 
     assert result.code == 1

@@ -22,7 +22,7 @@ def test_exec_has_output_cause_and_usage(rpc: Bound) -> None:
 
 
 def test_printed_nuls_become_a_replacement_character(rpc: Bound) -> None:
-    """Text has a replacement; base64 has the original bytes. The way there stays open."""
+    """Text has a replacement; base64 has the original bytes. The connection, and with it the owned process, stays."""
     process = rpc.spawn("exec sleep 1000", owned=True)
     assert rpc.sh("printf 'a\\0b'")["stdout"] == "a\ufffdb"
     assert base64.b64decode(rpc.sh("printf 'a\\0b'", base64=True)["stdout"]) == b"a\0b"
@@ -32,7 +32,7 @@ def test_printed_nuls_become_a_replacement_character(rpc: Bound) -> None:
 
 
 def test_bytes_that_are_no_text_are_output(rpc: Bound) -> None:
-    """This also holds if a process that the command has left keeps the stream open."""
+    """The bytes come even if a process that the command has left keeps the stream open."""
     assert base64.b64decode(rpc.sh(r"sleep 1000 & printf 'a\xff'", base64=True)["stdout"]) == b"a\xff"
 
 
@@ -203,7 +203,7 @@ def test_many_calls_of_one_client_at_once(rpc: Bound) -> None:
 
 
 def test_past_the_limit_of_processes_comes_an_error(keeper: Bound) -> None:
-    """The limit is the policy's pids or the table's; it never causes a hang."""
+    """Either limits.pids or PROCESSES_LIVE_MAX is reached first. Neither makes the client wait."""
     error = None
     for _ in range(300):
         try:

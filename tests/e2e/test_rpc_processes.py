@@ -238,7 +238,7 @@ def test_notifications_of_a_served_session_name_it(sessions: Sessions, session: 
 
 
 def test_a_command_on_a_terminal_is_a_job(connect: Connect) -> None:
-    """Its owner and its watchers hear that it has stopped. It continues when a client asks for that."""
+    """The owner and the watchers of the command hear that it has stopped. The command continues when a client asks for that."""
     one, two = connect(), connect()
     process = one.spawn("sleep 1000 & echo ready; exec cat", terminal=7, owned=True)
     two.call("process.watch", id=process)

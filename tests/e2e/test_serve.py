@@ -92,7 +92,7 @@ def test_a_policy_by_name_and_a_document(sessions: Sessions, workspace: Path) ->
 
 
 def test_a_bad_policy_file_leaves_nothing_for_the_next_session(sessions: Sessions, workspace: Path) -> None:
-    """It would be one of the files that the next session's commands must not write."""
+    """A policy file that is remembered would be guarded in the next session."""
     file = workspace / "policy.json"
     file.write_text('{"holt": 1, "limits": {"pids": "many"}}')
     with sessions.serve() as rpc:
@@ -351,7 +351,7 @@ def test_a_request_that_a_killed_keeper_has_not_read_is_sent_again(heard: bool, 
             rpc.call("kv.set", session="w", key="k", value="v")
         os.kill(keeper, signal.SIGSTOP)
         number = rpc.send("exec", session="w", argv=["echo", "once"])
-        rpc.call("session.list")  # by when the request has been handed on
+        rpc.call("session.list")  # the server has passed the request on before it replies to this one
         os.kill(keeper, signal.SIGKILL)
         if heard:
             # If a connection has more than one request, it is unknown which of them were read.
@@ -364,7 +364,7 @@ def test_a_request_that_a_killed_keeper_has_not_read_is_sent_again(heard: bool, 
 
 
 def test_a_keeper_that_does_not_read_keeps_nobody_else_waiting(sessions: Sessions, session: Session) -> None:
-    """Its requests wait in the server: they exceed what a socket takes."""
+    """The keeper's requests wait in the server, because they exceed the room in a socket."""
     path = sessions.data / "s"
     keeper = session.keeper()
     with sessions.start(["serve", "--socket", path]) as server:

@@ -124,7 +124,7 @@ def test_a_left_session_is_not_in_the_way_of_the_next(again: str, sessions: Sess
 
 @pytest.mark.identities("user")
 def test_the_number_of_owned_sessions_is_limited(sessions: Sessions) -> None:
-    """The limit, OWNED_MAX, applies to all clients together. Sessions without an owner do not count."""
+    """The limit, OWNED_MAX, applies to all clients together. Only sessions with an owner count."""
     path = sessions.data / "s"
     with sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")

@@ -39,7 +39,7 @@ def test_one_of_several_creates_of_a_name_wins(sessions: Sessions) -> None:
 
 
 def test_a_command_while_the_session_stops(session: Session) -> None:
-    """It runs to its end or is ended, and is never lost silently. The session stays usable."""
+    """The command runs to its end or is ended, and is never lost silently. The session stays usable."""
     for _ in range(5):
         session.exec("true").ok()
         stopping = session.sessions.start(["stop", "w"])

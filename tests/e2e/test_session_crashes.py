@@ -47,8 +47,8 @@ class Load:
         except (Closed, OSError):
             pass
         except RpcError as error:
-            # A sandbox that has gone before its keeper has told so. ENOMEM is what the kernel says to a fork in a pid
-            # namespace whose init is dying (alloc_pid()).
+            # The sandbox may end before its keeper reports that. A fork in a pid namespace whose init is dying fails with ENOMEM
+            # (alloc_pid()).
             if not any(word in str(error) for word in ("init", "has ended", "lost", "limit", "ENOMEM")):
                 self.unexpected.append(str(error))
         except AssertionError as error:
@@ -205,7 +205,7 @@ def test_nothing_acknowledged_is_lost(victim: str, session: Session) -> None:
             values |= load.values
             commands |= set(load.commands)
             files |= load.files
-        # One that was not heard by the keeper that died has asked the next.
+        # A client whose request the killed keeper had not read has asked the next keeper, so its command may still run.
         for client in clients:
             client.kill(signal.SIGKILL)
             client.__exit__()
@@ -319,7 +319,7 @@ def test_a_killed_create_leaves_no_half_a_session(sessions: Sessions) -> None:
     chance = random.Random(os.getpid())
     started = time.monotonic()
     sessions.create("whole")
-    # From before it begins until after its end, on a slow machine, too.
+    # Each kill comes at a random time within this window, which is longer than a whole create, on a slow machine, too.
     window = 1.5 * (time.monotonic() - started)
     sessions(["rm", "whole"]).ok()
     for i in range(ROUNDS):

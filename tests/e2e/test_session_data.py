@@ -125,7 +125,7 @@ def calls(session: Session) -> list[tuple[str, list[str], bool | str]]:
 
 
 def test_each_verb_is_one_row_of_the_history(session: Session, holt: Holt) -> None:
-    """This holds for any number of calls, and if one of them fails."""
+    """A verb is one row for any number of calls, and even if one of them fails."""
     (holt.cwd / "tree/below").mkdir(parents=True)
     for name in ("f", "tree/a", "tree/below/b"):
         (holt.cwd / name).write_text(name)
@@ -163,7 +163,7 @@ def test_the_history_shortens_long_lists_of_operands(session: Session, holt: Hol
 
 
 def test_a_long_command_is_in_the_history(session: Session) -> None:
-    """Its first words are recorded."""
+    """The history has the first words of the command."""
     names = [f"name-{i:06}" for i in range(5000)]
     session.exec("true", *names).ok()
     row, = session.history()

@@ -123,7 +123,8 @@ def small_disk(place: Path, identity: Identity) -> object:
         options = f"size=400k,mode=700,uid={identity.uid},gid={identity.gid}"
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", path], check=True)
     yield path
-    # A keeper that exits has lost its command line, and so is none to keepers(), before its files are closed.
+    # When a keeper exits, the kernel drops its command line before it closes its files. So keepers() may miss a keeper that still
+    # has files open.
     until(lambda: subprocess.run(["umount", path], stderr=subprocess.DEVNULL).returncode == 0, "nobody has it open")
 
 
@@ -171,7 +172,8 @@ def test_a_session_whose_rows_wait_starts_on_a_full_disk(small_disk: Path, sessi
     session = full.create("w")
     waiting, big = session.directory / "session.db-pending", session.directory / "workspace" / "big"
 
-    # Open until the end: the last one that closes it takes away files for which a full disk has no room.
+    # This connection stays open until the end. The last connection to close would remove files, and so make room on the full
+    # disk.
     with contextlib.closing(sqlite3.connect(session.directory / "session.db")) as database:
         with session.rpc() as rpc:
             # While another writes, the keeper can't.
@@ -238,7 +240,7 @@ def test_waiting_rows_are_written_once_the_disk_has_room(small_disk: Path, sessi
 
 @pytest.mark.root_host
 def test_audit_rows_wait_for_room_on_a_full_disk(small_disk: Path, sessions: Sessions) -> None:
-    """This covers denials, kills and tool calls. Operations end when their client ends them or disconnects."""
+    """Rows about denials, kills and tool calls wait. Operations end when their client ends them or disconnects."""
     full = Sessions(sessions.holt, small_disk)
     session = full.create("w")
     with session.rpc() as rpc, session.rpc() as left, session.rpc() as ended:

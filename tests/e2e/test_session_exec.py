@@ -54,7 +54,8 @@ def test_a_client_that_is_told_to_end_ends_its_command(session: Session) -> None
     with session.start("sh", "-c", "echo ready; exec sleep 1000") as running:
         assert running.readline() == "ready"
         running.kill(signal.SIGTERM)
-        # A shell says 143 to both; -15 is holt's own end, if the signal comes before the answer to the start.
+        # 143 means that the command ended by SIGTERM. holt itself ends by the signal (-15) if it comes before the reply to the
+        # start.
         assert running.wait().code in (143, -signal.SIGTERM)
     until(lambda: not session.processes("sleep"), "the command has ended")
 

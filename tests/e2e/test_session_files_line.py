@@ -296,7 +296,7 @@ def test_cp_prints_its_result_as_json(session: Session, place: Path) -> None:
 def test_a_long_copy_shows_how_far_it_is(
     stopped: bool, sessions: Sessions, workspace: Path, place: Path, terminal: Callable[..., Terminal]
 ) -> None:
-    """It does not wait for a stopped terminal."""
+    """The copy does not wait for a stopped terminal."""
     session = sessions.create("w", "--workspace", workspace)
     many = place / "many"
     many.mkdir()
@@ -310,7 +310,7 @@ def test_a_long_copy_shows_how_far_it_is(
     assert 2 <= files < 500
     if stopped:
         copy.send("\x13")
-        time.sleep(0.5)  # it would have been shown again
+        time.sleep(0.5)  # in this time, an unstopped terminal would have got the line again
     os.kill(keeper, signal.SIGCONT)
     until(lambda: len(list(workspace.glob("many/*"))) == 500, "all are there")
     assert copy.wait() == 0 and copy.output.endswith("\r\x1b[K") != stopped
@@ -353,7 +353,7 @@ def test_pipes_that_holt_was_given_are_read_and_written(session: Session, place:
     name = session.name
     os.mkfifo(place / "fifo")
     identity.own(place / "fifo")
-    # Both ends, so that neither is waited for; as a shell's > fifo has it.
+    # Both ends are opened by one call, so that it waits for nobody.
     fd = os.open(place / "fifo", os.O_RDWR)
     try:
         os.write(fd, b"by name\n")

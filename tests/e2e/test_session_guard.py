@@ -146,7 +146,7 @@ def test_stop_fails_after_a_keeper_that_was_killed_before_its_last_look(guarded:
     (workspace / ".holt.json").unlink()
     result = guarded("stop")
     assert result.code == 125 and "protected paths" in result.err
-    # The next command is told, once; and a keeper that ends in order leaves nothing due.
+    # Only the next command reports it. A keeper that ends normally leaves no check due.
     assert "protected paths" in guarded.exec("true").err
     assert "protected paths" not in guarded.exec("true").err
     guarded("stop").ok()
@@ -196,7 +196,7 @@ def test_a_removed_file_of_the_host_is_told_no_more(guarded: Session, replaced: 
 def test_the_next_change_of_the_host_has_the_earlier_config(
     guarded: Session, replaced: Path, workspace: Path, identity: Identity
 ) -> None:
-    """Without it, git would make a config with its change alone."""
+    """Without the earlier config, git would make one with only its own change."""
     until((workspace / ".git/config").exists, "the earlier config is back")
     until(lambda: guarded.show()["state"] == "at rest", "the session is at rest")
     identity.run(["git", "config", "--file", ".git/config", "a.b", "c"], cwd=workspace).check_returncode()

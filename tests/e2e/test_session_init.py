@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session's init that does not get round to reading: what it is to be told waits, within limits, and is not lost."""
+"""A session's init that does not read its messages for a while: they wait, up to a limit, and none is lost."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_stop_and_continue_signals_keep_their_order(signals: list[str], stopped:
 
 
 def test_up_to_256_commands_may_wait_for_init(session: Session) -> None:
-    """Their descriptors wait, too, whatever limit the caller's shell has."""
+    """The descriptors of these commands wait, too, whatever limit of open files the caller's shell has."""
     session.exec("true", prefix=("prlimit", "--nofile=256:")).ok()
     with session.rpc() as rpc:
         with busy(session):

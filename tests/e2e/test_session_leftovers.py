@@ -71,8 +71,8 @@ def test_finished_calls_leave_no_note(session: Session) -> None:
 
 
 def test_only_what_was_noted_goes_and_nothing_beyond_the_sandbox(session: Session, place: Path) -> None:
-    """This holds for any file that the sandbox has put there, and for any note. These notes have no identity, so only
-    empty directories are removed."""
+    """The sandbox has put all kinds of files at the noted names. These notes have no identity, so only empty directories are
+    removed."""
     outside = place / "outside" / NAME
     outside.mkdir(parents=True)
     other, full = NAME.replace("0", "f"), NAME[:-1] + "0"
@@ -220,7 +220,7 @@ ROUNDS = int(os.environ.get("CRASH_ROUNDS", "8"))
 
 @pytest.mark.identities("user", "root")
 def test_a_keeper_that_is_killed_at_any_moment(session: Session) -> None:
-    """It is killed while it replaces files, copies and moves trees, and makes and removes owned directories."""
+    """The keeper is killed while it replaces files, copies and moves trees, and makes and removes owned directories."""
     chance = random.Random(os.getpid())
     places = [session.directory / name for name in ("workspace", "files", "root/home/agent")]
     session.sh("mkdir tree; for i in {1..300}; do echo $i > tree/$i; done; cp -r tree /home/agent/tree").ok()
@@ -236,7 +236,7 @@ def test_a_keeper_that_is_killed_at_any_moment(session: Session) -> None:
             time.sleep(chance.uniform(0, 0.05))
             if i % 3:
                 session.kill_keeper()
-        if i % 3 == 0:  # its client has gone, so it removes the owned directory
+        if i % 3 == 0:  # the keeper removes the owned directory, because its client has gone
             time.sleep(chance.uniform(0, 0.01))
             session.kill_keeper()
     session.keeper()

@@ -71,7 +71,7 @@ def test_output_is_never_sent_to_the_keeper_as_a_request(closed: str, printed: s
 
 @pytest.mark.parametrize("keep", ("head", "tail"))
 def test_a_follower_is_told_where_something_lacks(keep: str, session: Session) -> None:
-    """It starts when most of the output was dropped already, and gets the later output."""
+    """The follower starts when most of the output was dropped already, and gets the later output."""
     process = session.detach(f"{FLOOD}; touch flooded; until [ -e go ]; do echo tick; sleep 0.01; done; echo more", "--keep", keep)
     until(lambda: session.exec("test", "-e", "flooded").code == 0, "it has printed that")
     with session.sessions.start(["logs", session.name, process, "-f"]) as running:
@@ -85,7 +85,7 @@ def test_a_follower_is_told_where_something_lacks(keep: str, session: Session) -
 
 
 def test_printed_and_dropped_bytes_add_up(session: Session) -> None:
-    """This holds for readers of any speed."""
+    """The sum is right for readers of any speed."""
     process = session.detach(f"{FLOOD}; {FLOOD}")
     result = session("logs", process, "-f").ok()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls about files that take long hold nobody else, and end as short ones do."""
+"""Long calls about files do not delay other calls, and end like short ones."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def plant(session: Session, method: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", LONG)
 def test_short_requests_are_answered_during_a_long_call(method: str, session: Session, rpc: Rpc) -> None:
-    """A short request that came later is answered first. On a busy machine, the long call may end before the keeper reads
-    the short one, so only every time would be wrong."""
+    """A short request that came later is answered first. On a busy machine, the long call may end before the keeper reads the
+    short one. So the test fails only if that happens in every round."""
     rpc("kv.set", key="k", value="v")
     for _ in range(5):
         plant(session, method)

@@ -94,7 +94,7 @@ def test_create_refuses_a_policy_that_can_not_be(sessions: Sessions) -> None:
     (("--rw", "nope/below"), "nope/below does not exist: create it, or correct the path."),
 ))
 def test_create_refuses_missing_host_paths(options: tuple[str, ...], said: str, sessions: Sessions, put: Put) -> None:
-    """It fails at once, not at the first use, and leaves nothing of the session."""
+    """holt create itself fails, rather than the first use, and leaves nothing of the session."""
     put("file")
 
     result = sessions(["create", "w", *options])

@@ -61,7 +61,7 @@ def test_the_caller_s_offset_moves(session: Session, place: Path) -> None:
 
 
 def test_the_command_can_open_it_again(session: Session, log: Path) -> None:
-    """Scripts do, by these names."""
+    """Scripts open their output again as /dev/stdout and /dev/stderr."""
     with log.open("a") as file:
         session.sh("echo out >/dev/stdout; echo err >/dev/stderr", stdout=file, stderr=file).ok()
 
@@ -109,7 +109,7 @@ def fifo_path(holt: Holt, place: Path) -> Path:
 
 @pytest.fixture
 def fifo_reader(fifo_path: Path) -> Iterator[int]:
-    """The end of the named pipe that reads. Opening it waits for no writer, but reading does."""
+    """The reading end of the named pipe. Opening does not wait for a writer, but reading does."""
     reader = os.open(fifo_path, os.O_RDONLY | os.O_NONBLOCK)
     os.set_blocking(reader, True)
     yield reader
@@ -154,7 +154,7 @@ def test_a_named_pipe_without_a_reader_ends_the_command(session: Session, fifo_p
 
 @pytest.mark.identities("user", "root", "nested")
 def test_a_large_stdin(session: Session, holt: Holt, place: Path) -> None:
-    """It is read from the caller's offset on."""
+    """The command reads from the caller's offset on."""
     path = place / "big"
     path.write_bytes(os.urandom(1 << 20) * (BIG >> 20))
     holt.identity.own(path)
@@ -171,7 +171,7 @@ def test_a_large_stdin(session: Session, holt: Holt, place: Path) -> None:
 
 
 def test_a_file_that_can_not_be_written_is_reported(session: Session, log: Path) -> None:
-    """The limit is of the one who starts the keeper."""
+    """The keeper has the limit of file sizes of the process that started it."""
     session.exec("true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))).ok()
     os.truncate(log, 1 << 20)
     with log.open("a") as file:

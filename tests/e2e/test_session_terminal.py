@@ -133,7 +133,7 @@ def test_stop_hangs_up_on_a_shell_that_waits_for_keys(sh: Callable[..., Terminal
 
 
 def test_background_processes_on_a_terminal_outlive_their_command(sh: Callable[..., Terminal], session: Session) -> None:
-    """This includes a process that prints without end. The client does not wait for it."""
+    """Even a process that prints without end lives on, and the client does not wait for it."""
     shell = sh("exec", "w", "--", "bash", "-c", "sleep 1000 & yes & yes & sleep 0.2; exit 5")
     assert shell.wait() == 5
     assert session.processes("sleep")

@@ -26,7 +26,7 @@ def test_a_limit_of_the_policy_is_shown_as_a_cgroup_s(holt: Holt) -> None:
 
 
 def test_java_finds_the_files(holt: Holt) -> None:
-    """It looks for a mount of cgroup2, for hierarchies of v2, and opens the files by their path."""
+    """Java looks for a mount of cgroup2 and for hierarchies of v2, and opens the files by their path."""
     script = "grep ' /sys/fs/cgroup .* - cgroup2 ' /proc/self/mountinfo; cat /proc/cgroups; tail -n1 /proc/self/cgroup"
     first, *rest = holt.sh(script, "--memory", "96MiB").ok().out.splitlines()
 

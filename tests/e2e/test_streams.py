@@ -67,7 +67,7 @@ FILES = "import os, stat\nprint([stat.S_ISREG(os.fstat(fd).st_mode) for fd in (1
     ],
 )
 def test_stderr_in_a_file_becomes_a_pipe(holt: Holt, mkdir: Make, redirection: str, option: str, files: str) -> None:
-    """Otherwise each open(2) would be checked twice. A file that is only stdout stays, because programs may seek in it."""
+    """With a file, each open(2) would be checked twice. A file that is only stdout stays, because programs may seek in it."""
     logs = mkdir(holt.cwd.parent / "logs")
     (logs / "err").touch()
     holt.identity.own(logs / "err")
@@ -275,7 +275,7 @@ def test_the_flags_of_the_caller_s_streams_are_put_back(
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("script", (
     pytest.param(LOCK, id="locks"),
-    # Root's sandbox is a uid that owns no file, so it gets no lease.
+    # Root's sandbox has a uid that owns no file, so the command can take no lease.
     pytest.param(LEASE, id="lease", marks=pytest.mark.identities("user")),
 ))
 def test_the_command_s_locks_on_stdin_do_not_outlive_it(

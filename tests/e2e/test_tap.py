@@ -91,6 +91,6 @@ def test_lost_tails_are_no_mistakes(data: bytes, tapped: Tap) -> None:
 
 
 def test_the_tap_is_not_inside(tapped: Tap, session: Session, workspace: Path) -> None:
-    """Neither the sandbox nor the keeper has its variables."""
+    """Neither the sandbox nor the keeper has the variables of the tap."""
     assert "holt-tap" not in session.out("cat /proc/self/environ /proc/self/maps | tr '\\0' '\\n'")
     assert b"LD_PRELOAD" not in Path(f"/proc/{session.keeper()}/environ").read_bytes()

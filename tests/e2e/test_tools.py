@@ -62,7 +62,7 @@ def test_make_and_gcc_build_a_program_that_runs(holt: Holt, put: Put) -> None:
 
 @needs("gcc")
 def test_a_program_with_a_sanitizer_runs(holt: Holt, put: Put) -> None:
-    """It reads /proc/self/maps, and reserves terabytes."""
+    """AddressSanitizer reads /proc/self/maps, and reserves terabytes."""
     put("a.c", '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { free(malloc(1)); puts("fine"); }\n')
 
     assert holt.sh("gcc -fsanitize=address -o a a.c && ASAN_OPTIONS=detect_leaks=0 ./a").ok().out == "fine\n"

@@ -34,12 +34,12 @@ def test_tools_of_the_command_line(session: Session) -> None:
     assert json.loads(session("python", "-c", code, *flags, "--json").ok().out)["result"] == "3"
     kept = session.sh("""holt-tool upper '{"a": "b"}'""", "--tool", upper, "--output", "1KiB").ok()
     assert kept.out == '{"A": "B"}\n'
-    # They went with their connection.
+    # The tools went with their connection.
     assert "permission_error" in session.sh("holt-tool count '{}'").err
 
 
 def test_a_tool_of_another_client_on_the_command_line(session: Session, keeper: Host) -> None:
-    """It is called by its name, together with the command's own tools."""
+    """The command calls that tool by its name, and its own tools, too."""
     keeper.tool("theirs", lambda p: "theirs")
     script = "holt-tool theirs '{}'; holt-tool own '{}'"
     own = ["--tool", "own=echo 5"]
@@ -98,7 +98,7 @@ def test_a_tool_s_command_ends_with_its_caller(
 
     def alive() -> bool:
         try:
-            pid = (mark / "pid").read_text().strip()  # nothing, before it is written
+            pid = (mark / "pid").read_text().strip()  # "" until the tool has written it
             return bool(pid) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
         except FileNotFoundError:
             return False

@@ -11,8 +11,7 @@ import pytest
 from lib.identity import Identity
 from lib.sandbox import Arg, Holt
 
-# Makes a tree of that shape from this host's files, and uses it as the root. The launcher's own path has to resolve
-# there.
+# Makes such a tree from this host's files, and uses it as the root. The path of holt itself must also lead to a file there.
 UNMERGED = r"""
 set -e
 mount -t tmpfs none "$NEW_ROOT"
@@ -35,7 +34,7 @@ cd "$OLD_CWD"
 exec "$@"
 """
 
-# How each identity gets to mount, and goes on as itself.
+# For each identity: the options of unshare(1) that let it mount, and the command that makes it itself again.
 OWN_MOUNTS: dict[str, tuple[list[str], list[str]]] = {
     "user": (["--map-root-user"], ["unshare", "--map-user=4321", "--map-group=4321", "--"]),
     "root": ([], []),

@@ -70,7 +70,7 @@ def test_the_home_directory_is_wide_and_so_is_what_is_above_it(holt: Holt, ident
 # Gives the caller an account with a home directory: $0 is a file in the place of /etc/passwd.
 WITH_ACCOUNT = 'mount --bind "$0" /etc/passwd && exec "$@"'
 
-# How each identity gets a mount namespace of its own, and with which uid it goes on there.
+# For each identity: the options of unshare(1) that let it mount, its uid afterwards, and the command that gives it that uid.
 OWN_MOUNTS: dict[str, tuple[list[str], int, list[str]]] = {
     "user": (["--map-root-user"], 4321, ["unshare", "--map-user=4321", "--map-group=4321", "--"]),
     "root": ([], 0, []),
@@ -128,7 +128,7 @@ def test_the_account_s_home_is_wide_whatever_the_variable_says(holt: Holt, accou
 
 
 def test_a_home_of_no_account_is_not_wide(holt: Holt, account: tuple[Path, list[Arg]], place: Path) -> None:
-    """This shows that the tests above depend on the account."""
+    """This control shows that the tests above depend on the account."""
     home, prefix = account
     (place / "passwd").write_text("other:x:12345:0::/nonexistent:/bin/sh\n")
 

@@ -115,7 +115,8 @@ def _settled_tree(root: int) -> list[int]:
 def descendants(root: int | None = None) -> list[Process]:
     """All direct and indirect children of root (default: this process), without root itself. Leaves out the suite's own holders,
     and the servers that a test network has started."""
-    # This takes some 20 us. A look at all processes of the machine takes milliseconds, and each test has several.
+    # Reading the tree takes some 20 us. Looking at all processes of the machine takes milliseconds, and each test looks several
+    # times.
     return list(_processes(_settled_tree(os.getpid() if root is None else root)))
 
 

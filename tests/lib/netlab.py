@@ -143,7 +143,7 @@ class LabIdentity(Identity):
 
 
 def as_user(user: str) -> list[str]:
-    """Returns a prefix with which root starts a command as another user. Without a name there is none."""
+    """Returns a prefix with which root starts a command as another user; an empty one if user is ""."""
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *ENDS_WITH_PARENT, "--"] if user else []
 
 

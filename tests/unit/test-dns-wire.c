@@ -345,7 +345,7 @@ static void test_other_records(void **state) {
         add16(&m, 0);
         add16(&m, 3);
         add(&m, "abc", 3);
-        add16(&m, 0xffff); /* It would lead past the end. */
+        add16(&m, 0xffff); /* A pointer past the end of the message. */
         add16(&m, 250);
         add16(&m, 255);
         add16(&m, 0);
@@ -419,7 +419,8 @@ static void test_reply(void **state) {
         assert_int_equal(get16(reply + 6), 1);
         assert_int_equal(get16(reply + 8), 0);
         assert_int_equal(get16(reply + 10), 0);
-        assert_memory_equal(reply + 12, m.bytes + 12, m.length - 12); /* The case is kept. */
+        assert_memory_equal(reply + 12, m.bytes + 12,
+                            m.length - 12); /* The reply keeps the case of the question. */
         assert_memory_equal(record, "\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\xc6\x12\1\2", 16);
 }
 

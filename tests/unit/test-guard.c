@@ -50,7 +50,7 @@ static void test_new_files_are_set_aside(void **state) {
         assert_string_equal(moved, ".git/config.holt-untrusted");
         assert_int_equal(access(".git/config", F_OK), -1);
         assert_int_equal(access(".git/config.holt-untrusted", F_OK), 0);
-        /* The second time, the plain name is taken too. */
+        /* The second time, the name without a number is taken. */
         make_file(".git/config");
         assert_int_equal(sweep(".git/config", NULL, moved), 1);
         assert_string_equal(moved, ".git/config.holt-untrusted.2");

@@ -94,7 +94,7 @@ static void test_words_that_stay(void **state) {
                 check(hints[i], hints[i]);
 }
 
-/* It becomes longer, and is cut at the end of what an Error holds. */
+/* The rewritten hint is longer than the original, so it is cut to the room in an Error. */
 static void test_a_hint_that_is_full(void **state) {
         Error error = { 0 };
 

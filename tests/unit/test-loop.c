@@ -112,8 +112,8 @@ static void test_its_own_watch_may_go(void **state) {
         side_close(&side);
 }
 
-/* Both are ready in one turn, and the first one sets the other's events, or removes its watch if
- * they are 0. The other one then gets no call. */
+/* Both sides are ready in one turn. The callback of the first side sets the events of the second,
+ * or removes its watch if `set` is 0. The second side must then get no call. */
 static void check_victim(uint32_t set) {
         Side a, b;
 

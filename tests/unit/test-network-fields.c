@@ -73,7 +73,8 @@ static void test_options_that_contradict(void **state) {
         }
 }
 
-/* A file without a mode means "allow" if it has rules. A mode that is written counts, wherever. */
+/* A file without a mode means "allow" if it has rules. If a file has a mode, that mode counts,
+ * wherever it is in the file. */
 static void test_files_set_rules_and_mode(void **state) {
         static const struct {
                 const char *network, *words[3], *mode, *rules;

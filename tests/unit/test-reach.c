@@ -200,7 +200,7 @@ static void test_a_hard_link_may_be_one_in_the_workspace(void **state) {
         (void)state;
         assert_int_equal(link("ws/tool", "out/twin"), 0);
         assert_int_equal(ask("out/twin", NULL), REACH_LINKED);
-        /* Both names are elsewhere, and the file does not tell that. */
+        /* Both names are outside, but the file itself does not show that. */
         assert_int_equal(link("out/tool", "out/other"), 0);
         assert_int_equal(ask("out/other", NULL), REACH_LINKED);
 }
@@ -213,11 +213,11 @@ static void test_a_read_only_mount_covers(void **state) {
         plan_add(&p, "ws/bin/deep", "/work/bin/deep", PLAN_READ_ONLY);
         assert_int_equal(ask_plan(&p, "ws/bin/deep/tool", NULL), 0);
         assert_int_equal(ask_plan(&p, "ws/bin/tool", NULL), REACH_REPLACE | REACH_WRITE);
-        /* The mount covers the place, not the directory, which has another place here. */
+        /* The mount covers /elsewhere, but the directory is also visible at /work/bin/deep. */
         plan_begin(&p);
         plan_add(&p, "ws/bin/deep", "/elsewhere", PLAN_READ_ONLY);
         assert_int_equal(ask_plan(&p, "ws/bin/deep/tool", NULL), REACH_REPLACE | REACH_WRITE);
-        /* A second writable mount brings it in again. */
+        /* A second writable mount shows the directory at /again/deep, too. */
         plan_begin(&p);
         plan_add(&p, "ws/bin/deep", "/work/bin/deep", PLAN_READ_ONLY);
         plan_add(&p, "ws/bin", "/again", 0);

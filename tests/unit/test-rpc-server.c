@@ -473,7 +473,7 @@ static void note_answer(RpcCall *call, const Error *error, void *data) {
                        rpc_call_method(call)->name, error ? error_errno_name(error->errnum) : "ok");
 }
 
-/* Notifications are reported too, but no call that reached no function. */
+/* Calls that reach a function are reported, including notifications. Refused calls are not. */
 static void test_answers_are_told(void **state) {
         int fd = toy_connect();
 

@@ -367,7 +367,7 @@ static void test_a_killed_writer_loses_nothing(void **state) {
         }
 }
 
-/* A half-made store is refused, and no other one. */
+/* Opening fails only if the store was half made. */
 static void check_made(void) {
         Store *store = NULL;
 

@@ -30,7 +30,7 @@ print(client.recv(9).decode(), [name for _, name in socket.if_nameindex()])
 
 
 def test_the_guest_has_the_environment_of_run() -> None:
-    """Otherwise a skip would not count as a failure, and a test would wait as long as elsewhere."""
+    """Without this environment, a skip would not count as a failure, and a test would not wait longer than elsewhere."""
     told = dict(shlex.split(line)[0].split("=", 1) for line in Path("/run/environment").read_text().splitlines())
 
     for name in ("CRASH_ROUNDS", "HANGS", "MUST_RUN"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workspaces on file systems that can't be id-mapped (tmpfs: before Linux 6.3): of consequence to root alone."""
+"""Workspaces on file systems that can't be id-mapped (tmpfs: before Linux 6.3). Only root needs id maps."""
 
 from __future__ import annotations
 
