@@ -159,7 +159,7 @@ def test_garbage_is_answered_and_the_next_line_is_served(host: Host) -> None:
 
 
 def test_payloads_at_the_edge_of_what_is_taken(host: Host) -> None:
-    """holt parses a payload and writes it again, with other JSON around it, inside and here."""
+    """Both holt and its client parse the payload inside a larger message, which is nested more deeply."""
     code = """
 answers = []
 for depth in range(50, 70):

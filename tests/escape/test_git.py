@@ -123,7 +123,7 @@ def test_each_way_to_make_hooks_works_without_holt(plant: Plant, repository: Rep
 def test_a_remote_is_not_what_the_sandbox_says(
     remote: str, sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
-    """By files in which git kept remotes before its config did, and which git still reads (gitrepository-layout(5))."""
+    """Old versions of git kept remotes in these files, and git still reads them (gitrepository-layout(5))."""
     evil = repository.path / "evil"
     text = {"remotes": f"URL: {evil}", "branches": str(evil)}[remote]
     script = (

@@ -50,7 +50,7 @@ def test_another_repository_is_guarded(plant: str, sandboxed: bool, holt: Holt, 
 
 @pytest.mark.identities("user", "root", "nested")
 def test_a_session_guards_it_after_each_command(sessions: Sessions, beside: Repository) -> None:
-    """Even if the session has a workspace of its own, which has no guards."""
+    """The repository is guarded even if the session has a workspace of its own, which has no guards."""
     session = sessions.create("s", "--rw", beside.path)
     assert session.sh(f"cd {beside.path}; {config(beside, '.git/config')}").code != 0
     told = session.sh(f"cd {beside.path}; echo ../x >.git/commondir; ln -s x .git/link", "--json").ok()

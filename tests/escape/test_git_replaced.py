@@ -179,7 +179,7 @@ def replaced(sessions: Sessions, prepared: Repository) -> Session:
 
 
 def test_a_command_can_not_take_the_name_of_the_copy(replaced: Session, prepared: Repository) -> None:
-    """The fixture tries."""
+    """The command of the fixture tries to take the name."""
     assert "nickname" not in (prepared.path / ".git/config").read_text()
 
 

@@ -99,11 +99,12 @@ def test_the_launcher_does_not_stay_root(live: Running) -> None:
 
 
 def test_the_keeper_has_no_capability(sessions: Sessions) -> None:
-    """Not even in a user namespace of the caller. With CAP_DAC_OVERRIDE, it would read files whose mode hides them."""
+    """This also holds in a user namespace of the caller. With CAP_DAC_OVERRIDE, the keeper could read files whose mode forbids
+    it."""
     session = sessions.create("work")
     keeper = session.keeper()
     with session.rpc() as rpc:
-        rpc.call("files.grep", pattern="x", path="/etc")  # it starts a thread
+        rpc.call("files.grep", pattern="x", path="/etc")  # makes the keeper start a thread
     for thread in os.listdir(f"/proc/{keeper}/task"):
         seen = status(int(thread))
         assert {int(seen[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}

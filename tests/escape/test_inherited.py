@@ -22,7 +22,7 @@ OTHER_USE = "import socket; s = socket.socket(fileno=0); s.connect(('127.0.0.1',
 
 @pytest.mark.parametrize("kind", (socket.SOCK_STREAM, socket.SOCK_DGRAM))
 def test_an_internet_socket_is_no_stdin(kind: socket.SocketKind, holt: Holt) -> None:
-    """It belongs to the host's network, and can be connected again there."""
+    """Such a socket belongs to the host's network, and can be connected again there."""
     with socket.socket(socket.AF_INET, kind) as handed, socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         control = subprocess.run(["python3", "-c", OTHER_USE.format(port=port)], stdin=handed, capture_output=True)
@@ -33,7 +33,7 @@ def test_an_internet_socket_is_no_stdin(kind: socket.SocketKind, holt: Holt) -> 
 
 
 def test_a_local_datagram_socket_is_no_stdin(holt: Holt) -> None:
-    """It can send to any socket of the host, even to abstract ones."""
+    """Such a socket can send to any socket of the host, even to abstract ones."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as handed:
         assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
 
@@ -53,7 +53,7 @@ OWNER = "import fcntl, os; print('reached', fcntl.ioctl(0, 0xB701))"
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("name", ("user", "net", "mnt"))
 def test_a_namespace_is_no_stdin(name: str, holt: Holt) -> None:
-    """Its file is a regular one, and read-only to everybody."""
+    """The file of a namespace is a regular one, and read-only to everybody."""
     with open(f"/proc/self/ns/{name}", "rb") as handed:
         assert stat.S_ISREG(os.fstat(handed.fileno()).st_mode)
         control = subprocess.run(["python3", "-c", OWNER], stdin=handed, capture_output=True)
@@ -65,7 +65,7 @@ def test_a_namespace_is_no_stdin(name: str, holt: Holt) -> None:
 @pytest.mark.identities("user", "root")
 @pytest.mark.parametrize("path", ("/proc/self/mem", "/proc/self/environ"))
 def test_a_private_file_of_proc_is_no_stdin(path: str, holt: Holt) -> None:
-    """It shows the memory of the process that opened it."""
+    """Such a file shows the memory of the process that opened it."""
     with open(path, "rb") as handed:
         assert "stdin" in holt(["run", "--", "true"], stdin=handed).refusal()
 

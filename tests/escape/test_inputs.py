@@ -103,7 +103,7 @@ def test_a_policy_file_that_no_guard_keeps(holt: Holt, place: Path, workspace: P
 
 @USER_AND_ROOT
 def test_a_policy_file_that_is_stdin(holt: Holt, program: Callable[..., Path]) -> None:
-    """By its path, or by the open file."""
+    """The command could write the policy by its path, or by the open file."""
     path = program("workspace/policy.json", POLICY)
     for way in ("/proc/self/fd/0", "/dev/stdin", "policy.json"):
         for name in ("-", "/dev/stdin"):
@@ -251,7 +251,7 @@ PROGRAMS = ("holt", "holt-full", "holt-egress")
 def test_holt_by_another_mount(
     which: str, holt: Holt, workspace: Path, place: Path, mounted: Callable[[Path], Path]
 ) -> None:
-    """Neither path is below the other."""
+    """A second mount shows holt at a path that is not below the first one."""
     outside = place / "outside"
     build = (outside if which == "a mount below it" else workspace) / "build"
     build.mkdir(parents=True)

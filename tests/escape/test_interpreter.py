@@ -108,7 +108,7 @@ WRITES = {
 
 @pytest.mark.parametrize("code", WRITES.values(), ids=WRITES)
 def test_writing_to_the_interpreter_s_descriptors_affects_no_other_run(code: str, host: Host, session: Session) -> None:
-    """It may only end the interpreter. The runs before and after it get their own answers."""
+    """Such code may only end the interpreter. The runs before and after it get their own answers."""
     with Steady(host, session):
         first, *behind = [host.send("python.run", code=c, timeout_ms=1000) for c in (FDS + code, "0", "1", "2")]
         assert host.result(first)["cause"] in ("exited", "lost", "timeout")
@@ -197,7 +197,7 @@ SELF = {
 
 @pytest.mark.parametrize("code", SELF.values(), ids=SELF)
 def test_attacks_on_the_interpreter_affect_only_itself(code: str, sessions: Sessions, session: Session, host: Host) -> None:
-    """It may end its own interpreter, and nothing else. Afterwards, or after a restart, everything works as before."""
+    """Code may end its own interpreter, and nothing else. Afterwards, or after a restart, everything works as before."""
     pid = session.keeper()
     run(host, code, timeout_ms=2000)
     run(host, "0", timeout_ms=2000)
@@ -248,7 +248,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("value, message", ANSWERS.values(), ids=ANSWERS)
 def test_results_of_tools_are_bounded(value: str, message: str, way: Host, host: Host, session: Session) -> None:
-    """Its client may pass on the answer of a third party. The call fails at once, and nothing else fails."""
+    """The client of a tool may pass on the answer of a third party. The call fails at once, and nothing else fails."""
     way.tool("t", lambda p: LATER)
     with Steady(host, session, peak=8 * MEBI):
         number = way.send("python.run", code="from host_tools import call\ncall('t')", timeout_ms=LIMIT)
@@ -274,7 +274,7 @@ def test_a_schema_is_bounded(value: str, way: Host, host: Host, session: Session
 
 @pytest.mark.parametrize("depth, kind", ((40, None), (10000, "validation_error")))
 def test_a_payload_that_nests(depth: int, kind: str | None, host: Host, session: Session) -> None:
-    """By a line that host_tools would not send."""
+    """The payload comes in a line that host_tools would not send."""
     host.tool("t", lambda p: "fine")
     code = f"""
 import json, os, socket

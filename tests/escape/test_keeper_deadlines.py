@@ -84,7 +84,7 @@ def test_a_keeper_does_not_wait_for_a_sandbox_that_can_not_end(session: Session)
 
 
 def test_a_keeper_does_not_wait_for_its_database(session: Session) -> None:
-    """Its loop is blocked: another process has locked the database, and many rows are waiting."""
+    """The keeper's loop is blocked: another process has locked the database, and many rows are waiting."""
     for _ in range(5):
         session.exec("true").ok()
     keeper, init = session.keeper(), session.init()

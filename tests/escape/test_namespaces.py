@@ -44,7 +44,7 @@ def test_no_namespace_can_be_entered(name: str, of: str, holds: Run, stranger: s
 
 
 def test_clone3_is_missing_rather_than_forbidden(holds: Run) -> None:
-    """Then every C library falls back to clone(2), whose flags can be checked."""
+    """If clone3 is missing, every C library falls back to clone(2), whose flags can be checked."""
     assert holds(Attack("namespaces", "clone3-user")).detail == "ENOSYS"
 
 

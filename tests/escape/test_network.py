@@ -238,7 +238,7 @@ def test_a_socket_in_the_runtime_directory_can_not_be_reached(
     "/run/systemd/resolve/io.systemd.Resolve", "/dev/log", "/tmp/.X11-unix/X0",
 ))
 def test_sockets_of_the_system_are_not_there(path: str, holt: Holt) -> None:
-    """They do not exist inside. That needs no control: nobody can connect to a missing file."""
+    """The sockets do not exist inside. A control is unnecessary, because nobody can connect to a missing file."""
     assert holt.sh(f"test -e {path}").code == 1
 
 

@@ -153,7 +153,7 @@ os.write(1, b"result %s\\n" % str(result).encode()); os._exit(0)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", (Terminal, Answering))
 def test_a_program_can_not_answer_itself(kind: type[Terminal], holt: Holt, lab: Lab) -> None:
-    """It writes to its own terminal, pushes keys, and makes the caller's terminal type."""
+    """The program writes to its own terminal, pushes keys, and makes the caller's terminal type."""
     with asked(holt, INSIDE, "--ask-timeout", "3s", kind=kind) as terminal:
         terminal.expect(QUESTION)
         terminal.expect("nobody answered in time")

@@ -388,7 +388,7 @@ def test_unfinished_hellos_are_bounded(count: int, holt: Holt) -> None:
 
 
 def test_the_resolver_outside_can_not_name_the_sandbox_s_own_block(holt: Holt, lab: Lab) -> None:
-    """Otherwise holt-egress would connect to an address of the host that is in this block."""
+    """If holt-egress took such an answer, it would connect to an address of the host that is in this block."""
     for name, address in (("own4", "198.18.0.9"), ("own6", "fd00:686f:6c74::1"), ("zero", "0.0.0.0")):
         lab.name(f"{name}.example.org", answers=[address])
     answers = probe(
@@ -472,7 +472,7 @@ def until_idle(process: Process) -> None:
 
 @pytest.mark.identities("root")
 def test_connections_beyond_the_descriptors_are_refused_and_cost_nothing(holt: Holt) -> None:
-    """A connection that holt-egress cannot accept must not wake it up again and again."""
+    """holt-egress must not spin if it has no descriptor left to accept a connection."""
     with holt.start(["run", "--net", NET, "--", "python3", "-c", MANY, "50"], stdin=subprocess.PIPE,
                     prefix=["prlimit", "--nofile=64"]) as started:
         assert started.readline() == "open"

@@ -170,8 +170,8 @@ SECOND = "GET http://other.example.org/ HTTP/1.1\r\nHost: other.example.org\r\n\
 HELLO, WORLD, LAST = "5\r\nhello\r\n", "6\r\n world\r\n", "0\r\n\r\n"
 LONG = f"{20000:x}\r\n{'x' * 20000}\r\n"
 
-# What a client sends after the head of a chunked request, with the bytes that the server (an echo) must have had meanwhile; all that it
-# may get; and how the connection ends.
+# Each case has the pieces that a client sends after the head of a chunked request. After each piece, the client waits until the
+# server, an echo, has returned the bytes beside it. Then come all bytes that the server may get, and how the connection ends.
 BODIES = {
     "whole": ([(HELLO + WORLD + LAST, "")], HELLO + WORLD + LAST, "end"),
     "in pieces": ([("5\r", ""), ("\nhel", "5\r\nhel"), ("lo\r", "5\r\nhello"), ("\n0\r\n\r", "5\r\nhello"), ("\n", HELLO + LAST)],
@@ -214,7 +214,7 @@ end.close()
     ("Transfer-Encoding: chunked", "5", "reset"), ("Transfer-Encoding: chunked", "5", "end"),
 ))
 def test_a_request_that_is_given_up_ends_at_the_server(field: str, body: str, how: str, sessions: Sessions) -> None:
-    """Otherwise the connection would count for as long as the server says nothing."""
+    """If it stayed open, the connection would count for as long as the server says nothing."""
     session = sessions.create("w", "--proxy", "--net", "web.example.org:7")
     session.exec("python3", "-c", GIVES_UP, field, body, how).ok()
 

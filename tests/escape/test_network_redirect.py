@@ -61,7 +61,7 @@ def inside(holt: Holt, program: str, net: str) -> tuple[list[str], Result]:
 
 @pytest.mark.identities("user", "root", "nested")
 def test_the_listener_itself_leads_nowhere(holt: Holt, lab: Lab) -> None:
-    """Neither its own address, nor one of its neighbours, with any source that a program can bind."""
+    """No connection to the listener's own address or to a neighbouring one leads to a host, whatever source the program binds."""
     program = """
 web = address("web.example.org")
 print(json.dumps([
@@ -140,7 +140,7 @@ print(json.dumps([attempt(target) for target in (
 
 
 def test_a_program_cannot_take_connections_of_another(holt: Holt) -> None:
-    """It may bind an address of the sandbox. Connections still go to the host that the address stands for."""
+    """A program may bind an address of the sandbox. Connections still go to the host that the address stands for."""
     program = """
 web, results = address("web.example.org"), []
 for bound in ((web, 8080), ("0.0.0.0", 8080), ("198.18.0.2", 1), ("0.0.0.0", 1)):

@@ -171,7 +171,7 @@ def test_a_client_gives_its_proof_to_no_sandbox(how: str, session: Session, holt
         (holt.cwd / "s.sock").rename(at)
         for verb in (["exec", "w", "--", "true"], ["show", "w"], ["stop", "w"]):
             asked = session.sessions(verb)
-            if asked.code == 0 and verb[0] != "exec":  # These verbs see that nobody holds the lock.
+            if asked.code == 0 and verb[0] != "exec":  # show and stop see that nobody holds the lock
                 continue
             assert "the session's socket is not its keeper's" in asked.refusal(), str(asked)
             assert "remove keeper.sock" in asked.cure

@@ -104,7 +104,7 @@ exit 0
 def test_the_workspace_s_own_file_can_not_widen(
     document: dict[str, object], holt: Holt, place: Path, secret: Path, put: Make
 ) -> None:
-    """It is refused, or has no effect."""
+    """A file that would widen the policy is refused, or has no effect."""
     text = json.dumps({"holt": 1, **document}).replace("{place}", str(place))
     put(".holt.json", text)
     result = holt.sh(PROBE, "--policy", "standard", "--landlock", "auto", env={"TOKEN": "secret"})
@@ -160,7 +160,7 @@ def test_the_command_can_not_write_the_next_run_s_policy(holt: Holt, workspace: 
 def test_a_workspace_s_own_file_that_is_none_does_no_harm(
     trick: str, holt: Holt, workspace: Path, secret: Path, identity: Identity
 ) -> None:
-    """It neither hangs holt, nor makes holt read a file of the host for the attacker or quote it in an error."""
+    """Such a file does not hang holt. holt neither reads another file of the host in its place, nor quotes one in an error."""
     make = {
         "link": f"ln -s {secret} .holt.json",
         "fifo": "mkfifo .holt.json",

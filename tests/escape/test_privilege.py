@@ -74,7 +74,7 @@ def test_no_file_of_the_workspace_becomes_suid(
 def test_no_acl_changes_a_mode(
     name: str, directory: str, assault: Run, hostile: Hostile, workspace: Path
 ) -> None:
-    """This changes a mode without a call that seccomp sees. Linux 6.13 has another call for it."""
+    """Setting an ACL changes a mode, and seccomp cannot see the mode. Linux 6.13 has a second call for ACLs."""
     planted = f"{workspace if directory == 'workspace' else directory}/planted"
     outcome = assault(Attack("privilege", name, (planted,), control_args=(hostile.unused_path(),)))
 

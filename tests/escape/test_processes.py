@@ -33,7 +33,7 @@ def canary(identity: Identity) -> Iterator[subprocess.Popen[str]]:
 
 
 def heard(canary: subprocess.Popen[str]) -> list[str]:
-    """Its output so far."""
+    """The output of the process so far."""
     assert canary.stdin and canary.stdout
     canary.stdin.write("end\n")
     lines = []
@@ -58,7 +58,7 @@ def test_a_signal_to_everyone_stays_inside(holt: Holt, canary: subprocess.Popen[
 
 
 def test_the_launcher_is_not_a_parent_that_can_be_signalled(holt: Holt) -> None:
-    """Init's parent has no number inside; neither has its process group or session."""
+    """Inside, the parent of init has no PID, and neither has its process group or session."""
     assert holt.sh("awk '/^PPid/ { print $2 }' /proc/1/status").ok().out.strip() == "0"
     assert holt.sh("kill -TERM 1; kill -STOP 1; kill -KILL 1; echo alive").ok().out == "alive\n"
 
@@ -189,7 +189,7 @@ def test_many_small_files_are_bounded_without_a_word_of_the_caller(holt: Holt) -
 
 
 def test_a_crash_writes_no_core(holt: Holt, workspace: Path) -> None:
-    """Neither here, nor by the host's core_pattern handler, which runs as root."""
+    """No core is written inside, nor by the host's core_pattern handler, which runs as root."""
     result = holt.sh("ulimit -c unlimited; ulimit -Hc; sh -c 'kill -SEGV $$'; exit 0")
 
     assert result.out.strip().splitlines()[-1] == "0"

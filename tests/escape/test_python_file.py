@@ -63,7 +63,7 @@ def test_a_link_that_the_session_planted_is_not_followed(
         refused(work("python", path, **options), work)
 
 
-# From a symlink of the caller's into the workspace, to a symlink of the session's.
+# A symlink of the caller's leads into the workspace, to a symlink of the session's.
 OWN_LINKS = {
     "to the file": ("link.py", "workspace/train.py"),
     "to a directory": ("link/train.py", "workspace"),

@@ -47,7 +47,7 @@ def complain(*paths: object) -> str:
 @pytest.mark.identities("root")
 @pytest.mark.skipif("autofs" not in Path("/proc/filesystems").read_text(), reason="this kernel has no autofs")
 def test_a_name_reaches_no_automounter(holt: Holt, mkdir: Make) -> None:
-    """Otherwise a command without a network could tell a name server any text: cat /net/TEXT.example.org/x."""
+    """By an automounter, a command without a network could send any text to a name server: cat /net/TEXT.example.org/x."""
     net = mkdir(holt.cwd.parent / "net")
     prefix = ["unshare", "--mount", sys.executable, "-c", AUTOMOUNTER, net]
     # The control: this automounter notices a look-up, which then waits.
@@ -69,7 +69,7 @@ def test_secrets_of_the_host_are_neither_confirmed_nor_suggested(holt: Holt, put
     beside = complain(*(f"../{name}" for name in names), "../../../../../../../../etc/shadow")
     assert told(holt.sh(beside, "--workspace", f"{holt.cwd}:/inner/tree")) == []
     for path in ("/root", "/home", "/sys/kernel", "/boot", "/var/log"):
-        # This says only that no sandbox shows such a place: the same for a file that the host does not have.
+        # The result says only that no sandbox shows such a place. It is the same for a file that the host does not have.
         said = [told(holt.sh(complain(name))) for name in (path, f"{path}/none-such")]
         assert [len(each) for each in said] == [1, 1] and said[0][0]["grant"] is said[0][0]["policy"] is None, path
         assert {**said[0][0], "path": "", "what": ""} == {**said[1][0], "path": "", "what": ""}
@@ -87,7 +87,7 @@ def test_a_directory_of_programs_is_suggested_for_reading_alone(holt: Holt, put:
 
 @pytest.mark.identities("user")
 def test_no_home_directory_is_suggested(holt: Holt, mkdir: Make) -> None:
-    """This covers homes of other users, and the home of the caller's account if HOME names another directory."""
+    """Homes of other users are not suggested, and neither is that of the caller's account if HOME names another directory."""
     homes = [home for home in Path("/home").iterdir() if home.is_dir()]
     account = Path(pwd.getpwuid(holt.identity.uid).pw_dir) if holt.identity.uid in {p.pw_uid for p in pwd.getpwall()} else None
     env = {"HOME": os.fspath(mkdir(holt.cwd.parent / "elsewhere"))}
@@ -99,7 +99,7 @@ def test_no_home_directory_is_suggested(holt: Holt, mkdir: Make) -> None:
 
 
 def test_a_planted_symlink_is_not_followed_on_the_host(holt: Holt, put: Make) -> None:
-    """Otherwise, the command could make holt report and suggest a place that its link hides."""
+    """If holt followed the link, the command could make it report and suggest a place that the link hides."""
     outside = put(holt.cwd.parent / "outside" / "file", "x\n")
     holt.sh(f"ln -s {outside.parent} out; ln -s {outside} file").ok()
     for path in ("out/file", "file", holt.cwd / "out" / "file", holt.cwd / "out" / "none"):

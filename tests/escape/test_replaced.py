@@ -507,7 +507,7 @@ def test_a_session_in_which_nothing_runs_hides_a_path_that_appears(
 
 
 def test_the_command_may_make_what_lies_beside_a_hidden_path(holt: Holt, secret: Path) -> None:
-    """It makes the directories on the way, files in them, and the same directories again. Only the path itself ends the
+    """The command makes the directories on the way, files in them, and the same directories again. Only the path itself ends the
     sandbox."""
     script = "for i in 1 2 3; do mkdir -p a/b; touch a/x a/b/x; rm -r a; touch a; rm a; done; mkdir a; sleep 0.2; echo made"
     result = holt(["run", "--hide", "a/b/key", "--", "bash", "-c", script])

@@ -113,7 +113,7 @@ def test_the_command_can_not_write_in_the_report(holt: Holt, workspace: Path) ->
 
 
 def test_the_command_can_not_print_a_result_for_holt(holt: Holt) -> None:
-    """It can imitate the text, but neither the exit code nor the report."""
+    """The command can imitate the text, but neither the exit code nor the report."""
     result = holt.sh('echo "holt: all is well" >&2; exit 9')
 
     assert result.code == 9

@@ -85,7 +85,7 @@ def test_no_link_leads_out(sessions: Sessions, workspace: Path, outside: Path) -
 
 
 def test_hidden_files_stay_hidden(sessions: Sessions, workspace: Path, put: Callable[..., Path]) -> None:
-    """By name and by pattern, in a directory, and through links that a command has made."""
+    """The files are hidden by name and by pattern, in a directory, and behind links that a command has made."""
     for name in (".env", "a/deep/key.pem", "conf/token", "b.pem"):
         put(name, f"{SECRET}\n")
     session = sessions.create(

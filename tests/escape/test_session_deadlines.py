@@ -76,7 +76,7 @@ def test_a_signal_ends_who_waits_for_a_start(number: signal.Signals, sessions: S
 
 @pytest.mark.slow
 def test_a_command_that_init_delays_ends_with_its_client(sessions: Sessions, hostile: Hostile) -> None:
-    """Even if it is detached: nobody has learnt its id."""
+    """A detached command ends, too, because nobody has learnt its id."""
     with held_up(sessions, hostile) as session:
         running, held = start_held(session, "--detach")
         running.process.kill()
@@ -195,7 +195,7 @@ def test_a_slow_init_is_no_stuck_one(sessions: Sessions) -> None:
         assert ctypes.CDLL(None, use_errno=True).ptrace(PTRACE_SEIZE, traced.pid, 0, 0) == 0
         until(lambda: not session.processes("sleep"), "it is killed")
         os.kill(init, signal.SIGSTOP)
-        time.sleep(5.5)  # More than KILL_TIME of a shipped build, but less than that plus SLOW_TIME of a short one.
+        time.sleep(5.5)  # More than KILL_TIME, but less than KILL_TIME and SLOW_TIME together, in every build.
         os.kill(init, signal.SIGCONT)
         assert running.wait(timeout=15).code == 124
     os.waitpid(traced.pid, WALL)

@@ -54,7 +54,7 @@ def test_init_and_monitors_can_not_be_taken_over(name: str, whom: str, holds_in:
 @pytest.mark.parametrize("whom", WHOM)
 @pytest.mark.parametrize("file", ("environ", "maps", "auxv", "exe", "stack", "syscall"))
 def test_nothing_of_init_and_monitors_is_read(file: str, whom: str, holds_in: Try) -> None:
-    root = file in ("stack", "syscall")  # Even for one's own processes.
+    root = file in ("stack", "syscall")  # only root may read these, even of its own processes
     control = {"control": "root"} if root else {}
     holds_in(Attack("files", "read", (f"/proc/{WHOM[whom]}/{file}",), control_args=(f"/proc/self/{file}",), **control))
 

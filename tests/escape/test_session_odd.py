@@ -173,7 +173,7 @@ def test_names_are_text_on_a_terminal(sessions: Sessions, session: Session, plac
 
 
 def test_cp_names_failed_files_as_text(sessions: Sessions, session: Session, place: Path, identity: Identity) -> None:
-    """A name without UTF-8 cannot be asked for. One with 255 bytes cannot be made under a path that is too long."""
+    """The name has a byte that is not UTF-8, and a control sequence."""
     session.out("mkdir d; cd d; touch \"$(printf 'x\\377\\033[2Jx')\"")
     text = shown(sessions, "cp", "-r", "w:d", str(place / "d"))
 

@@ -26,7 +26,8 @@ ALL = pytest.mark.identities("user", "root", "nested")
 LANDLOCK = pytest.mark.parametrize("landlock", ("auto", "off"))
 SECRET = "the caller's\n"
 
-# All of them end, also with a pipe. A reader of a pipe finds only what the command itself has written.
+# No attack waits forever, even if the descriptor is a pipe. A reader of the pipe finds only bytes that the command itself has
+# written.
 ATTACKS = {
     "read": "os.write(2, os.read(os.open(f'/proc/{pid}/fd/1', os.O_RDONLY | os.O_NONBLOCK), 100))",
     "read and written": "os.write(2, os.pread(os.open(f'/proc/{pid}/fd/1', os.O_RDWR | os.O_NONBLOCK), 100, 0))",
@@ -90,7 +91,7 @@ def test_the_attacks_succeed_on_the_host(name: str, holt: Holt, log: Path) -> No
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("name", ATTACKS)
 def test_another_process_of_the_session_can_not_either(name: str, sessions: Sessions, log: Path) -> None:
-    """It was there before the file came, and looks at the other's descriptors."""
+    """The attacker looks at the descriptors of the victim, another process of the session."""
     session = sessions.create("w")
     before = state(log)
     with log.open("a") as stdout:
@@ -116,7 +117,7 @@ CHANGES = {
 @ALL
 @LANDLOCK
 def test_a_large_file_that_is_open_for_reading(landlock: str, sessions: Sessions, holt: Holt, log: Path) -> None:
-    """It is too large to be copied."""
+    """The file is too large to be copied."""
     os.truncate(log, 17 << 20)
     before = log.stat()
     session = sessions.create("w", "--landlock", landlock)
@@ -155,7 +156,7 @@ for flags in os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC:
 @pytest.mark.skipif(landlock_abi() < 2, reason="the kernel has no Landlock that holt uses")
 @pytest.mark.identities("user")
 def test_a_file_that_a_peer_sends_for_reading_can_not_be_written(sessions: Sessions, log: Path) -> None:
-    """It can be cut: SECURITY.md has this gap."""
+    """The command can cut the file: SECURITY.md names this gap."""
     session = sessions.create("w", "--landlock", "require")
     peer, stdin = socket.socketpair()
     with peer, stdin, log.open() as opened:
@@ -200,7 +201,7 @@ def test_a_named_pipe_that_nobody_reads_does_not_keep_the_session_alive(sessions
     lambda path: os.open(path, os.O_WRONLY | os.O_TRUNC), lambda path: os.open(path, os.O_WRONLY | os.O_APPEND),
 ), ids=(">", ">>"))
 def test_the_command_gets_a_pipe(open_it: Callable[[Path], int], sessions: Sessions, log: Path) -> None:
-    """Also for an empty file, into which others may write later."""
+    """Even an empty file is replaced by a pipe, because others may write to the file later."""
     session = sessions.create("w")
     with open(open_it(log), "w") as stdout:
         out = session.exec("stat", "-Lc", "%f", "/proc/self/fd/1", stderr=stdout, stdout=stdout)
@@ -211,7 +212,7 @@ def test_the_command_gets_a_pipe(open_it: Callable[[Path], int], sessions: Sessi
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("seals", (fcntl.F_SEAL_WRITE, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW))
 def test_a_memory_file_that_can_be_cut(seals: int, sessions: Sessions) -> None:
-    """Its seals refuse other changes. Landlock does not restrict memory files."""
+    """The seals of the file refuse other changes. Landlock does not restrict memory files."""
     session = sessions.create("w")
     memory = os.memfd_create("x", os.MFD_ALLOW_SEALING)
     os.write(memory, SECRET.encode())
@@ -226,7 +227,7 @@ def test_a_memory_file_that_can_be_cut(seals: int, sessions: Sessions) -> None:
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("text", ("", "\t"))
 def test_a_terminal_that_nobody_reads_holds_up_no_other_client(text: str, sessions: Sessions) -> None:
-    """It reports room, and then has too little for a newline."""
+    """The terminal reports room, and then has too little for a newline."""
     session = sessions.create("w")
     ours, theirs = os.openpty()
     terminal = os.open(os.ttyname(theirs), os.O_WRONLY | os.O_NOCTTY)

@@ -214,7 +214,7 @@ def sees_something(answer: Any) -> bool:
 
 
 def race(rpc: Rpc, name: str, call: Call, base: str, canary: Canary, sides: int) -> None:
-    """Calls until this many sides of the exchange were met."""
+    """Repeats the call until it has met this many sides of the exchange: the directory and the symlink are the two sides."""
     met: set[bool] = set()
     deadline, rounds = time.monotonic() + HANGS, 0
     while rounds < ROUNDS or len(met) < sides:

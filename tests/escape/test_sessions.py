@@ -144,7 +144,7 @@ def test_hooks_that_a_session_plants_are_set_aside_after_a_crash(sessions: Sessi
 @pytest.mark.parametrize("name", ("tiocsti", "tiocsti-high-bit", "tiocsti-reopened", "tioclinux", "tioclinux-high-bit"))
 @pytest.mark.parametrize("by", ("rpc", "command line"))
 def test_nothing_is_typed_into_a_session_s_terminal(by: str, name: str, sessions: Sessions, hostile: Hostile) -> None:
-    """Neither into the caller's terminal, nor into that of the exec, which the next exec might read."""
+    """An attack can type neither into the caller's terminal, nor into that of the exec, which the next exec might read."""
     session = sessions.create("w", "--ro", str(hostile.directory))
     argv = [str(hostile.path("terminal")), name]
     if by == "rpc":

@@ -28,7 +28,7 @@ mv .config/holt .config/old; rm -rf .config; mv .config other; ln -s /tmp .confi
 def test_a_command_cannot_write_the_settings(
     way: str, there: bool, holt: Holt, sessions: Sessions, place: Path, program: Make
 ) -> None:
-    """Even if the whole home directory is writable, and if the settings do not exist yet."""
+    """The settings are out of reach even if the whole home directory is writable, and if they do not exist yet."""
     home = program("home/file").parent
     good = '{"holt": 1, "env": {"set": {"MARK": "good"}}}'
     if there:

@@ -170,7 +170,7 @@ done
 
 @pytest.mark.slow
 def test_a_source_that_is_swapped_all_the_time(sources: Sources, holt: Holt) -> None:
-    """Even between the check and the mount."""
+    """The source may even be exchanged between the check and the mount."""
     script = SWAP.format(secret=sources.secret)
     seen = []
     with holt.start(["run", "--workspace", sources.projects, "--", "bash", "-c", script]) as swapper:
@@ -315,7 +315,7 @@ def test_a_file_that_the_session_itself_replaced(pinned: bool, sessions: Session
 
 
 def test_a_session_of_an_older_holt(sources: Sources) -> None:
-    """Its first start records the sources that exist then."""
+    """The first start of such a session records the sources that exist then."""
     database = sources.victim.directory / "session.db"
     with contextlib.closing(sqlite3.connect(database)) as db, db:
         assert db.execute("DELETE FROM meta WHERE name LIKE 'source:%'").rowcount == 3

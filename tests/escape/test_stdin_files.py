@@ -98,7 +98,7 @@ def test_a_file_outside_of_all_mounts_cannot_be_changed(
 
 @pytest.mark.identities("user")
 def test_a_large_file_outside_of_all_mounts_keeps_its_content(holt: Holt, place: Path, workspace: Path) -> None:
-    """It is not copied, but its content is protected."""
+    """Such a file is not copied, but its content is protected."""
     path = place / "outside"
     path.touch()
     os.truncate(path, 32 << 20)
@@ -132,7 +132,7 @@ def test_a_file_as_stdin_can_be_read(name: str, holt: Holt, sessions: Sessions, 
 
 @pytest.mark.identities("user")
 def test_a_writable_file_is_not_copied(holt: Holt, files: Repository) -> None:
-    """It is not copied, so the caller can go on reading at the command's offset."""
+    """Without a copy, the caller can go on reading at the command's offset."""
     with (files.path / "plain").open("rb", buffering=0) as stdin:
         holt(["run", "--", "head", "-c1"], stdin=stdin).ok()
         assert stdin.tell() > 0

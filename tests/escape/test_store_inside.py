@@ -241,7 +241,7 @@ def test_a_link_that_the_command_could_replace(link: str, start: Attack, store: 
 @pytest.mark.identities("root")
 @pytest.mark.parametrize("shown", ["home", "home/data"])
 def test_the_host_shows_the_store_twice(shown: str, start: Attack, store: Make, place: Path) -> None:
-    """By a bind mount, as in a container: then its path tells nothing."""
+    """A bind mount shows the store a second time, as in a container. The path of the store does not reveal that."""
     sessions = store(place / "home/data")
     inside = Path("/x") / (Path("home/data/holt").relative_to(shown))
     with mounted("--bind", place / shown, place / "alias"):
@@ -260,7 +260,7 @@ def test_the_host_shows_the_store_below_a_mount_of_a_session(store: Make, place:
         session = sessions.create("attacker", "--rw", f"{place}/above:/x")
         result = session.exec("bash", "-c", ATTACK, "sh", "/x/alias/data/holt", "/x").ok()
         assert result.out == "THERE\n", str(result)
-        # Even a part of the store.
+        # A mount of only a part of the store is refused, too.
     with mounted("--bind", sessions.directory / "victim", place / "above/alias"):
         session.stop()
         refused = session.exec("true")

@@ -92,7 +92,8 @@ def test_a_signal_to_holt_takes_daemons_with_it(sig: signal.Signals, holt: Holt,
 
 
 def test_a_kill_at_any_moment_leaves_nothing(holt: Holt) -> None:
-    """Even during the launch: one run is measured, and then fifty are killed at moments spread over its length."""
+    """Moments during the launch are included: one run is measured, and then fifty are killed at moments spread over its
+    length."""
     begin = time.monotonic()
     holt(["run", "--", "true"]).ok()
     whole = time.monotonic() - begin

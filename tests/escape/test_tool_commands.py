@@ -119,7 +119,7 @@ def test_a_tool_in_the_workspace(command: str, work: Session, workspace: Path, p
 
 @USER_AND_ROOT
 def test_paths_relative_to_a_directory_that_a_word_names(work: Session, place: Path, program: Callable[..., Path]) -> None:
-    """By programs that holt does not know, and by code."""
+    """The commands are programs that holt does not know, and code."""
     program("workspace/price")
     (place / "link").symlink_to("workspace")
     for command in (
@@ -490,7 +490,7 @@ def test_a_tool_on_an_overlay_by_a_link(
 def test_a_tool_on_an_overlay_that_does_not_tell(
     work: Session, place: Path, program: Callable[..., Path], overlay: Callable[..., Path]
 ) -> None:
-    """Its layers are relative to an unknown directory."""
+    """The layers of this overlay are relative to an unknown directory."""
     program("workspace/price")
     (place / "upper").mkdir()
     top = overlay("workspace", "upper", place)
