@@ -312,7 +312,7 @@ static const Subverb files_verbs[] = {
 };
 static const struct {
         int (*run)(FilesCommand *command, Error *reterr);
-        bool reads; /* It leaves a session at rest. */
+        bool reads; /* The verb leaves a session at rest. */
 } files_runs[] = {
         { files_verb_do_ls, true },  { do_cat, true },  { do_get, true },
         { do_put, false },           { do_stat, true }, { do_mkdir, false },

@@ -37,8 +37,8 @@ static int command_env(ToolPaths *paths, const ToolWords *words, ToolCommand *co
         int r = strlist_take(ret, str_format("PATH=%s", paths->path));
 
         (void)words;
-        /* Otherwise every tool in Python would load modules from a ~/.local that the session can
-         * write (--rw). */
+        /* Without this variable, every tool in Python would load modules from ~/.local, which the
+         * session may be able to write (--rw). */
         if (r == 0)
                 r = strlist_add(ret, "PYTHONNOUSERSITE=1");
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(tool_variables); i++) {

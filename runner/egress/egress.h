@@ -86,8 +86,9 @@ EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char 
 /* Makes the same event and sends it. */
 void egress_deny(Egress *egress, EgressReason reason, const char *name, const NetAddress *address,
                  uint16_t port, const char *other);
-/* Sends an event to holt. If the socket is full, it waits until holt has read others: no decision
- * may be missing in the audit, and programs inside cannot cause events faster than holt reads. */
+/* Sends an event to holt. If the socket is full, waits until holt has read other events. So no
+ * decision is missing in the audit, and programs inside cannot cause events faster than holt reads
+ * them. */
 void egress_send(Egress *egress, const EgressEvent *event);
 /* Makes the event of a refusal. */
 EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char *name,

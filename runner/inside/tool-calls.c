@@ -225,7 +225,7 @@ void tool_calls_end(Tools *all, const Grant *grant, const RpcConnection *owner) 
                 if (grant)
                         tell_client(call);
                 tool_call_end(call, NULL, &failure);
-                call = all->first; /* Others may be gone too. */
+                call = all->first; /* The failure may have ended other calls, too. */
         }
 }
 

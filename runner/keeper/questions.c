@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of holt-egress (egress/questions.h) in a session.
  *
- * Theory of operation. A client says that it answers (network.attend). From then on, as long as
- * such a client is connected, holt-egress lets connections wait. The client that has said so last
- * gets each question as a request. Before the keeper passes a yes on, it makes a grant, as for
- * session.allow. holt-egress ends a question at its deadline, and the client's reply is dropped
- * then. */
+ * Theory of operation. A client offers to answer questions (network.attend). While such a client is
+ * connected, holt-egress lets connections wait for an answer. The client that has offered last gets
+ * each question as a request. If it says yes, the keeper first makes a grant, as for session.allow,
+ * and then tells holt-egress. holt-egress ends a question at its deadline, and a later reply of the
+ * client is dropped. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
