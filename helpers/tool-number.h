@@ -39,8 +39,8 @@ static void decimal_trim(Decimal *d) {
                 d->point = 0;
 }
 
-/* Appends a digit. If there is no room, the last digit marks the remainder, so that the number is
- * no exact tie. */
+/* Appends a digit. If there is no room, the last digit marks the remainder, so that the number does
+ * not look like an exact tie. */
 static void append_digit(Decimal *d, unsigned digit) {
         if (d->count < DIGITS_MAX)
                 d->digits[d->count++] = (unsigned char)digit;

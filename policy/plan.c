@@ -204,7 +204,7 @@ static int gitconfig_add(LaunchPlan *plan, const char *key, const char *value, E
         return 0;
 }
 
-/* Takes an item of env.set that is meant for git's config. Returns 1 if it is one. */
+/* Takes an item of env.set if it is meant for git's config. Returns 1 if the item was taken. */
 static int gitconfig_take(LaunchPlan *plan, const char *item, Error *reterr) {
         static const EnvPair keys[] = { { PLAN_GIT_NAME "=", "name" },
                                         { PLAN_GIT_EMAIL "=", "email" } };

@@ -8,8 +8,8 @@
  * f_fsid of statfs(2). The device number is not used, because it may change with every boot.
  *
  * Some file systems give no lasting handle (FUSE, overlayfs before Linux 6.5). There the inode
- * number and the creation time are compared; no process can set the latter. FAT and exFAT renumber
- * their inodes whenever they read them, so only the creation time remains. */
+ * number and the creation time are compared. No process can set the creation time. FAT and exFAT
+ * renumber their inodes whenever they read them, so only the creation time remains. */
 #pragma once
 
 #include <stdbool.h>

@@ -156,8 +156,8 @@ static int check_const(Check *check, const JsonValue *schema, const JsonValue *s
 
 /* --- numbers --- */
 
-/* Compares a value with a bound: negative, 0 or positive. The result is 0 too if either is no
- * number. */
+/* Compares a value with a bound: negative, 0 or positive. The result is also 0 if one of them is
+ * not a number. */
 static int rule_compare(const JsonValue *value, const JsonValue *bound) {
         double number, limit;
 
@@ -214,8 +214,8 @@ static int check_below(Check *check, const JsonValue *schema, const JsonValue *s
                        : 0;
 }
 
-/* Whether number is a multiple of factor, as people count: 0.3 is one of 0.1, although the doubles'
- * quotient is slightly less than 3. */
+/* Whether number is a multiple of factor, as people count: 0.3 is a multiple of 0.1, although the
+ * doubles' quotient is slightly less than 3. */
 static bool is_multiple(double number, double factor) {
         const double most = 9007199254740992, times = number / factor;
         double off;

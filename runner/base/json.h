@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strict JSON (RFC 8259) from untrusted bytes. Only this module calls cJSON.
  *
- * By itself, cJSON 1.7.15 accepts much that is no strict JSON. It ignores case in look-ups, keeps
+ * By itself, cJSON 1.7.15 accepts much that strict JSON forbids. It ignores case in look-ups, keeps
  * the first of two equal keys, and takes trailing bytes and invalid UTF-8. It cuts strings at
  * \u0000, loses digits past 2^53, and nests to 1000. So holt's own scanner reads the text first and
  * refuses everything that is not strictly JSON, with line and column. cJSON then builds the tree,

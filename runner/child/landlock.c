@@ -9,11 +9,11 @@
  * takes 1.3 to 1.5 times as long. In most runs both rights only repeat what the mounts say. The
  * exception is a file of the host that no mount shows. The command can open it again through
  * /proc/self/fd. It could then cut a file that was opened for reading (truncate(2)), or read a log
- * that was opened for appending. Such a file is stdin, stdout or stderr, or a peer sends it through
- * a socket that is one of these. So in a single run, both rights are handled if there is such a
- * file or socket. In a session they never are, because a command of a session gets a copy of such a
- * file, or a pipe (sandbox/stdio-files.c). In a single run, the file of stderr is replaced by a
- * pipe, too, if no other file or socket needs the check (streams/output.h).
+ * that was opened for appending. The command gets such a file as its stdin, stdout or stderr, or
+ * from the peer of a socket that is one of these three. So in a single run, both rights are handled
+ * if there is such a file or socket. In a session they never are, because a command of a session
+ * gets a copy of such a file, or a pipe (sandbox/stdio-files.c). In a single run, the file of
+ * stderr is replaced by a pipe, too, if no other file or socket needs the check (streams/output.h).
  *
  * One case is left: a process of the host sends a file that it has opened for reading. Its socket
  * is in a mounted directory, or is the stdin of a session's command. The command can cut that file.

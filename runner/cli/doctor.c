@@ -160,8 +160,8 @@ static void try_sandbox(Finding *finding) {
                                 out.exit_code, cause_name(out.cause));
 }
 
-/* Tries a network with this rule. A launch by root gives up root's rights, so a child does this
- * one, and writes to shared memory. */
+/* Tries a network with this rule. A launch by root gives up root's rights, so a child makes it, and
+ * writes the finding to shared memory. */
 static void try_network_rule(Finding *finding, const char *rule) {
         Outcome out = { 0 };
         pid_t pid = fork();

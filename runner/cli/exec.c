@@ -269,9 +269,9 @@ static int exec_run(Exec *exec, Error *reterr) {
                 r = print_captured(exec, reterr);
         if (r == 0 && !exec->line.options.detach)
                 find_refused(exec);
-        /* The commands that undo a move need the workspace's host directory, and so do hints for
-         * git; those for the network need its mode. If the sandbox was stopped, its keeper may be
-         * gone; the result is complete without them. */
+        /* Hints for git, and the commands that undo a move, need the workspace's host directory.
+         * Hints for the network need its mode. If the sandbox was stopped, its keeper may be gone;
+         * the result is complete without these hints. */
         if (r == 0 && !exec->show.result &&
             (exec_result_needs_show(exec->settled.result) ||
              network_hint_finds(exec->printed.data, exec->printed.length)))

@@ -229,7 +229,7 @@ static int python_wait_for_end(Run *run, Error *reterr) {
         return r < 0 ? r : 0;
 }
 
-/* From now on, signals end holt, and so does the one that it received before. */
+/* From now on, signals end holt. A signal that it has received before ends it now. */
 static void let_signals(const Run *run) {
         if (run->ends_by) {
                 (void)signal(run->ends_by, SIG_DFL);

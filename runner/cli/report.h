@@ -52,8 +52,8 @@ void report_print_published(const StrList *wanted, const NetPublished *published
  * what was set aside. Prints nothing after a plain success. */
 void report_print_text(const RunResult *result, FILE *out);
 
-/* Prints that holt stopped what ("the command" or "the session") because the host replaced path. If
- * the command ended by itself before that, what is NULL. set_aside: moved_report() follows. */
+/* Prints that holt stopped `what` ("the command" or "the session") because the host replaced path.
+ * `what` is NULL if the command ended by itself before that. set_aside: moved_report() follows. */
 void report_replaced(const char *what, const char *path, bool set_aside, FILE *out);
 /* Prints that holt has stopped the session for this path before the command. */
 void report_stopped_for(const char *path, FILE *out);

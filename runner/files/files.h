@@ -8,9 +8,9 @@
  * hidden or protected inside is so here too. No process inside takes part. A mount point itself is
  * never replaced, renamed or removed.
  *
- * The files are an attacker's all the same. Only regular files are read or written; a fifo, a
- * device, or a file of /proc or /sys is refused, and never opened. Sizes are read after the open,
- * and never trusted. Anything may be replaced between two calls.
+ * The files may still be an attacker's. Only regular files are read or written; a fifo, a device,
+ * or a file of /proc or /sys is refused, and never opened. Sizes are read after the open, and never
+ * trusted. Anything may be replaced between two calls.
  *
  * Paths are absolute, or relative to the cwd that files_new() got. Calls block only for the disk.
  * Contents move through a buffer of at most 128 KiB, whatever their size. */

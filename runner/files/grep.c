@@ -162,7 +162,7 @@ static int grep_entry(void *data, const WalkEntry *entry) {
         return grep_file(grep, entry);
 }
 
-/* path is a directory, or a file, which is searched whatever the glob. */
+/* path is a directory or a file. The glob does not apply to a file that is path itself. */
 static int grep_path(Grep *grep, int path_fd, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_close_ int fd = files_reopen(path_fd, O_RDONLY);

@@ -216,8 +216,8 @@ int guards_add(LaunchPlan *plan, const PlanMount *workspace, const char *path, E
 
 /* --- submodules --- */
 
-/* Refuses an index. An index that the command has damaged was set aside after its run (guard.c), so
- * this one is the caller's. */
+/* Refuses an index. If a command had damaged the index, it would have been set aside after the run
+ * (guard.c), so the caller has made this index. */
 static int refuse_index(const PlanMount *workspace, int errnum, Error *reterr) {
         const bool ours = errnum == EBADMSG || errnum == E2BIG;
         int r = error_set(reterr, ERROR_POLICY, ours ? 0 : errnum,
@@ -391,7 +391,7 @@ static bool guards_is_repository(const PlanMount *mount) {
                                     faccessat(mount->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-/* Drops all guards except the one of .holt.json. If the mount is not a directory, drops that one
+/* Drops all guards except the one of .holt.json. If the mount is not a directory, drops that guard
  * too. */
 static void drop_guards(LaunchPlan *plan, bool directory) {
         size_t left = 0;

@@ -473,7 +473,7 @@ static void set_ended(const Request *request, Error *reterr) {
 }
 
 /* Handles the end of the process. The current run learns how it ended, and waiting requests get a
- * new interpreter. They fail if this one never started or never became ready. */
+ * new interpreter. They fail if this interpreter never started or never became ready. */
 static void interpreter_settle(Interpreter *i) {
         Error error;
 

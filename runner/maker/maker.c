@@ -190,8 +190,8 @@ static int maker_add_others(Maker *maker, uint8_t family) {
 
 /* --- sockets --- */
 
-/* Makes a bound socket. The addresses of an IPv6 route are no addresses of a device, so binding one
- * takes IPV6_FREEBIND. */
+/* Makes a bound socket. No device has the addresses of an IPv6 route, so binding one needs
+ * IPV6_FREEBIND. */
 static int make_bound(const NetAddress *address, uint16_t port, int type, int *ret) {
         _cleanup_close_ int fd = socket(address->family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const NetAddress redirect = net_address_own(address->family, NET_REDIRECT);

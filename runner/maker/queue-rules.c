@@ -63,7 +63,7 @@ static void queue_packet_by_target(NftBatch *batch) {
 typedef void (*QueueFn)(NftBatch *batch);
 
 /* The first is a module that every distribution has, and the kernel loads it by itself. It never
- * loads the target of xtables for a rule of the family inet, so that one works only where it is
+ * loads the target of xtables for a rule of the family inet, so that target works only where it is
  * built in. */
 static const QueueFn queue_packets[] = { queue_packet, queue_packet_by_target };
 

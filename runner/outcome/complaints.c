@@ -261,7 +261,7 @@ static const char *skip_verb(const char *start, const char *end) {
 }
 
 /* Skips the name of the program at the start of a line: "/bin/sh: 1: ", "./configure: line 3: ",
- * "/usr/bin/touch: ". It is no path that the program failed on. */
+ * "/usr/bin/touch: ". The program did not fail on that path. */
 static const char *skip_program(const Line *line) {
         const char *colon = memmem(line->start, (size_t)(line->end - line->start), ": ", 2);
         const char *rest = colon ? colon + 2 : line->end, *number = rest;

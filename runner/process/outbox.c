@@ -232,7 +232,7 @@ static void outbox_on_room(void *data, uint32_t events) {
                 loop_watch_set(all->room, 0);
 }
 
-/* Each watch of the loop needs its own fd, and another watch reads the socket. So this one gets a
+/* Each watch of the loop needs its own fd, and another watch reads the socket. So this watch gets a
  * duplicate. */
 int outbox_init(Processes *all, Error *reterr) {
         all->room_fd = fcntl(all->sandbox->control_fd, F_DUPFD_CLOEXEC, 3);

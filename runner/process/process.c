@@ -305,7 +305,8 @@ static void on_started(Process *process, const SessionMessage *message, int *mas
         process->pid = message->value;
         if (!process->doomed && !process->killed)
                 process_set_deadline(process);
-        /* No other fd is accepted from inside, and this one only if a client has asked for it. */
+        /* The terminal's master is the only fd that is accepted from inside, and only if a client
+         * has asked for a terminal. */
         if (*master_fd >= 0 && (!process->has_terminal || !isatty(*master_fd)))
                 *master_fd = fd_close(*master_fd);
         if (*master_fd >= 0 && !process->gives_master) {

@@ -55,8 +55,8 @@ static char *system_read_link(int dir_fd, const char *name) {
         return n < 0 ? NULL : strndup(buf, (size_t)n);
 }
 
-/* Whether every user may use a file or directory of this mode. Devices, pipes and sockets are no
- * settings. */
+/* Whether every user may use a file or directory of this mode. Returns false for devices, pipes and
+ * sockets, which hold no settings. */
 static bool system_is_public(mode_t mode) {
         const mode_t bits = S_ISDIR(mode) ? S_IROTH | S_IXOTH : S_IROTH;
 

@@ -107,7 +107,8 @@ void rpc_call_line(RpcConnection *c, const FramingLine *line, RpcFds *fds);
 /* Calls on_end, then frees the call. */
 void rpc_call_end(RpcCall *call);
 
-/* Handles root if it is a reply, even one that no request awaits. False if it is no reply. */
+/* Handles root if it is a reply, even one that no request awaits. Returns false for any other
+ * message. */
 bool rpc_take_answer(RpcConnection *c, const JsonValue *root);
 /* The same for a line that cannot be parsed. head is its beginning; why is for the request's owner.
  */

@@ -12,8 +12,8 @@ static void authority_set_address(const NetAddress *address, Authority *ret) {
         strcpy(ret->host, net_address_text(address, text));
 }
 
-/* Whether the last part of a name is a number. No real name ends in one, but inet_aton(3) reads
- * "127.1", "0x7f.1" and "2130706433" as addresses, and so do some servers and resolvers. */
+/* Whether the last part of a name is a number. No real name ends in a number. But inet_aton(3), and
+ * some servers and resolvers, read "127.1", "0x7f.1" and "2130706433" as addresses. */
 static bool authority_ends_in_number(const char *name) {
         const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
 

@@ -239,7 +239,7 @@ static unsigned dns_put_addresses(DnsWriter *out, const DnsQuery *query, const N
         return written;
 }
 
-/* Writes a name to ret. Returns its length, or 0 if it is no name that fits. */
+/* Writes a name to ret. Returns its length, or 0 if the name is invalid or does not fit. */
 static size_t dns_name_wire(const char *name, uint8_t ret[DNS_NAME_WIRE]) {
         size_t length = 0;
 

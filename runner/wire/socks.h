@@ -29,7 +29,7 @@ enum {
 };
 
 /* Reads a greeting: the methods of authentication that the client has. Returns its length; 0 if
- * more bytes are needed; -EACCES if the client wants to authenticate; or -EBADMSG if it is no
+ * more bytes are needed; -EACCES if the client wants to authenticate; or -EBADMSG if it is not
  * SOCKS5. ret_reply is the reply to send, unless the result is 0 or -EBADMSG. */
 int socks_greeting(const uint8_t *data, size_t length, uint8_t ret_reply[SOCKS_GREETING_REPLY]);
 

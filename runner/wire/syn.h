@@ -12,6 +12,6 @@ typedef struct Syn {
 } Syn;
 
 /* data: an IPv4 or IPv6 packet, which may be cut. *ret_sequence is its sequence number, which stays
- * the same when the packet is sent again. Returns 0, or -EBADMSG if it is no SYN, is a fragment, or
- * has IPv6 extension headers. */
+ * the same when the packet is sent again. Returns 0, or -EBADMSG if it is not a SYN, is a fragment,
+ * or has IPv6 extension headers. */
 int syn_read(const uint8_t *data, size_t size, Syn *ret, uint32_t *ret_sequence);

@@ -282,7 +282,7 @@ def test_git_looks_at_a_worktree_whose_repository_is_given_to_be_read(
 def test_a_repository_below_what_is_protected_is_no_work_of_the_command_s(
     holt: Holt, identity: Identity, repository: Path
 ) -> None:
-    """A submodule that the command adds loses its .git. This one stays, because nobody could change it."""
+    """A submodule that the command adds loses its .git. The caller's submodule keeps its .git, because nobody could change it."""
     inner = repository / "vendor" / "lib"
     inner.mkdir(parents=True)
     identity.own(repository / "vendor"), identity.own(inner)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""holt-tool itself: what it takes, sends and prints, as Python's json would, and a bridge that is played against it."""
+"""holt-tool itself: its input, requests and output, which have the form of Python's json, and its behaviour with a fake
+bridge."""
 
 from __future__ import annotations
 

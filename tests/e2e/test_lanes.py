@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The default lane runs a test of each file here as each identity (tests/lib/selection.py).
 
-Only files whose tests are all slow have none in it.
+A file has no test in the default lane only if all of its tests are slow.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def test_musl(at_level: AtLevel, programs: Path) -> None:
 
 CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors"]
 
-# A page that uses the network in each of a page's ways, and then reports to the server what it has seen.
+# A page that uses the network in every way that pages can, and then reports the results to the server.
 PAGE = """<!doctype html><meta charset="utf-8"><title>peer</title><p id="told"></p><script>
 const tell = text => told.textContent += text + " ";
 const socket = url => new Promise((done, failed) => {

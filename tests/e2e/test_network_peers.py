@@ -176,7 +176,7 @@ def postgres(lab: Lab) -> None:
 @pytest.mark.slow
 @needs_peer("psql", "postgres")
 def test_postgres(at_level: AtLevel, lab: Lab, postgres: None) -> None:
-    """The client first asks for TLS in the clear, so the greeting is none that holt knows."""
+    """The client first asks for TLS in plain text, so holt does not know the greeting."""
     put_ca(lab, at_level)
     login = "host=peer.example.org user=postgres dbname=postgres"
     script = f"""

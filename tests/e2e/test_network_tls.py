@@ -229,7 +229,7 @@ def test_a_request_in_pieces(holt: Holt, lab: Lab) -> None:
 
 
 def test_a_request_without_a_host_passes(holt: Holt) -> None:
-    """HTTP/1.0 has no Host; the address outside is that of the name all the same."""
+    """HTTP/1.0 has no Host field. The connection still goes to an address of the name."""
     (answer,) = probe(holt, ["say", "web.example.org", 80, "GET / HTTP/1.0\r\n\r\n"], net="web.example.org")
 
     assert "200 OK" in str(answer.value)

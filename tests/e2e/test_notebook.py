@@ -68,7 +68,7 @@ axes.fill_between([.5, 1], 0, .5, color="#0000ff")
 """
 
 
-# The inches around what is drawn, which matplotlib adds ("tight"): nothing that stands out is cut off.
+# Matplotlib adds these inches around the drawing ("tight"), so that nothing is cut off.
 PAD = 10
 
 

@@ -296,7 +296,7 @@ def test_stderr_may_be_a_file_or_a_terminal(holt: Holt, extra: Path) -> None:
         with (holt.cwd.parent / "err").open(mode) as err:
             result = holt.sh("cat ../extra/d", stderr=err)
             assert only(result)["grant"] == "--ro ../extra"
-    # An earlier run's messages are not this one's.
+    # Messages of an earlier run in the same file do not count.
     with (holt.cwd.parent / "err").open("a") as err:
         result = holt.sh("exit 1", stderr=err)
         assert result.report and result.report["denials"] == []

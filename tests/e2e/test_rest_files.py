@@ -235,7 +235,7 @@ def test_a_reader_serves_requests_that_follow_soon(filled: Session) -> None:
 
 
 def test_a_client_can_connect_without_starting_the_session(filled: Session) -> None:
-    """The keeper of a live session is connected all the same."""
+    """For a live session, the client is still connected to its keeper."""
     path = filled.sessions.data / "s"
     with filled.sessions.start(["serve", "--socket", path]) as server:
         until(path.exists, "it listens")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How holt ends says how the command ended; the report says why, and what it took."""
+"""The exit code of holt tells how the command ended. The report tells the reason and the usage."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ def test_the_report_goes_to_a_descriptor(holt: Holt) -> None:
 
 
 def test_the_report_is_hidden_in_the_workspace(holt: Holt) -> None:
-    """The command can neither read the last one nor forge this one."""
+    """The command can neither read the last report nor forge its own."""
     report = holt.cwd / "out.json"
     script = "cat out.json; echo forged > out.json; rm -f out.json; mv out.json x; mv forged out.json; ls"
     for _ in range(2):
@@ -563,7 +563,7 @@ def test_no_script_has_the_home_mounted(holt: Holt, place: Path, script: Callabl
 
 
 def test_the_cure_for_a_program_that_is_a_link_names_the_link_s_directory(holt: Holt, place: Path) -> None:
-    """A virtual environment's python3 is one to the system's: nothing of /usr is missing inside."""
+    """A virtual environment's python3 is a symlink to the system's, so nothing of /usr is missing inside."""
     venv, tools, real = place / "venv", place / "tools", place / "real"
     for directory in (venv / "bin", tools, real):
         directory.mkdir(parents=True)

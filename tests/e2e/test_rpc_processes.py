@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""process.* by JSON-RPC: watching, writing, signals, terminals, and whose they are."""
+"""process.* by JSON-RPC: watching, writing, signals, terminals and owners."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""At a terminal, holt is a terminal: the command has one of its own, and to the person there is no difference."""
+"""At a terminal, the command gets a terminal of its own, and a person notices no difference."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_for_root_the_owner_s_home_is_wide(holt: Holt, account: tuple[Path, list
     assert "too wide" in holt(["run", "--", "true"], cwd=home, prefix=prefix).refusal()
 
 
-# In the place of /run, where the user's sockets are.
+# Mounts a tmpfs in place of /run, where the user's sockets are.
 WITH_RUN = 'mount -t tmpfs none /run && mkdir -p /run/user/1/project && chmod -R 777 /run/user && exec "$0" "$@"'
 
 

@@ -308,7 +308,7 @@ def test_private_paths_that_are_named_are_shown(kind: str, holt: Holt, place: Pa
 
 
 def test_a_caller_that_ignores_sigchld_is_told_the_end(holt: Holt) -> None:
-    """Ignored signals are inherited, and a parent that ignores this one cannot wait for children."""
+    """Ignored signals are inherited, and a parent that ignores SIGCHLD cannot wait for its children."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         result = holt.sh("true | true; exit 3", prefix=["env", "--ignore-signal=CHLD"], timeout=20)

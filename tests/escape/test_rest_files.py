@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host reads the files that hostile commands have left in a session at rest. It reads nothing outside of the session, and
-nothing that the policy hides; and nothing in the way holds it up."""
+"""The host reads the files that hostile commands have left in a session at rest. The host reads nothing outside of the session
+and nothing that the policy hides, and no file holds it up."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_replaced_source_is_refused(attack: str, state: str, sources: Sources)
 
 @pytest.mark.parametrize("instead", ("mkdir app/deep", "ln -s ../notes app/deep", "true"))
 def test_a_tool_in_a_source_that_was_moved(instead: str, sources: Sources, holt: Holt) -> None:
-    """The live session still writes to its directory, whose place another one has taken."""
+    """The live session still writes to its directory, although another directory has taken that path."""
     tool = sources.projects / "app" / "deep" / "price"
     tool.write_text("#!/bin/sh\necho 1\n")
     tool.chmod(0o755)

@@ -53,7 +53,8 @@ def command_words(text: str) -> list[str]:
 
 
 def texts_of(result: Json) -> list[str]:
-    """Returns the texts in a result that holt has written for its client. The hint of a missing module is one."""
+    """Returns the texts in a result that holt has written for its client. For example, holt writes the hint about a missing
+    module."""
     error = result.get("error")
     texts = [error["message"]] if isinstance(error, dict) and error.get("name") == "ModuleNotFoundError" else []
     return [*texts, *result.get("warnings", ())]

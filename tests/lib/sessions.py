@@ -184,7 +184,7 @@ class Rpc:
             os.close(self.fds.pop())
 
     def raw(self, data: bytes, fds: Sequence[int] = ()) -> None:
-        """Sends bytes. Raises Mismatch for a wrong reply to a request of the server, which is sent all the same."""
+        """Sends bytes. Sends even a wrong reply to a request of the server, and then raises Mismatch."""
         try:
             self.checker.sent(data)
         finally:

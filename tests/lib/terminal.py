@@ -114,7 +114,7 @@ class Terminal:
         return termios.tcgetattr(self.slave)
 
     def raw(self) -> bool:
-        """Whether the terminal passes every key on unchanged, even Ctrl-C. A shell's line editor does not want the latter."""
+        """Whether the terminal passes every key on unchanged, even Ctrl-C. A shell's line editor wants Ctrl-C as a signal."""
         return not self.modes()[3] & termios.ISIG
 
     def until_raw(self, timeout: float = HANGS) -> None:

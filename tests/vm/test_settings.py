@@ -83,9 +83,9 @@ def test_the_user_namespace_can_not_be_let_go(holt: Holt, sysctl: Sysctl) -> Non
 
 @pytest.fixture
 def apparmor_restricts(place: Path, sysctl: Sysctl) -> Iterator[None]:
-    """Applies AppArmor's restriction of user namespaces. Ubuntu's kernels have its setting since 23.10, and so does AppArmor 4
-    on Debian 13. On older kernels the test imitates it: a directory with that setting covers /proc/sys/kernel, and another
-    setting refuses the namespace."""
+    """Applies AppArmor's restriction of user namespaces. Ubuntu's kernels since 23.10, and AppArmor 4 on Debian 13, have its
+    setting. On older kernels the test imitates it: a directory with that setting covers /proc/sys/kernel, and another setting
+    refuses the namespace."""
     name = "apparmor_restrict_unprivileged_userns"
     if Path("/proc/sys/kernel", name).exists():
         sysctl(f"kernel.{name}", 1)

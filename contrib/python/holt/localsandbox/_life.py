@@ -145,7 +145,7 @@ class Life:
             yield opening
             if self._opening is opening:
                 return
-            # The first caller has given up, so this one tries.
+            # The first caller has given up, so this caller tries.
         try:
             yield from ours(self._start())
         except BaseException as error:
