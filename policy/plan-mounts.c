@@ -297,7 +297,7 @@ static const struct {
 };
 
 int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr) {
-        /* The current directory is the default, so nobody may have asked for it. */
+        /* The current directory is the default, so perhaps nobody has asked for it. */
         const bool here = streq(mount->origin, "--workspace .");
         int r = error_set(reterr, ERROR_POLICY, 0,
                           "%s: %s is too wide to share with a command that nobody has checked",

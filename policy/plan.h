@@ -358,7 +358,8 @@ const PlanMount *plan_mount_above(const LaunchPlan *plan, const char *path);
 /* Adds the host paths of everything that the sandbox can write. Returns 0 or -ENOMEM. */
 int plan_writable(const LaunchPlan *plan, StrList *ret);
 
-/* The plan with the guards of mount: plan itself for the workspace, one of its others, or NULL. */
+/* Returns the plan with the guards of mount: plan itself for the workspace, one of plan's other
+ * plans, or NULL. */
 const LaunchPlan *plan_guarding(const LaunchPlan *plan, const PlanMount *mount);
 
 /* Whether a protected path of the workspace is protected in every repository that is mounted

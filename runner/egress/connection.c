@@ -30,7 +30,8 @@
 enum {
         ATTEMPT_PAUSE = 250000,   /* usec between attempts. */
         CONNECT_TIME = 130000000, /* usec; the kernel gives up earlier. */
-        ENTER_TIME = 10000000,    /* usec until a connection that is let in is accepted. */
+        ENTER_TIME =
+                10000000, /* usec in which a listener must accept a connection that was let in. */
 };
 
 const char *connection_name(const Connection *c) {

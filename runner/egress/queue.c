@@ -78,8 +78,8 @@ static uint16_t icmp_sum(const uint8_t *data, size_t size) {
         return htons((uint16_t)~sum);
 }
 
-/* Sends "network unreachable" for an IPv4 packet, which it builds anew as far as the kernel looks
- * at it. */
+/* Sends "network unreachable" for an IPv4 packet. The error contains those headers of the packet
+ * that the kernel looks at. */
 static void queue_send_no_net(const Queue *queue, const Syn *syn, uint32_t sequence) {
         struct {
                 struct icmphdr icmp;

@@ -95,8 +95,8 @@ static int reader_open(Reader *reader, const Window *window, size_t size, size_t
 
 /* --- entries --- */
 
-/* Takes a name whose first `kept` bytes are those of the name before. Most rests are short, so one
- * loop is faster than searches. */
+/* Takes a name whose first `kept` bytes are those of the name before. The rest of most names is
+ * short, so one loop is faster than two searches. */
 static void reader_set_name(Reader *reader, const char *name, size_t kept, size_t length) {
         const char *slash = kept < reader->last ? memrchr(name, '/', kept) : NULL;
         size_t last = slash ? (size_t)(slash - name) + 1 : kept < reader->last ? 0 : reader->last;

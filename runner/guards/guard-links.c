@@ -54,8 +54,8 @@ static bool guard_is_pinned(Sweep *sweep, const char *path, size_t *next) {
         return guard_holds(plan, path);
 }
 
-/* Looks at one repository that git enters. A pinned one is as it was at the start, and git goes on
- * from there. */
+/* Looks at one repository that git enters. A pinned repository is as it was at the start, and git
+ * may enter further ones from there. */
 static void sweep_link(Sweep *sweep, size_t index, size_t *next) {
         _cleanup_free_ char *path = str_format("%s/.git", sweep->found.links.items[index]);
         const PlanGuard link = { .path = path, .submodule = true };

@@ -23,10 +23,10 @@ typedef struct GlobSearch {
         LaunchPlan *plan;
         const PlanMount *workspace;
         Glob *globs[HIDDEN_GLOBS_MAX]; /* One pattern with braces makes several globs. */
-        size_t of[HIDDEN_GLOBS_MAX];   /* The index of each one's pattern in the plan. */
+        size_t of[HIDDEN_GLOBS_MAX];   /* For each glob: the index of its pattern in the plan. */
         size_t count;
         StrList found;                 /* Relative to the workspace. */
-        size_t by[HIDDEN_MATCHES_MAX]; /* The index of each one's pattern in the plan. */
+        size_t by[HIDDEN_MATCHES_MAX]; /* For each path found: the same index. */
         size_t matched;                /* The index of the last pattern that has matched. */
         size_t entries;
         char path[PATH_MAX]; /* The current path, relative to the workspace. */

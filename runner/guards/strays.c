@@ -43,7 +43,8 @@ typedef struct Walk {
         StrList left;    /* Directories still to look into; each ends in a slash. */
         size_t work;     /* Units of work done. */
         size_t work_max;
-        /* Number of files already set aside. If a sweep had found too many, some are left. */
+        /* Number of files already set aside. A sweep that found too many strays has left some in
+         * place. */
         size_t aside;
         PlanStrays *found;
 } Walk;

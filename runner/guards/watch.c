@@ -17,7 +17,8 @@ static_assert(WATCH_SIGNAL == SIGIO, "F_NOTIFY sends SIGIO");
 
 enum {
         PAUSE_MIN = 1000, /* Microseconds. */
-        /* Times the length of the look, so that looking takes at most a fifth of a processor. */
+        /* The pause is this many times as long as the look, so looking takes at most a fifth of a
+         * processor. */
         PAUSE_PER_LOOK = 4
 };
 

@@ -6,7 +6,7 @@
 
 typedef struct Tool {
         struct Tool *next;
-        unsigned references; /* The list holds one, and so does each call. */
+        unsigned references; /* One of the list, and one of each call. */
         RpcConnection *owner;
         char *name, *description;
         JsonDocument *input, *output;       /* output may be NULL; both are owned. */

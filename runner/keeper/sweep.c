@@ -100,7 +100,7 @@ static void sweeper_begin(Sweeper *sweeper) {
         }
 }
 
-/* Ends a check. Telling an interpreter may end other processes, but frees none. */
+/* Ends a check. interpreter_swept() may end other processes, but frees none. */
 static void sweeper_finish(void *data) {
         Sweeper *sweeper = data;
         Keeper *keeper = sweeper->keeper;

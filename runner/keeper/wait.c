@@ -2,12 +2,11 @@
 /* Calls with late replies: when a command has started or ended, or when the session is at rest.
  *
  * Theory of operation. The output of a command is kept with its process. A reply that includes
- * output is a copy, several times as long. No reply is made for a client that leaves
- * too much unread (rpc_call_has_room()). Its call waits until the client reads again.
- * Like any process that has ended, it may be freed meanwhile to make
- * room for later ones. Its call then fails with an error that says so. Replies also share the loop:
- * after RPC_TURN_TIME the others wait for the next turn, so that short requests of other clients
- * come first. */
+ * output is a copy, several times as long. No reply is made for a client that leaves too much
+ * unread (rpc_call_has_room()): the call waits until the client reads again. Meanwhile the process,
+ * like any that has ended, may be freed to make room for later ones. The call then fails with an
+ * error that says so. Replies also share the loop: after RPC_TURN_TIME the others wait for the next
+ * turn, so that short requests of other clients come first. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -88,7 +88,7 @@ static void rules_reject_marked(NftBatch *batch) {
         }
 }
 
-/* Imported ports are on the loopback, whose other packets pass. */
+/* Queues only the packets to imported ports, because other packets to the loopback pass. */
 static void rules_queue_imports(NftBatch *batch, const NetPlan *plan, QueueFn put_queue) {
         size_t made = 0;
 

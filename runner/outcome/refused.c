@@ -300,8 +300,8 @@ static bool judge_system(const Search *search, const Suspect *s) {
         return false;
 }
 
-/* EROFS of a path that the host has, in a directory that the sandbox has only for what lies below
- * it. */
+/* EROFS of a path that the host has. The sandbox has the directory above it only because of a mount
+ * below that directory. */
 static bool search_note_absent(const Search *search, const Suspect *s) {
         return !search_is_shared(search, s->path) && search_may_write(search, s->path) &&
                search_note_mount(search, s, REFUSAL_ABSENT, s->path);

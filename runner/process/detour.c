@@ -37,7 +37,7 @@ void detour_take(Process *process, ProcessSpec *spec) {
         spec->input = INPUT_PIPE;
 }
 
-/* One pipe keeps the order of what the command writes to the two. */
+/* Whether stdout and stderr share a pipe, which keeps the order of the command's writes. */
 bool detour_is_shared(const Process *process) {
         const int *fds = process->sinks;
         struct stat first, second;

@@ -39,9 +39,9 @@ static inline bool rpc_queue_empty(const RpcQueue *queue) {
 /* Sends a line. If it cannot be sent at once, the queue keeps a copy of the bytes, and duplicates
  * the fds by dup(2). At most RPC_FDS_MAX fds can be sent, only over a unix socket.
  *
- * 0 or a negative errno. Without fds, an error means that the connection has failed. With fds, it
- * means that no byte of the line was sent. It comes from sendmsg(2) or dup(2), or is -ENOBUFS: the
- * queue would have more than RPC_QUEUE_FDS_MAX fds. */
+ * 0 or a negative errno. Without fds, an error means that the connection has failed. With fds, an
+ * error means that no byte of the line was sent. The error comes from sendmsg(2) or dup(2), or is
+ * -ENOBUFS: the queue would have more than RPC_QUEUE_FDS_MAX fds. */
 int rpc_queue_send(RpcQueue *queue, const char *bytes, size_t length, const int *fds, size_t count);
 /* Sends as many queued bytes as the other side takes. A negative errno means that the connection
  * has failed. */

@@ -82,7 +82,7 @@ WRITES: dict[str, Json] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("method", WRITES)
 def test_a_content_that_waits_for_the_disk_keeps_nobody_waiting(method: str, session: Session, rpc: Rpc) -> None:
-    """Here it waits behind copies, which takes as long as a slow disk."""
+    """The content waits behind copies here, which takes as long as a slow disk."""
     plant(session, "files.copy")
     rpc("kv.set", key="k", value="v")
     copying = [("files.copy", {"from": "tree", "to": f"copy{i}", "recursive": True}) for i in range(4)]

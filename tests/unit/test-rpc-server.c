@@ -427,7 +427,7 @@ static void test_the_history_has_the_first_of_many_items(void **state) {
         free(line);
 }
 
-/* Characters that take six bytes for each of their own. */
+/* JSON writes each byte of these characters as six bytes. */
 static void test_the_history_s_text_is_never_longer_than_said(void **state) {
         char *line = NULL, worst[6 * 1024 + 1];
         JsonDocument *text;
