@@ -8,10 +8,10 @@
  * keep running; the monitor ends with the last of them.
  *
  * Monitors share init's memory and nothing else, and each has its own stacks: copying by fork would
- * be most of the cost of an exec. They report to the keeper themselves. init itself only starts
+ * be most of the cost of an exec. Monitors report to the keeper themselves. init itself only starts
  * monitors, passes signals on and kills. No process inside can kill init. A command can kill its
- * monitor, which has the same identity. Its processes then come to init as orphans that belong to
- * no exec, and init kills them.
+ * monitor, which has the same identity. The command's processes then come to init as orphans that
+ * belong to no exec, and init kills them.
  *
  * A command on a terminal is a job, like in a shell. The terminal's session is its monitor's, and
  * the command has its own process group. So Ctrl-Z stops it (in an orphaned group the kernel
@@ -411,8 +411,9 @@ static void kill_exec(const Monitor *monitor, int signal) {
 }
 
 /* Continues an exec. Only the monitor can give it the foreground, because the terminal belongs to
- * the monitor's session. That comes first: without the foreground, the command would stop again.
- * The command is continued only once, because the next key may already have stopped it again. */
+ * the monitor's session. The foreground comes first, because the command would stop again without
+ * it. The command is continued only once, because the next key may already have stopped it
+ * again. */
 static void resume_exec(const Monitor *monitor) {
         Exec *exec = monitor->memory;
 

@@ -2,10 +2,10 @@
 /* holt-tool NAME [JSON] | --list: calls a tool of the host from inside a session, for shells.
  *
  * Theory of operation. inside/bridge.h describes the protocol on the socket: holt-tool sends one
- * line and reads the line with the same id. It does and prints the same as
- * helpers/python/host_tools.py, without starting python3 or needing it. Like init it links nothing,
- * so it runs below any root, and it is small enough to be written into every session. Unlike init
- * it allocates memory, for the payload, the answer, and the rewritten form of each (tool-json.h).
+ * line and reads the line with the same id. holt-tool does and prints the same as
+ * helpers/python/host_tools.py, but needs no python3. Like init it links nothing, so it runs below
+ * any root, and it is small enough to be written into every session. Unlike init it allocates
+ * memory, for the payload, the answer, and the rewritten form of each (tool-json.h).
  *
  * A process that sets HOLT_BRIDGE may impersonate the bridge. So everything from the socket is
  * checked before use, and an answer is limited to INPUT_MAX bytes. */

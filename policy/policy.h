@@ -230,7 +230,7 @@ typedef struct PolicyField {
         int (*set_option)(Policy *policy, const char *value, Error *reterr);
 
         /* For MERGE_COMMON: adds to ret the part of an item that the caller's items allow. Returns
-         * 0, -E2BIG (too many items) or -ENOMEM. Otherwise NULL. */
+         * 0, -E2BIG (too many items) or -ENOMEM. NULL for other merge rules. */
         int (*narrow)(Policy *policy, const char *text, StrList *ret);
         /* Called before the project's file changes the value, or NULL. */
         void (*before_project)(Policy *policy);

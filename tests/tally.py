@@ -25,7 +25,8 @@ SLOWEST = 10
 
 
 def of_program(record: dict) -> Tally:
-    """The cmocka tests of one program. One that ends badly has failed at least once: a crash, say, or a leak."""
+    """The cmocka tests of one program. A program that ends badly, for example by a crash or a leak, counts as at least one failed
+    test."""
     text = f"{record.get('stdout', '')}\n{record.get('stderr', '')}"
     started = len(re.findall(r"^\[ RUN +\]", text, re.M))
     passed = len(re.findall(r"^\[ +OK \]", text, re.M))

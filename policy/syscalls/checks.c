@@ -40,7 +40,7 @@ static const CheckRange only_zero[] = { VALUE(0, ALLOW) };
  * discipline, for anybody with a pty (CVE-2017-2636, CVE-2020-14416).
  *
  * Refused requests of pidfds: SO_PEERPIDFD can return the pidfd of a host process that serves a
- * socket inside. Its user namespace proves an identity to a keeper (rpc/peer.h). */
+ * socket inside. The user namespace of that process proves an identity to a keeper (rpc/peer.h). */
 static const CheckRange ioctl_requests[] = {
         VALUE(0x0002, ALLOW),        /* FIGETBSZ */
         VALUE(0x1500, ALLOW),        /* FS_IOC_GETFSUUID */

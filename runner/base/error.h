@@ -69,7 +69,8 @@ int error_exit_code(const Error *error);
 const char *error_kind_name(ErrorKind kind);
 
 /* Wraps each function above and shows the compiler that its result is negative. GCC's analyzer sees
- * one file at a time. Otherwise it assumes that code after "if (r < 0)" runs with unset values. */
+ * one file at a time. Without this wrapper it assumes that code after "if (r < 0)" runs with unset
+ * values. */
 static inline int error_negative(int r) {
         return r < 0 ? r : -EINVAL;
 }

@@ -182,9 +182,9 @@ static bool loses_digits(const char *number, double value) {
         return false;
 }
 
-/* Refuses a number that cJSON would change. It is too long, larger than any double, or an integer
- * that a double cannot tell from its neighbours. The last includes numbers that round to such an
- * integer, for example 0.99999999999999999999. */
+/* Refuses a number that cJSON would change. Such a number is too long, larger than any double, or
+ * an integer that a double cannot tell from its neighbours. The last includes numbers that round to
+ * such an integer, for example 0.99999999999999999999. */
 static int check_number(const Scanner *s, const char *begin) {
         size_t length = (size_t)(s->at - begin);
         char copy[NUMBER_MAX + 1];

@@ -9,6 +9,6 @@ typedef struct Nearest {
 } Nearest;
 
 /* Offers a candidate, which must outlive the struct. A candidate is close enough if the word is its
- * beginning. It may also have one wrong, missing, extra or swapped character for every three of the
- * word, and at least one. */
+ * beginning. The word may also have one wrong, missing, extra or swapped character for every three
+ * of the word, and at least one. */
 void nearest_try(Nearest *nearest, const char *candidate);

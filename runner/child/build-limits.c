@@ -7,9 +7,9 @@
  * writes its own files to the sandbox's tmpfs, which becomes read-only with the root.
  *
  * Java believes such files only below a mount point of type cgroup2. Therefore a real one is
- * mounted first, and the files cover it: nothing in it can be reached. It also reads /proc/cgroups,
- * where a host with cgroup v1 names other hierarchies. There, the sandbox shows what a host with v2
- * has.
+ * mounted first, and the files cover it: nothing in it can be reached. Java also reads
+ * /proc/cgroups, where a host with cgroup v1 names other hierarchies. There, the sandbox shows what
+ * a host with v2 has.
  *
  * lscpu and libraries that count processors read the files in /sys/devices/system/cpu. */
 #include <string.h>

@@ -18,7 +18,7 @@ static void note_writable(int fd) {
         child_state.writable_fds[child_state.writable_count++] = fd;
 }
 
-/* Attaches a directory of the scratch at target. Its fd stays open for Landlock. */
+/* Attaches a directory of the scratch at target. The directory's fd stays open for Landlock. */
 static int attach_private(const char *name, mode_t mode, const char *target, Error *error) {
         int r = build_directory(child_state.scratch_fd, name, mode, error), fd;
 

@@ -214,8 +214,8 @@ static void set_network(void) {
         }
 }
 
-/* Explains why holt-egress has not set the network up. It sends EINVAL if the rules are wrong. Then
- * the host has refused no layer. */
+/* Explains why holt-egress has not set the network up. holt-egress sends EINVAL if the rules are
+ * wrong. Then the host has refused no layer. */
 static int egress_failed(const EgressReady *ready, Error *error) {
         int r = step_fail(error, LAYER_NET, ready->errnum, "holt-egress:", ready->text);
 

@@ -14,7 +14,7 @@ enum { SYSTEM_PATH_MAX = 320 }; /* Bytes: NAME_MAX below a directory of tree_sho
 
 /* --- the system, read-only --- */
 
-/* Covers a directory in an entry of the system. It may be gone since holt looked. */
+/* Covers a directory in an entry of the system. The directory may be gone since holt looked. */
 static int build_mask(const SystemEntry *entry, Error *error) {
         int fd = sys_open_tree(child_state.scratch_fd, "hidden.d",
                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);

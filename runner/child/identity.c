@@ -143,7 +143,7 @@ static int deny_setgroups(void) {
         return fd >= 0 && write(fd, "deny", 4) == 4 ? 0 : -errno;
 }
 
-/* Makes the id map. It runs in a child that shares memory and fds. A process that makes a user
+/* Makes the id map. Runs in a child that shares memory and fds. A process that makes a user
  * namespace may map its own id to any other. So it takes the launch's uid and maps that to the
  * owner's, without help from outside. */
 static int make_map(MapRequest *request) {

@@ -15,9 +15,9 @@
  * gets a copy of such a file, or a pipe (sandbox/stdio-files.c). In a single run, the file of
  * stderr is replaced by a pipe, too, if no other file or socket needs the check (streams/output.h).
  *
- * One case is left: a process of the host sends a file that it has opened for reading. Its socket
- * is in a mounted directory, or is the stdin of a session's command. The command can cut that file.
- */
+ * One case is left: a process of the host sends a file that it has opened for reading. The socket
+ * that carries the file is in a mounted directory, or is the stdin of a session's command. The
+ * command can cut that file. */
 #include "child/landlock.h"
 
 #include <errno.h>

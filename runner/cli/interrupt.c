@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. If root runs holt, holt has given root up before Ctrl-C comes, so that
  * kill(2) reaches only holt itself. But the kernel can send a signal when a pipe has something to
- * read. It judges the right to do so by the ids that its owner had when F_SETOWN was called. So
- * root prepares a pipe whose signal goes to the caller's process group, and nowhere else. This
- * takes no process that stays root. */
+ * read. The kernel judges the right to send it by the ids that the pipe's owner had when F_SETOWN
+ * was called. So root prepares a pipe whose signal goes to the caller's process group, and nowhere
+ * else. So no process must stay root. */
 #include "cli/interrupt.h"
 
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static void interrupt_group(void) {
 }
 
 /* The key went to the command's terminal alone, because holt had set the caller's to raw mode.
- * Otherwise the kernel would have sent SIGINT to the whole job, for example to a script that calls
- * holt in a loop. So holt sends it now. */
+ * Without raw mode, the kernel would have sent SIGINT to the whole job, for example to a script
+ * that calls holt in a loop. So holt sends it now. */
 int interrupt_end(const char *cause, int exit_code, Interrupt by) {
         sigset_t set;
 

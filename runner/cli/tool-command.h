@@ -13,7 +13,7 @@
  * is a binary, that open file is executed. A script is executed by its path: the session cannot
  * change the path, and scripts need it to find the files beside them.
  *
- * A tool starts in "/". So a relative path that holt has overlooked here leads nowhere. Its
+ * A tool starts in "/". So a relative path that holt has overlooked here leads nowhere. The tool's
  * environment has only a few of the caller's variables. */
 #pragma once
 

@@ -3,8 +3,8 @@
  * alone is a tool that another client of the session offers.
  *
  * Each call runs COMMAND, without a shell, with the payload as JSON on stdin. Its output, one JSON
- * value, is the result for the code inside. It runs as the caller, outside any sandbox, in "/" and
- * with a clean environment, because the payload may come from an attacker. */
+ * value, is the result for the code inside. COMMAND runs as the caller, outside any sandbox, in "/"
+ * and with a clean environment, because the payload may come from an attacker. */
 #pragma once
 
 #include "base/strings.h"

@@ -105,8 +105,8 @@ static int write_hole(int fd, uint64_t length) {
         return ftruncate(fd, end) < 0 || lseek(fd, end, SEEK_SET) < 0 ? -errno : 0;
 }
 
-/* Copies a hole at the source's current offset, if it has one. Otherwise a file of holes, which
- * costs a command nothing, would fill the caller's disk. */
+/* Copies a hole at the source's current offset, if it has one. If holes were copied as zeros, a
+ * file of holes, which costs a command nothing, would fill the caller's disk. */
 static int copy_hole(int source_fd, int fd, uint64_t *length) {
         const off_t at = lseek(source_fd, 0, SEEK_CUR);
         off_t data = at < 0 ? -1 : lseek(source_fd, at, SEEK_DATA);

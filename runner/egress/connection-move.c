@@ -37,8 +37,8 @@ static bool connection_take_chunk(Connection *c, const uint8_t *data, size_t len
 
 /* Looks at the bytes behind the part of a request that may move. Returns 0 or a negative errno.
  * -ECONNRESET: a client of the proxy inside has sent more than the one request that the proxy has
- * rewritten. Such bytes could be a request for another host. It also means that the client has
- * ended in the middle of its request. */
+ * rewritten. Such bytes could be a request for another host. -ECONNRESET also means that the client
+ * has ended in the middle of its request. */
 static int connection_keep_to_request(Connection *c) {
         uint8_t data[HTTP_CHUNK_HEAD];
         ssize_t n;

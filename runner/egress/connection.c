@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. The local address of an accepted socket is the one to which the program
- * connected. It stands for a name, or it lies in a block that a rule names. holt-egress resolves a
- * name and tries its addresses in turn, a new one every quarter of a second (RFC 8305). It uses the
- * first that answers.
+ * connected. That address stands for a name, or lies in a block that a rule names. holt-egress
+ * resolves a name and tries its addresses in turn, a new one every quarter of a second (RFC 8305).
+ * It uses the first that answers.
  *
  * Its bytes are moved by connection-move.c. A refused connection is reset. */
 #include "egress/connection-internal.h"

@@ -63,8 +63,8 @@ typedef struct Egress {
 
 enum { TURN_MAX = 64 };
 
-/* Returns how many items to take from a socket when it is readable again, until others have their
- * turn. It takes one until there are more: to find out that a socket is empty takes a call. */
+/* Returns how many items to take from a socket in its next turn. That is one item unless the last
+ * turn found more, because finding a socket empty costs a system call. */
 static inline unsigned turn_next(unsigned turn, unsigned done) {
         return done < turn ? 1 : turn < TURN_MAX ? turn * 2 : TURN_MAX;
 }

@@ -264,8 +264,8 @@ int names_add(Names *names, const char *text) {
         return (int)name->number;
 }
 
-/* Each new name uses up BELOW_USEC of a credit that grows with time, up to BELOW_MAX names.
- * Otherwise a program could send data quickly to the name servers of a domain, by labels below a
+/* Each new name uses up BELOW_USEC of a credit that grows with time, up to BELOW_MAX names. Without
+ * that bound, a program could send data quickly to the name servers of a domain, by labels below a
  * wildcard. */
 int names_add_below(Names *names, const char *text) {
         const uint64_t now = time_now_usec(), most = (uint64_t)BELOW_MAX * BELOW_USEC;

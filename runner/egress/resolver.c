@@ -187,8 +187,8 @@ static void wait_deny(DnsWait *wait, EgressReason reason, const char *name) {
         wait_reply(wait, DNS_NXDOMAIN, NULL, NULL, 0);
 }
 
-/* Answers a name that no rule names: holt can ask about it once a program connects. It has no IPv6
- * address, because programs that try both would connect twice. */
+/* Answers a name that no rule names: holt can ask about it once a program connects. The name gets
+ * no IPv6 address, because programs that try both would connect twice. */
 static void resolve_asked(DnsWait *wait) {
         const int number = wait->query.type == DNS_A
                                    ? resolver_number(wait->resolver->egress, wait->name)

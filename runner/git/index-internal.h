@@ -66,8 +66,8 @@ static inline uint32_t git_index_number(const uint8_t *at) {
         return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Returns `size` bytes at an offset, or NULL if the index ends before. They are valid until the
- * next call. */
+/* Returns `size` bytes at an offset, or NULL if the index ends before. The bytes are valid until
+ * the next call. */
 const uint8_t *git_index_bytes(Reader *reader, size_t at, size_t size);
 
 /* Whether the last `count` (1 to 8) of `size` bytes are zero. Nearly every index has names of all

@@ -2,7 +2,7 @@
 /* Theory of operation. Nearly every entry of a large index is a file in the directory of the
  * previous entry. Only the last bytes of its name differ. For such an entry, the checks of index.c
  * are short. The name must have a part after the same directory that does not begin with a dot. Its
- * new bytes must not be slashes or zeros. That takes half the time. */
+ * new bytes must not be slashes or zeros. These checks take half the time of the full ones. */
 #include "git/index-internal.h"
 
 #include <sys/stat.h>

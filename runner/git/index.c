@@ -44,7 +44,7 @@ static bool window_has(const Window *window, size_t at, size_t size) {
 }
 
 /* Returns the bytes at an offset, which is at most `end`. *ret_size tells how many there are before
- * `end`: at least `wanted`, if the index has as many. They are valid until the next call. */
+ * `end`: at least `wanted`, if the index has as many. The bytes are valid until the next call. */
 static const uint8_t *window_bytes(Window *window, size_t at, size_t wanted, size_t end,
                                    size_t *ret_size) {
         size_t size;

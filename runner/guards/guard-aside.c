@@ -25,8 +25,8 @@ void sweep_note(Sweep *sweep, int r) {
 }
 
 /* Returns ".lock" in directories of refs: git does not take a name with that end for a ref
- * (git-check-ref-format(1)). Otherwise the next command could make a branch with the new name, and
- * git would write through it. */
+ * (git-check-ref-format(1)). Without ".lock", the next command could make a branch with the new
+ * name, and git would write through it. */
 const char *guard_aside_end(const char *dir) {
         static const char *const of_refs[] = { ".git/refs/", ".git/logs/", "refs/", "logs/" };
 

@@ -41,9 +41,9 @@ const char *guard_find_made(const LaunchPlan *plan, int workspace_fd);
  *   gitlinks would take too long;
  * - files through which git would write, or that would lead it astray (strays.h).
  *
- * The same is done in the plan's other mounts that have guards. It ends within a few seconds,
- * whatever the command has made. The new names are added to moved; those of other mounts are
- * absolute paths of the host.
+ * The same is done in the plan's other mounts that have guards. The sweep ends within a few
+ * seconds, whatever the command has made. The new names are added to moved; those of other mounts
+ * are absolute paths of the host.
  *
  * restored  if not NULL, nothing runs in the sandbox any more. Small files that the host replaced
  *           get their earlier content again, and their paths are added in the same form.

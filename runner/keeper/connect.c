@@ -168,8 +168,8 @@ static int start_keeper(const char *name, int dir_fd, Error *reterr) {
                     : read_ready(name, ready[0], ask[0], reterr);
         (void)close(ready[0]);
         (void)close(ask[0]);
-        /* The child ends now, and init adopts the keeper, so nobody must wait for it. It does not
-         * end if the kernel cannot kill a late keeper. */
+        /* The child ends now, and init adopts the keeper, so nobody must wait for it. The child
+         * does not end if the kernel cannot kill a late keeper. */
         if (pid > 0)
                 (void)waitpid(pid, NULL, r == -ETIMEDOUT ? WNOHANG : 0);
         return r;

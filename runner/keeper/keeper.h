@@ -300,8 +300,8 @@ void keeper_touched(Keeper *keeper, bool with_files);
 void keeper_check_ended(Keeper *keeper, Process *process);
 /* Handler of SIGIO (guards/watch.h). */
 void keeper_on_change(Keeper *keeper);
-/* Listens to changes again after a pause that depends on how long the last look took. It began at
- * `began`, usec of time_now_usec(). */
+/* Listens to changes again after a pause that depends on how long the last look took. The look
+ * began at `began`, usec of time_now_usec(). */
 void keeper_listen_later(Keeper *keeper, uint64_t began);
 /* Finds out whether nothing runs inside. Call it after a sweep. */
 void keeper_look_quiet(Keeper *keeper);

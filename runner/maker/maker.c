@@ -164,9 +164,9 @@ static int maker_set_others(Maker *maker, uint8_t family, uint16_t type) {
 }
 
 /* Routes TCP to all other addresses to the loopback. So these connections reach the queue, and
- * holt-egress can refuse and report them. It never lets one in, and for IPv4 the kernel would drop
- * its packet. Other protocols still have no route. For IPv6, the kernel accepts only local routes
- * to the loopback. */
+ * holt-egress can refuse and report them. holt-egress never lets such a connection in, and for IPv4
+ * the kernel would drop its packet. Other protocols still have no route. For IPv6, the kernel
+ * accepts only local routes to the loopback. */
 static int maker_add_others(Maker *maker, uint8_t family) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);

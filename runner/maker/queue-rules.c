@@ -62,9 +62,9 @@ static void queue_packet_by_target(NftBatch *batch) {
 /* Writes the expression that puts a packet into the queue. */
 typedef void (*QueueFn)(NftBatch *batch);
 
-/* The first is a module that every distribution has, and the kernel loads it by itself. It never
- * loads the target of xtables for a rule of the family inet, so that target works only where it is
- * built in. */
+/* The first is a module that every distribution has, and the kernel loads it by itself. The kernel
+ * never loads the target of xtables for a rule of the family inet, so that target works only where
+ * it is built in. */
 static const QueueFn queue_packets[] = { queue_packet, queue_packet_by_target };
 
 /* --- the rules --- */

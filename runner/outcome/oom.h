@@ -2,10 +2,10 @@
 /* Kills by the kernel's OOM killer while the command ran.
  *
  * Theory of operation. A process that it kills ends by SIGKILL like any other, and the kernel does
- * not tell why. It only has counters, which are read before and after the command. The best counter
- * belongs to the cgroup of holt, and so of the sandbox. It counts the killed processes of the
- * cgroup. The limit that they reached may be the cgroup's, that of a cgroup above, or the machine's
- * memory. In cgroup v2 the counter is oom_kill in memory.events; in v1 it is oom_kill in
+ * not tell why. The kernel only has counters, which are read before and after the command. The best
+ * counter belongs to the cgroup of holt, and so of the sandbox. It counts the killed processes of
+ * the cgroup. The limit that they reached may be the cgroup's, that of a cgroup above, or the
+ * machine's memory. In cgroup v2 the counter is oom_kill in memory.events; in v1 it is oom_kill in
  * memory.oom_control (Linux 4.13).
  *
  * If that file does not exist (the root of v2 has none), /proc/vmstat counts for the whole machine.

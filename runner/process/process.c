@@ -191,8 +191,8 @@ void process_kill(Process *process) {
         process_kill_in_time(process);
 }
 
-/* An interactive shell ignores TERM, so its terminal hangs up. It does so again a moment later,
- * because readline(3) passes on only one of two signals that come together. */
+/* An interactive shell ignores TERM, so its terminal hangs up. The terminal hangs up again a moment
+ * later, because readline(3) passes on only one of two signals that come together. */
 void process_terminate(Process *process) {
         const uint64_t kill_after = process->all->launch->plan->kill_after;
 

@@ -97,7 +97,7 @@ size_t rpc_server_connections(const RpcServer *server);
 /* How much work is left: the number of unanswered requests, and one more for each client with
  * unread requests or unsent lines. */
 size_t rpc_server_owed(const RpcServer *server);
-/* Sets the function that is called when a connection has ended, before it is freed. It
+/* Sets the function that is called when a connection has ended, before it is freed. The function
  * releases subscriptions and resources of the connection. The calls have been freed before. */
 void rpc_server_on_end(RpcServer *server, void (*fn)(RpcConnection *connection, void *data));
 

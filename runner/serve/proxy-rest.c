@@ -59,8 +59,8 @@ static SessionVersion session_version(int dir_fd) {
         return version;
 }
 
-/* Lets the client's reader take no more requests if the session has changed. It may have another
- * policy or other sources, or be a new session of the same name. */
+/* Lets the client's reader take no more requests if the session has changed. The session may have
+ * another policy or other sources, or be a new session of the same name. */
 static void retire_reader(const Proxy *proxy, const RpcConnection *client, const char *name,
                           const SessionVersion *now) {
         Upstream *reader = proxy_find_upstream(proxy, client, name, true);

@@ -309,7 +309,7 @@ def test_another_address_is_tried(at_level: AtLevel) -> None:
 @needs("node")
 @pytest.mark.parametrize("at_level", [2], indirect=True)
 def test_node_fails_over_to_the_next_address(at_level: AtLevel) -> None:
-    """The addresses are node's own. It only tries the next one if the first connect fails."""
+    """The addresses are node's own. Node only tries the next one if the first connect fails."""
     program = f"""
         const lookup = (name, options, done) => done(null, [
             {{address: "{netlab.REFUSING4}", family: 4}}, {{address: "{netlab.UNREACHABLE4}", family: 4}}, {{address: "{netlab.WEB4}", family: 4}}]);

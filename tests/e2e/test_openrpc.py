@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenRPC document that holt serve --openrpc prints. That every message is as it says is checked by each client of
-the suites (lib/openrpc.py)."""
+"""The OpenRPC document that holt serve --openrpc prints. Each client of the suites checks that every message fits the document
+(lib/openrpc.py)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "refuse CALL:ERRNO:MASK[:ARGUMENT][,...] COMMAND [ARG...]": a host on which the kernel refuses
- * these calls. It may be too old for them, or a container's seccomp profile may forbid them. All
- * are numbers. If MASK is not 0, a call is refused only if an argument has one of the mask's bits.
- * It is the first argument, or the one with the number ARGUMENT. An example is clone(2) with a
- * namespace flag. */
+ * these calls. The kernel may be too old for them, or a container's seccomp profile may forbid
+ * them. All are numbers. If MASK is not 0, a call is refused only if an argument has one of the
+ * mask's bits. That argument is the first, or the one with the number ARGUMENT. An example is
+ * clone(2) with a namespace flag. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "swap NAME OTHER [FROM TO]": exchanges two names as fast as it can, until it is killed. They are
- * a directory and a symlink that leads out: a program that checks a name first may act on the other
- * one. With FROM and TO, a directory is also moved back and forth, against programs that go up by
- * "..". Prints "ready" first. */
+/* "swap NAME OTHER [FROM TO]": exchanges two names as fast as it can, until it is killed. NAME is a
+ * directory, and OTHER a symlink that leads out, or vice versa. A program that checks a name first
+ * may then act on the other file. With FROM and TO, a directory is also moved back and forth,
+ * against programs that go up by "..". Prints "ready" first. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

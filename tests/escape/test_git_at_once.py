@@ -70,7 +70,7 @@ def run_below_and_above(sandboxed: bool, holt: Holt, repository: Repository, abo
 def test_a_run_above_gives_one_below_no_repository(
     sandboxed: bool, holt: Holt, repository: Repository
 ) -> None:
-    """The run below cannot write the index. It began before the other run changed it."""
+    """The run below cannot write the index. That run began before the other run changed the index."""
     above = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib/sub"
     results = run_below_and_above(sandboxed, holt, repository, above, f"{make()}; {evil(repository)}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A failed command makes holt look at paths of the host. It must learn nothing from that, and gain nothing."""
+"""A failed command makes holt look at paths of the host. The command must learn nothing from that, and gain nothing."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ def test_a_planted_symlink_is_not_followed_on_the_host(holt: Holt, put: Make) ->
 
 
 def test_a_planted_script_reveals_no_more_than_a_message(holt: Holt, put: Make) -> None:
-    """holt reads the first line of a script that the command names. It must not follow links, wait, or call itself."""
+    """holt reads the first line of a script that the command names. For that, holt must not follow links, wait, or call
+    itself."""
     secret = put(holt.cwd.parent / "secret" / "file", "x\n")
     script = f"""printf '#!{secret}\\n' > key; printf '#!%s\\n' "$PWD/self" > self; mkfifo pipe; ln -s {secret.parent} link
         printf '#!link/file\\n' > relative; printf '#!%s/link/file\\n' "$PWD" > linked"""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks of a session's command on init, its own monitor, that of another command, and the keeper. It can neither
-enter them, nor borrow from them, nor speak in their name."""
+"""Attacks of a session's command on init, its own monitor, that of another command, and the keeper. The command can neither enter
+them, nor borrow from them, nor speak in their name."""
 
 from __future__ import annotations
 

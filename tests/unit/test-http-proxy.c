@@ -227,8 +227,8 @@ static void test_chunks(void **state) {
         }
 }
 
-/* A head without an end is refused. Its bytes one by one are not read again each time, which would
- * be two billion steps. */
+/* A head without an end is refused. Reading all earlier bytes again for each new one would take two
+ * billion steps. */
 static void test_long(void **state) {
         static const char *const lines[] = { "abcdefgh", "a:b\r\n" };
 

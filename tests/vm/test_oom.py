@@ -129,7 +129,7 @@ def test_a_command_that_survives_an_oom_kill_has_succeeded(holt: Holt, group: Gr
 
 @either
 def test_a_session_tells_who_was_killed_for_lack_of_memory(sessions: Sessions, group: Group) -> None:
-    """The keeper reads the counter without opening a file. It is in the cgroup of the caller that came first."""
+    """The keeper reads the counter without opening a file. The keeper is in the cgroup of the caller that came first."""
     session = sessions.create()
     with group.limit().start(sessions, ["exec", "--json", "w", "--", *HOG]) as running:
         killed = json.loads(running.wait().err)

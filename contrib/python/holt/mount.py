@@ -98,8 +98,8 @@ class RemoteFile:
         return self.buffer(max_bytes).decode(encoding)
 
     def save(self, path: "Union[str, os.PathLike[str], None]" = None) -> Path:
-        """Writes it to a file of the host, and returns that path. The default is its own name in the working directory.
-        It may have any size. If the bytes are fetched now, holes stay holes.
+        """Writes it to a file of the host, and returns that path. The default is its own name in the working directory. The file
+        may have any size. If the bytes are fetched now, holes stay holes.
 
         Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
         """

@@ -153,7 +153,7 @@ class Watched(Part):
         self.output = Output()
 
     def started(self, request: Any) -> None:
-        """Listens to the output. It is called when the reply has come, which precedes the output."""
+        """Listens to the output. Called when the reply has come, which precedes the output."""
         if not self._over and not request.exception() and "ended" not in request.result():
             self._id = request.result()["id"]
             for method in _NOTES:

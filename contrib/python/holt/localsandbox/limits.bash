@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Counts commands and loop iterations. Each bash of a call reads this file first (BASH_ENV).
 #
-# Theory of operation. The DEBUG trap runs before each command. Functions and subshells inherit it (set -T). It takes one
+# Theory of operation. The DEBUG trap runs before each command. Functions and subshells inherit it (set -T). The trap takes one
 # byte from a pipe that all bash processes of the call share, so commands are counted in all of them.
 #
 # The trap recognises loops by repetition. It records a path of places, each of which is a depth of functions, a line
