@@ -13,7 +13,7 @@ typedef struct AskVerb {
         OptionSyntax syntax;
         size_t least, most; /* number of operands */
         bool streams;       /* it needs open standard streams, for the contents of files */
-        bool makes;         /* the first operand is no session yet, so cures keep the word NAME */
+        bool makes; /* the first operand names no session yet, so cures keep the word NAME */
         /* options points to the struct that syntax->options fill. Returns an exit code, or a
          * negative errno with *reterr written. */
         int (*run)(const OptionResult *words, const void *options, Error *reterr);

@@ -63,8 +63,8 @@ static bool connection_has_chunk(const Connection *c) {
         return c->chunks != CHUNKS_NONE && c->up.left == 0 && c->up.readable && !c->up.ended;
 }
 
-/* Waits for events of one side: its bytes move by `from`, and it receives the bytes of `to`. While
- * the other side takes no bytes, new ones are no event. */
+/* Waits for events of one side. `from` moves the bytes of this side, and `to` moves bytes to it.
+ * While the other side takes no bytes, new bytes need not wake the loop. */
 static void side_watch(LoopWatch *watch, uint32_t *events, const Pump *from, const Pump *to) {
         if (!to->writable)
                 *events |= EPOLLOUT;

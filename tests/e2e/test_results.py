@@ -387,7 +387,7 @@ def test_a_report_in_an_unwritable_directory_is_an_error_before_the_run(holt: Ho
 
 
 def test_the_report_follows_no_link_of_the_workspace(holt: Holt, place: Path) -> None:
-    """A command may have left one there, to a file that the caller can write."""
+    """A command may have left a symlink there, to a file that the caller can write."""
     (holt.cwd / "report").symlink_to(place / "victim")
 
     holt(["run", "--report", "report", "--", "true"]).refusal()

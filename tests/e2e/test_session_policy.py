@@ -112,7 +112,7 @@ def test_create_refuses_missing_host_paths(options: tuple[str, ...], said: str, 
 def test_create_refuses_mounts_on_the_keeper_s_directory(
     options: tuple[str, ...], said: str, sessions: Sessions, put: Put
 ) -> None:
-    """The host's file would be hidden, and would exist at the next start. A hidden path cannot be written."""
+    """The keeper writes to this directory at each start, so it must neither belong to the host nor be hidden."""
     put("d/f")
 
     result = sessions(["create", "w", *options])

@@ -69,7 +69,7 @@ def test_a_link_in_the_workspace_leads_no_mount_out(
 def test_a_link_in_the_workspace_is_no_source(
     option: str, source: str, holt: Holt, workspace: Path, victim: Path
 ) -> None:
-    """An earlier run planted it where the caller has a directory: "--rw build" when build already is ~/.ssh."""
+    """An earlier run has planted a symlink where the caller has a directory: "--rw build" when build already is ~/.ssh."""
     make = f"ln -s {victim} link; mkdir dir; ln -s ../../victim dir/up"
     holt.identity.run(["sh", "-c", make], cwd=workspace).check_returncode()
     before = state(victim)

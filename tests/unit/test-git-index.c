@@ -407,7 +407,7 @@ static void test_the_end_is_where_the_entries_end(void **state) {
         (void)state;
         assert_links(&right, plain_links);
         assert_refused(&wrong);
-        /* git finds it at its place, even if that is inside another extension. */
+        /* git looks for EOIE at its place, even if that is inside another extension. */
         put_extension(&hidden, "TREE", right.data + plain.size, right.size - plain.size);
         assert_refused(&hidden);
 }

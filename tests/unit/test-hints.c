@@ -76,7 +76,7 @@ static void test_options(void **state) {
         check("--cwd names another", "cwd names another");
 }
 
-/* Other programs have options, too, and holt has verbs that no method does. */
+/* Other programs have options, too, and some verbs of holt have no method. */
 static void test_words_that_stay(void **state) {
         static const char *const hints[] = {
                 "",

@@ -50,8 +50,8 @@ def size_of(file: FileIO) -> int:
 
 
 def take_all(path: Any, file: FileIO, max_bytes: Optional[int]) -> bytes:
-    """Returns all bytes of an open file, and closes it. The caller must not close it, because it may stop waiting while
-    this still reads in another thread."""
+    """Returns all bytes of an open file, and closes it. The caller must not close the file, because it may stop waiting while
+    this function still reads in another thread."""
     with file:
         size = size_of(file)
         check_size(path, size, max_bytes)
