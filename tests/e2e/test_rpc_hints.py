@@ -162,7 +162,7 @@ def test_a_new_session_tells_its_likely_mistakes(sessions: Sessions, workspace: 
     with sessions.serve() as rpc:
         for kind in ({}, {"find": True}, {"owned": True}):
             made = rpc.call("session.create", name="w", workspace=workspace.as_posix(), policy=policy, **kind)
-            unset, hidden, below, vain = made["warnings"]
+            unset, hidden, vain, below = made["warnings"]
             assert unset.startswith("policy: $.env.pass[0]: NOT_THERE: the variable is not set here")
             assert hidden.startswith("policy: $.filesystem.hide[0]: nofile: the path does not exist inside")
             assert 'Use filesystem.protect: ["sub/.git"], or filesystem.workspace.source: "./sub"' in below
