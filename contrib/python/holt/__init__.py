@@ -37,6 +37,7 @@ from .errors import (
 from .files import Copied, FileInfo, Match
 from .mount import Listing, RemoteFile, RemoteItem
 from .process import AsyncProcess, Chunk, Process, ProcessInfo
+from .questions import Allow, Question
 from .results import Denial, LimitHit, PythonError, PythonResult, Result, Usage
 from .rows import AuditRow, HistoryRow, SessionInfo
 from .sandbox import AsyncSandbox, Sandbox
@@ -45,10 +46,10 @@ from .tools import Tool
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncProcess", "AsyncSandbox", "AuditRow", "BusyError", "Chunk", "ClosedError", "CommandFailed",
+    "Allow", "AsyncProcess", "AsyncSandbox", "AuditRow", "BusyError", "Chunk", "ClosedError", "CommandFailed",
     "CommandNotFoundError", "Copied", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
     "HoltNotFoundError", "LayerError", "LimitError", "LimitHit", "Listing", "Match", "MissingError", "NoKeyError",
-    "NoProcessError", "NotExecutableError", "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "RemoteFile",
-    "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Usage",
+    "NoProcessError", "NotExecutableError", "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "Question",
+    "RemoteFile", "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Usage",
     "UsageError", "find_holt",
 ]

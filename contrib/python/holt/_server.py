@@ -5,13 +5,13 @@ Theory of operation. `holt serve` makes and removes sessions. Other requests go 
 because the detour through `holt serve` would take longer than many replies. The first request for a session asks
 `holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. A request that only
 reads does not start a session at rest: then `holt serve` itself answers. If a keeper ends, for
-example because the session was stopped, the next request starts a new one. The tools of this program are then
-registered again. If `holt serve` ends, connections to keepers stay, and the next request that needs it starts another
+example because the session was stopped, the next request starts a new one. It then gets the requests of repeat() again,
+such as those for tools. If `holt serve` ends, connections to keepers stay, and the next request that needs it starts another
 one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
 
 Requests are numbered per connection; _connection.py explains which thread reads the replies. A notification goes to its
-listeners by (method, session, id). A request of the server is a call of a tool. The threads of tools.py execute it, so
-that a reader never waits for other code.
+listeners by (method, session, id). A request of the server is a call of a tool, or a question about a host. The threads
+of _pool.py execute it, so that a reader never waits for other code.
 
 The stdin and stdout of `holt serve` are one socket, so that it can carry file descriptors; see submit(). `holt serve`
 runs in a process session of its own (setsid(2)), so that Ctrl-C reaches only this process. It ends with its stdin, at
@@ -116,11 +116,11 @@ class Server(Peer):
         self._links: Dict[str, _Link] = {}
         self._rested: Dict[str, float] = {}  # when a session was found at rest, by time.monotonic()
         self._linked: "weakref.WeakSet[Connection]" = weakref.WeakSet()
-        self._tools_of: Dict[str, Dict[str, Mapping[str, Any]]] = {}
+        self._repeated: Dict[str, Dict[Tuple[str, str], Mapping[str, Any]]] = {}  # by session, then by method and name
         self._stderr: Any = None
         self._pid = 0
         self._ended: Optional[ClosedError] = None
-        self.on_request: Optional[Callable[[Connection, Mapping[str, Any]], None]] = None
+        self.on_requests: Dict[str, Callable[[Connection, Mapping[str, Any]], None]] = {}  # by method
         self.on_cancel: Optional[Callable[[Mapping[str, Any]], None]] = None
 
     # --- its life ---
@@ -260,7 +260,7 @@ class Server(Peer):
         except Exception as why:
             error = SetupError(f"cannot connect to session {link.session!r}: {why}")
         if connection:
-            self._send_tools(connection, link.session)
+            self._send_repeated(connection, link.session)
         with self._lock:
             queued, link.queued = link.queued, []
             link.connection = connection
@@ -327,13 +327,12 @@ class Server(Peer):
         self._linked.add(connection)
         return connection
 
-    def _send_tools(self, connection: Connection, session: str) -> None:
-        """Registers the tools with a new keeper."""
+    def _send_repeated(self, connection: Connection, session: str) -> None:
         with self._lock:
-            known = list(self._tools_of.get(session, {}).values())
-        for params in known:
+            known = list(self._repeated.get(session, {}).items())
+        for (method, _), params in known:
             own = {name: v for name, v in params.items() if name != "session" or connection is self._serve}
-            connection.start(Request("tools.register", own, urgent=True))
+            connection.start(Request(method, own, urgent=True))
         if known:
             connection.want(len(known))
 
@@ -437,15 +436,16 @@ class Server(Peer):
         except BrokenPipeError:
             connection.hang_up()
 
-    def knows_tool(self, session: str, name: str, params: Optional[Mapping[str, Any]]) -> None:
-        """Remembers a tool, to register it with each new keeper of the session. params None forgets it."""
+    def repeat(self, method: str, session: str, name: str, params: Optional[Mapping[str, Any]]) -> None:
+        """Remembers a request, such as one for a tool of this name, to repeat it to each new keeper of the session. params
+        None forgets it."""
         with self._lock:
-            tools = self._tools_of.setdefault(session, {})
-            had = tools.pop(name, None) is not None
+            known = self._repeated.setdefault(session, {})
+            had = known.pop((method, name), None) is not None
             if params is not None:
-                tools[name] = params
-            if not tools:
-                del self._tools_of[session]
+                known[method, name] = params
+            if not known:
+                del self._repeated[session]
             link = self._links.get(session)
         if link and link.connection and (params is not None) != had:
             link.connection.want(-1 if had else 1)
@@ -483,8 +483,12 @@ class Server(Peer):
         if connection.session:
             params["session"] = connection.session
         if "id" in message:
-            if self.on_request:
-                self.on_request(connection, message)
+            handler = self.on_requests.get(message["method"])
+            if handler:
+                handler(connection, message)
+            else:
+                error = {"code": NO_METHOD, "message": f"no method is called {message['method']!r}"}
+                threading.Thread(target=self.answer, args=(connection, message["id"], {"error": error}), daemon=True).start()
             return
         if message["method"] == "tool.cancel":
             if self.on_cancel:

@@ -43,6 +43,7 @@ class Settings:
     allow_degraded: Sequence[str] = ()
     venv: Venv = None
     net: Sequence[str] = ()
+    ask: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
@@ -84,6 +85,8 @@ class Settings:
                 _merge(document, "filesystem", {name: [os.fspath(path) for path in paths]})
         if self.net:
             _merge(document, "network", {"allow": list(self.net)})
+        if self.ask:
+            _merge(document, "network", {"ask": True})
         if document != {"holt": 1} or isinstance(self.policy, Mapping):
             params["policy"] = document
         if self.workspace is not None:

@@ -27,6 +27,7 @@ from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
 from .process import AsyncProcess, Process
+from .questions import OnAsk, Questions, check_on_ask
 from .rows import AuditRow, HistoryRow, SessionInfo
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
 
@@ -70,10 +71,12 @@ class SandboxApi(InterpreterApi):
         venv: Venv = None,
         holt: Optional[str] = None,
         server: Optional[Server] = None,
+        on_ask: Optional[OnAsk] = None,
         **unknown: NoReturn,
     ) -> None:
         if unknown:
             raise TypeError(_unknown(type(self).__name__, next(iter(unknown))))
+        check_on_ask(on_ask)
         self.name = f"py-{os.getpid()}-{secrets.token_hex(6)}" if name is None else name
         super().__init__(server or Server(holt), self.name)
         self.throwaway = name is None
@@ -82,8 +85,9 @@ class SandboxApi(InterpreterApi):
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
             tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")), venv,
-            tuple(list_of(net, "net")),
+            tuple(list_of(net, "net")), on_ask is not None,
         )
+        self._on_ask = on_ask
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
         self._closed = False
@@ -112,6 +116,8 @@ class SandboxApi(InterpreterApi):
                 self._lease.hold((yield self._ask("session.show", {})).get("directory"))
             for tool in self._tools:
                 yield from Tools.of(self._server).register(self.name, tool, loop)
+            if self._on_ask:
+                yield from Questions.of(self._server).attend(self.name, self._on_ask, loop)
         except BaseException:
             self._lease.end()
             raise
@@ -122,6 +128,8 @@ class SandboxApi(InterpreterApi):
         except HoltError as error:
             if error.message.startswith("policy_name: "):
                 error.reword(error.message.replace("policy_name", "policy", 1))  # the argument of this package
+            if self._on_ask:
+                error.reword(error.message.replace(" network.ask (", " network.ask, which on_ask sets (", 1))
             error.hint = hint_beside(error.hint, self._settings.policy)
             raise
         self.warnings = [hint_for_python(each) or "" for each in answer.get("warnings", ())]
@@ -134,6 +142,8 @@ class SandboxApi(InterpreterApi):
                 return
             self._closed = True
         Tools.of(self._server).drop(self.name)
+        if self._on_ask:
+            Questions.of(self._server).drop(self.name, self._on_ask)
         if self._lease:
             yield from self._lease.end_steps()
 
@@ -222,6 +232,9 @@ class Sandbox(SandboxApi, SyncFace):
     read_only, read_write   lists of host paths, or of PATH:TARGET
     net         hosts that commands can reach: rules such as "example.org:443", or sets such as "@python". They are added
                 to network.allow of the policy; see "NETWORK RULES" in holt-policy(5).
+    on_ask      a function that is asked about each host that no rule allows, while the connection waits. It takes a
+                Question, and returns "once", "session" or "no". It runs in a thread of this program. If it raises an
+                exception or returns another value, the answer is "no", and the error goes to the logger "holt".
     venv        makes the packages of a virtual environment importable inside: True for the one of this program, or its
                 directory. Only its site-packages is shown, read-only. Warns if its version of Python is not the one
                 inside.
@@ -295,7 +308,8 @@ class AsyncSandbox(SandboxApi, AsyncFace):
         async with AsyncSandbox() as box:
             print((await box.bash("uname")).check().stdout)
 
-    Cancelling a task kills the command that it waits for. Tools that are coroutines run in this event loop.
+    Cancelling a task kills the command that it waits for. Tools and an on_ask that are coroutines run in this event
+    loop.
     """
 
     _process = AsyncProcess

@@ -13,12 +13,10 @@ identified by session and id, because each session counts its own.
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import functools
 import inspect
 import json
-import os
 import threading
 import typing
 from dataclasses import dataclass, field
@@ -29,12 +27,10 @@ from ._docstring import DESCRIPTION_MAX, documentation_of, fitting
 from ._face import list_of
 from ._operations import Steps
 from ._connection import Connection
+from ._pool import Pool
 from ._server import Server
 from .errors import HoltError, ToolError, UsageError
 from .schema import Definitions, JsonSchema, from_json, object_schema, said_default, said_of, schema_of, to_json
-
-THREADS = 64
-"""Maximum number of calls that run at once; more calls wait."""
 
 TIMEOUT_MS = 30000
 
@@ -223,50 +219,7 @@ def tool_of(tool: ToolLike) -> Tool:
 
 # --- running calls ---
 
-
-class _Pool:
-    """Daemon threads, which are made on demand. The program can end even while a handler hangs."""
-
-    def __init__(self) -> None:
-        self._waiting: "collections.OrderedDict[object, Callable[[], None]]" = collections.OrderedDict()
-        self._changed = threading.Condition()
-        self._threads = self._idle = 0
-
-    def submit(self, work: Callable[[], None], name: Optional[object] = None) -> None:
-        """Queues work. withdraw(name) can remove it."""
-        with self._changed:
-            self._waiting[name if name is not None else object()] = work
-            if self._idle < len(self._waiting) and self._threads < THREADS:
-                self._threads += 1
-                threading.Thread(target=self._run, name="holt tool", daemon=True).start()
-            self._changed.notify()
-
-    def withdraw(self, name: object) -> bool:
-        """Removes work that has not started. Returns whether it existed."""
-        with self._changed:
-            return self._waiting.pop(name, None) is not None
-
-    def _run(self) -> None:
-        while True:
-            self._next()()
-
-    def _next(self) -> Callable[[], None]:
-        with self._changed:
-            self._idle += 1
-            while not self._waiting:
-                self._changed.wait()
-            self._idle -= 1
-            return self._waiting.popitem(last=False)[1]
-
-
-_pool, _pool_pid = _Pool(), os.getpid()
-
-
-def _current_pool() -> _Pool:
-    global _pool, _pool_pid
-    if _pool_pid != os.getpid():  # threads do not survive a fork
-        _pool, _pool_pid = _Pool(), os.getpid()
-    return _pool
+_pool = Pool("holt tool")
 
 
 class _Call:
@@ -302,7 +255,7 @@ class Tools:
             if tools is None:
                 tools = Tools(server)
                 server._tools = tools  # type: ignore[attr-defined]
-                server.on_request, server.on_cancel = tools._on_request, tools._on_cancel
+                server.on_requests["tool.call"], server.on_cancel = tools._on_request, tools._on_cancel
         return tools
 
     def put(
@@ -332,7 +285,7 @@ class Tools:
         params = self.put(session, tool, loop, interrupt=interrupt)
         try:
             yield self._server.submit("tools.register", params)
-            self._server.knows_tool(session, tool.name, params)
+            self._server.repeat("tools.register", session, tool.name, params)
         except HoltError as error:
             with self._lock:
                 if before:
@@ -349,21 +302,17 @@ class Tools:
             for key in dropped:
                 del self._tools[key]
         for _, each in dropped:
-            self._server.knows_tool(session, each, None)
+            self._server.repeat("tools.register", session, each, None)
 
     def _on_request(self, connection: Connection, message: Mapping[str, Any]) -> None:
         """Handles a call in the reader's thread."""
         params, number = message.get("params") or {}, message["id"]
-        if message["method"] != "tool.call":
-            error = {"code": -32601, "message": f"no method is called {message['method']!r}"}
-            _current_pool().submit(lambda: self._server.answer(connection, number, {"error": error}))
-            return
         with self._lock:
             found = self._tools.get((params.get("session", ""), params.get("name", "")))
         call = _Call(self._key_of(params))
         with self._lock:
             self._running[call.key] = call
-        _current_pool().submit(lambda: self._work(connection, number, params, found, call), call)
+        _pool.submit(lambda: self._work(connection, number, params, found, call), call)
 
     @staticmethod
     def _key_of(params: Mapping[str, Any]) -> Tuple[str, str]:
@@ -372,7 +321,7 @@ class Tools:
     def _on_cancel(self, params: Mapping[str, Any]) -> None:
         with self._lock:
             call = self._running.pop(self._key_of(params), None)
-        if call and not _current_pool().withdraw(call):
+        if call and not _pool.withdraw(call):
             call.cancel()
 
     def _work(

@@ -23,7 +23,7 @@ WITHIN = 300
 
 ALIKE = """
     localsandbox_bash localsandbox_packages contents localsandbox_monty commands async localsandbox_tools connection docstring
-    error_hints hints methods pydantic readme results tools
+    error_hints hints methods pydantic questions readme results tools
 """.split()
 """Files whose tests cannot tell identities apart: they test the client alone, or code inside, where the user is always the same.
 The longest one is the first, so that no worker starts it when the others have ended."""

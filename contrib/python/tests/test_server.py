@@ -250,7 +250,7 @@ def test_a_coroutine_is_cancelled(fake: Fake) -> None:
 
 
 def test_a_cancelled_call_s_answer_is_dropped(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "_pool", tools._Pool())
+    monkeypatch.setattr(tools, "_pool", tools.Pool("holt tool"))
     server = fake(
         "answer(0); call('slow', {}, 't1'); request()\n"
         "say({'method': 'tool.cancel', 'params': {'call': 'ct1', 'session': 's'}})\n"
@@ -271,6 +271,6 @@ def test_a_cancelled_call_s_answer_is_dropped(fake: Fake, monkeypatch: pytest.Mo
     server.submit("it runs", {})
     assert ask(server, "x")["result"]["value"] == "in time"
     go_on.set()
-    pool = tools._current_pool()
+    pool = tools._pool
     until(lambda: pool._idle == pool._threads, "the handlers are through, and have answered if they do")
     assert ask(server, "what else came?") == []

@@ -15,7 +15,8 @@ import pytest
 
 from holt import AsyncSandbox, Sandbox, Server, Tool, UsageError
 from holt.schema import from_json, schema_of, to_json
-from holt.tools import THREADS, Tools
+from holt._pool import THREADS
+from holt.tools import Tools
 
 
 class Color(enum.Enum):
