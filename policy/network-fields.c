@@ -181,8 +181,11 @@ int network_narrow(Policy *policy, const char *text, StrList *ret) {
                 return -E2BIG;
         if (streq(text, "none")) {
                 strlist_clear(&policy->net_allow);
+                strlist_clear(&policy->net_project);
                 return 0;
         }
+        if (strlist_add(&policy->net_project, text) < 0)
+                return -ENOMEM;
         if (policy->net_unlimited)
                 return strlist_add(ret, text);
         for (size_t i = 0; r == 0 && i < policy->net_callers.count; i++)

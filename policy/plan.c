@@ -117,6 +117,7 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->gitconfig);
         strlist_clear(&plan->env);
         strlist_clear(&plan->net_allow);
+        strlist_clear(&plan->net_project);
         strlist_clear(&plan->net_publish);
         strlist_clear(&plan->net_import);
         free(plan->net_upstream);
@@ -423,6 +424,7 @@ static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContex
                         Error *reterr) {
         (void)context;
         plan->network = policy->network;
+        plan->net_narrowed = policy->net_narrowed;
         plan->net_sni = policy->net_sni;
         plan->net_proxy = policy->net_proxy && policy->network == NETWORK_ALLOW;
         plan->net_ask = policy->net_ask && policy->network == NETWORK_ALLOW;
@@ -432,6 +434,7 @@ static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContex
                 plan->net_upstream = strdup(policy->net_upstream);
         if ((policy->network == NETWORK_ALLOW &&
              plan_copy(&plan->net_allow, &policy->net_allow) < 0) ||
+            plan_copy(&plan->net_project, &policy->net_project) < 0 ||
             plan_copy(&plan->net_publish, &policy->net_publish) < 0 ||
             plan_copy(&plan->net_import, &policy->net_import) < 0 ||
             (policy->net_upstream && policy->network == NETWORK_ALLOW && !plan->net_upstream))

@@ -273,9 +273,11 @@ typedef struct LaunchPlan {
         PlanMount state; /* the session's own directory, which is not visible inside */
 
         /* the network */
-        unsigned network;  /* NetworkMode */
-        StrList net_allow; /* rules and sets; empty unless the mode is NETWORK_ALLOW */
-        unsigned net_sni;  /* NetworkSni */
+        unsigned network;    /* NetworkMode */
+        StrList net_allow;   /* rules and sets; empty unless the mode is NETWORK_ALLOW */
+        bool net_narrowed;   /* the project's file has narrowed net_allow to hosts of net_project */
+        StrList net_project; /* rules and sets of the project's file */
+        unsigned net_sni;    /* NetworkSni */
         StrList net_publish, net_import;
         bool net_proxy;
         bool net_ask;

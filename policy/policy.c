@@ -39,6 +39,7 @@ void policy_clear(Policy *policy) {
         free(policy->notes);
         free(policy->preset);
         strlist_clear(&policy->net_callers);
+        strlist_clear(&policy->net_project);
         *policy = (Policy){ 0 };
 }
 

@@ -95,6 +95,7 @@ typedef struct Policy {
         char *net_upstream;       /* URL of the proxy outside, perhaps with a password, or NULL */
         /* Once the project's file has a rule, net_allow contains what is left of its rules. */
         StrList net_callers; /* the caller's own rules */
+        StrList net_project; /* the project's rules, as its file has them */
         size_t net_asked;    /* the number of the project's rules, with those that were dropped */
         bool net_narrowed;
         bool net_unlimited; /* the caller's mode was "host", which allows every rule */

@@ -56,7 +56,20 @@ static NetDenial *denials_place(NetDenials *all, uint64_t now) {
         return place;
 }
 
-static const NetDenial *denials_add(NetDenials *all, const EgressEvent *event, uint64_t now) {
+/* Whether the rules of the project's file leave out the host. A refused lookup has no port. */
+static bool project_omits(const NetRules *project, const EgressEvent *event) {
+        NetAddress address = { .family = event->family };
+
+        if (!project)
+                return false;
+        if (event->name[0] != '\0')
+                return event->port ? !net_rules_find(project, event->name, event->port)
+                                   : !net_rules_name(project, event->name);
+        memcpy(address.bytes, event->address, sizeof(address.bytes));
+        return !net_rules_find_address(project, &address, event->port);
+}
+
+static NetDenial *denials_add(NetDenials *all, const EgressEvent *event, uint64_t now) {
         NetDenial *place = denials_place(all, now);
 
         if (!place) {
@@ -70,9 +83,11 @@ static const NetDenial *denials_add(NetDenials *all, const EgressEvent *event, u
         return place;
 }
 
-const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event) {
+const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event,
+                                  const NetRules *project) {
         const uint64_t now = time_now_usec();
         NetDenials *all = *denials;
+        NetDenial *denial;
 
         if (event->type != EGRESS_DENIED && event->type != EGRESS_FAILED)
                 return NULL;
@@ -86,7 +101,10 @@ const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event
                         all->items[i].last = now;
                         return NULL;
                 }
-        return denials_add(all, event, now);
+        denial = denials_add(all, event, now);
+        if (denial)
+                denial->by_project = project_omits(project, event);
+        return denial;
 }
 
 uint64_t net_denial_count(const NetDenial *denial) {
@@ -197,12 +215,21 @@ void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]) {
         net_denial_write_peer(host, denial->event.port, ret);
 }
 
-const char *net_denial_why_not(const NetDenial *denial) {
+/* Returns why no rule at all can allow this host, or NULL. */
+static const char *net_denial_why_no_rule(const NetDenial *denial) {
         char peer[NET_PEER_TEXT];
         const char *why = reasons[denial->event.reason].why_not, *ignored;
 
         net_denial_peer(denial, peer);
         return !why && net_rule_check(peer, &ignored) < 0 ? "no rule can name this host" : why;
+}
+
+const char *net_denial_why_not(const NetDenial *denial) {
+        const char *why = net_denial_why_no_rule(denial);
+
+        return !why && denial->by_project ? "the project's .holt.json narrows the network and "
+                                            "leaves it out; change it there"
+                                          : why;
 }
 
 /* A refused lookup has no port. The rule then has none either, and allows the ports 80 and 443. The

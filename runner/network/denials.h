@@ -6,6 +6,7 @@
 
 #include "base/json-write.h"
 #include "network/protocol.h"
+#include "policy/net/rules.h"
 
 enum {
         NET_DENIALS_MAX = 64,
@@ -19,6 +20,7 @@ typedef struct NetDenial {
         uint64_t count;    /* All denials that were ever counted in this place. */
         uint64_t before;   /* Those of them that belong to earlier denials. */
         uint64_t last;     /* usec of time_now_usec(). */
+        bool by_project;   /* The project's file does not allow the host, so no option can. */
 } NetDenial;
 
 /* If all places are in use, a new denial takes the place that has not changed for the longest time.
@@ -45,8 +47,10 @@ void net_denials_count(const NetDenials *denials, NetCounts *ret);
  * have no control characters. */
 bool net_event_valid(const EgressEvent *event);
 /* Counts a refused or failed connection; other events are ignored. *denials is made when needed.
- * Returns the denial if it is the first of its kind, otherwise NULL. */
-const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event);
+ * project: the rules of the project's file if it narrows the network, otherwise NULL. Returns the
+ * denial if it is the first of its kind, otherwise NULL. */
+const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event,
+                                  const NetRules *project);
 
 /* Returns how often this denial has happened. */
 uint64_t net_denial_count(const NetDenial *denial);
@@ -56,7 +60,7 @@ bool net_denial_refused(const NetDenial *denial);
 void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]);
 /* Returns the errno that the program saw, or "NXDOMAIN". Static. */
 const char *net_denial_answer(const NetDenial *denial);
-/* Returns why no rule can allow this host, or NULL if a rule can. Static. */
+/* Returns why no rule of the caller can allow this host, or NULL if one can. Static. */
 const char *net_denial_why_not(const NetDenial *denial);
 /* Writes the host and the port, such as "example.org:443". */
 void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]);

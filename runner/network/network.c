@@ -217,12 +217,25 @@ static int network_spawn(Network *ret, bool later, Error *reterr) {
         return r;
 }
 
+/* Keeps the rules of the project's file, because no option can allow a host that they leave out. */
+static int network_take_project(const LaunchPlan *plan, Network *network, Error *reterr) {
+        const char *ignored;
+        int r = 0;
+
+        network->narrowed = plan->net_narrowed;
+        for (size_t i = 0; r == 0 && i < plan->net_project.count; i++)
+                r = net_rules_add(&network->project, plan->net_project.items[i], &ignored);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
 int network_start(const LaunchPlan *plan, Network *ret, Error *reterr) {
         int r = network_spawn(ret, false, reterr);
 
         if (r < 0)
                 return r;
-        r = net_settings_send(plan, ret->control_fd, reterr);
+        r = network_take_project(plan, ret, reterr);
+        if (r == 0)
+                r = net_settings_send(plan, ret->control_fd, reterr);
         if (r == 0)
                 r = network_await_ports(plan, ret, reterr);
         if (r < 0)
@@ -257,7 +270,8 @@ void network_read(Network *network, NetworkFn fn, void *data) {
                 (void)net_published_note(&network->published, &event);
                 if (event.type == EGRESS_STARTED)
                         network->level = event.level;
-                first = net_denials_note(&network->denials, &event);
+                first = net_denials_note(&network->denials, &event,
+                                         network->narrowed ? &network->project : NULL);
                 if (fn)
                         fn(data, &event, first);
         }
@@ -295,6 +309,7 @@ void network_clear(Network *network) {
         fd_close(network->control_fd);
         fd_close(network->setup_fd);
         free(network->denials);
+        net_rules_clear(&network->project);
         net_published_clear(&network->published);
         *network = (Network)NETWORK_CLOSED;
 }

@@ -19,6 +19,8 @@ typedef struct Network {
         bool lost;           /* holt-egress has ended before it was told to. */
         EgressLevel level;   /* Known once holt-egress serves. */
         NetDenials *denials; /* NULL until something was refused or failed. */
+        bool narrowed;       /* The project's file narrows the network, to hosts of project. */
+        NetRules project;
         NetPublished published;
 } Network;
 

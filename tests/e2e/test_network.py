@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -217,6 +218,34 @@ def test_a_refused_port_is_listed_with_the_grant(holt: Holt) -> None:
         holt, ["say", "web.example.org", 8080, "x"], net="*.wild.example.com:8080,web.example.org:80").result
 
     assert "--net web.example.org:8080" in grants(result), result.report
+
+
+PROJECT = "the project's .holt.json narrows the network and leaves it out; change it there"
+
+
+@needs("curl")
+@pytest.mark.parametrize("caller, project, host, by_project", [
+    (("--net", "web.example.org:80,other.example.org:80"), ["web.example.org:80"], "other.example.org", True),
+    (("--net", "web.example.org:80"), ["web.example.org:80", "*.example.org:8080"], "web.example.org:8080", False),
+    (("--net", "web.example.org"), ["web.example.org:80"], "web.example.org:443", True),
+    (("--net", "web.example.org:80"), ["none"], "web.example.org", True),
+    (("--net", "web.example.org:80"), ["other.example.org:80"], "other.example.org", False),
+    (("--network", "host"), ["web.example.org:80"], "other.example.org", True),
+    (("--net", "0.0.0.0/0:80"), ["203.0.113.77:80"], "203.0.113.78:80", True),
+    (("--net", "203.0.113.77:80"), ["203.0.113.0/24:80"], "203.0.113.78:80", False),
+])
+def test_no_option_gives_back_what_the_project_leaves_out(
+    caller: tuple[str, str], project: list[str], host: str, by_project: bool, holt: Holt,
+) -> None:
+    (holt.cwd / ".holt.json").write_text(json.dumps({"holt": 1, "network": {"allow": project}}))
+    words = ["run", *caller, "--", "curl", "-sSk", "-m", "20", f"{'https' if host.endswith(':443') else 'http'}://{host}/"]
+
+    result = holt(words, report=True)
+
+    (denial,) = result.report["denials"]
+    assert denial["what"] == host and (denial["why_not"] == PROJECT) == by_project
+    assert (denial["grant"], denial["policy"]) == ((None, None) if by_project else (f"--net {host}", {"network": {"allow": [host]}}))
+    assert (PROJECT in holt(words).err) == by_project
 
 
 def test_a_rule_s_reason_is_in_its_denials(holt: Holt) -> None:

@@ -165,6 +165,36 @@ static void test_the_project_narrows_rules(void **state) {
         }
 }
 
+static void test_the_rules_of_the_project_are_kept(void **state) {
+        static const struct {
+                const char *network;
+                size_t count;
+                const char *first;
+        } cases[] = {
+                { "{\"allow\":[\"b.example\",\"a.example:80\"]}", 2, "b.example" },
+                { "{\"allow\":[\"b.example\",\"none\"]}", 0, NULL },
+                { "{\"allow\":[\"none\",\"b.example\"]}", 1, "b.example" },
+        };
+        static const char *const words[] = { "--net", "a.example", NULL };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(policy_clear) Policy policy = { 0 };
+                _cleanup_free_ char *text = str_format("{\"holt\":1,\"network\":%s}",
+                                                       cases[i].network);
+                Error error = { 0 };
+
+                preset(&policy, "standard");
+                assert_int_equal(options(&policy, words, &error), 0);
+                assert_false(policy.net_narrowed);
+                assert_int_equal(load(&policy, text, ORIGIN_PROJECT, &error), 0);
+                assert_true(policy.net_narrowed);
+                assert_int_equal(policy.net_project.count, cases[i].count);
+                if (cases[i].first)
+                        assert_string_equal(policy.net_project.items[0], cases[i].first);
+        }
+}
+
 static void test_the_project_cannot_widen(void **state) {
         static const char *const cases[] = {
                 "{\"mode\":\"host\"}",      "{\"allow\":[\"b.example\"],\"mode\":\"host\"}",
@@ -277,6 +307,7 @@ int main(void) {
                 cmocka_unit_test(test_options_that_contradict),
                 cmocka_unit_test(test_files_set_rules_and_mode),
                 cmocka_unit_test(test_the_project_narrows_rules),
+                cmocka_unit_test(test_the_rules_of_the_project_are_kept),
                 cmocka_unit_test(test_the_project_cannot_widen),
                 cmocka_unit_test(test_the_project_has_a_limit_of_rules),
                 cmocka_unit_test(test_rules_have_an_origin),
