@@ -63,7 +63,7 @@ static int do_allow(const OptionResult *words, const void *options, Error *reter
         if (r == 0)
                 r = allow_live(name, &grants, chosen->once, &rest, reterr);
         if (rest && chosen->once)
-                return allow_refuse_once(name, reterr);
+                return allow_refuse_once(name, &grants, reterr);
         return rest ? allow_at_rest(name, &grants, reterr) : r;
 }
 

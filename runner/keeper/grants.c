@@ -46,13 +46,15 @@ static void grant_on_call_end(RpcCall *call, void *data) {
 
 /* --- for the method --- */
 
-static int grant_check(const Keeper *keeper, Error *reterr) {
+static int grant_check(const Keeper *keeper, const StrList *rules, bool once, Error *reterr) {
         size_t count = 0;
         int r = allow_check_mode(&keeper->settings, reterr);
 
         if (r < 0)
                 return r;
         if (keeper->settings.policy.network != NETWORK_ALLOW) {
+                if (once)
+                        return allow_refuse_networkless(keeper->name, rules->items[0], reterr);
                 r = error_set(reterr, ERROR_USAGE, 0,
                               "the live session was started without a network");
                 return error_cure(reterr, r,
@@ -94,7 +96,7 @@ static int grant_send(Keeper *keeper, const GrantWait *wait, const StrList *rule
 }
 
 static int grant_add(Keeper *keeper, StrList *rules, bool once, GrantWait **ret, Error *reterr) {
-        int r = grant_check(keeper, reterr);
+        int r = grant_check(keeper, rules, once, reterr);
         GrantWait *wait = r == 0 ? calloc(1, sizeof(*wait)) : NULL;
 
         if (r < 0)

@@ -36,7 +36,7 @@ static int proxy_allow_at_rest(RpcCall *call, const char *name, Error *error) {
         int r = rpc_strings(call, "grants", &grants, error);
 
         if (r == 0 && rpc_bool(call, "once", false))
-                r = allow_refuse_once(name, error);
+                r = allow_refuse_once(name, &grants, error);
         if (r == 0)
                 r = allow_at_rest(name, &grants, error);
         if (r < 0)

@@ -106,16 +106,26 @@ int allow_once(Settings *settings, Store *store, uint32_t id, bool asked, const 
         return r;
 }
 
-int allow_refuse_once(const char *session, Error *reterr) {
+int allow_refuse_networkless(const char *session, const char *rule, Error *reterr) {
         int r = error_set(reterr, ERROR_USAGE, 0,
-                          "session \"%s\" is at rest, and a grant for one connection ends with the "
-                          "live session",
+                          "a grant for one connection needs a session with a network, and session "
+                          "\"%s\" has none",
                           session);
 
         return error_cure(reterr, r,
-                          "Start it first, for example: holt exec %s -- true\n"
-                          "A grant that lasts needs no start.",
-                          session);
+                          "Add a rule that lasts: holt stop %s, then holt allow %s " ALLOW_NET
+                          "%s\nOr create a session with --net.",
+                          session, session, rule);
+}
+
+/* Whether the settings say that the session has no network. If they cannot be read, it may have
+ * one. */
+static bool allow_is_networkless(const char *session) {
+        _cleanup_(at_rest_close) AtRest rest = AT_REST_NONE;
+        Error ignored;
+
+        return at_rest_open(session, &rest, &ignored) == 0 &&
+               rest.settings.policy.network == NETWORK_NONE;
 }
 
 int allow_read(const StrList *grants, StrList *ret, Error *reterr) {
@@ -131,6 +141,24 @@ int allow_read(const StrList *grants, StrList *ret, Error *reterr) {
                         return r;
         }
         return 0;
+}
+
+int allow_refuse_once(const char *session, const StrList *grants, Error *reterr) {
+        _cleanup_(strlist_clear) StrList rules = { 0 };
+        int r = allow_read(grants, &rules, reterr);
+
+        if (r < 0)
+                return r;
+        if (allow_is_networkless(session))
+                return allow_refuse_networkless(session, rules.items[0], reterr);
+        r = error_set(reterr, ERROR_USAGE, 0,
+                      "session \"%s\" is at rest, and a grant for one connection ends with the "
+                      "live session",
+                      session);
+        return error_cure(reterr, r,
+                          "Start it first, for example: holt exec %s -- true\n"
+                          "A grant that lasts needs no start.",
+                          session);
 }
 
 int allow_at_rest(const char *session, const StrList *grants, Error *reterr) {

@@ -25,7 +25,11 @@ int allow_once(Settings *settings, Store *store, uint32_t id, bool asked, const 
 /* Does the same as allow_store() for a session at rest. grants: with their prefix. Returns
  * -EWOULDBLOCK with an ERROR_BUSY if the session is live, or another negative errno. */
 int allow_at_rest(const char *session, const StrList *grants, Error *reterr);
-/* Refuses a one-time grant to a session at rest. Returns -EINVAL with an ERROR_USAGE. */
-int allow_refuse_once(const char *session, Error *reterr);
+/* Refuses a one-time grant to a session at rest. grants: with their prefix. Returns -EINVAL with
+ * an ERROR_USAGE, or -ENOMEM. */
+int allow_refuse_once(const char *session, const StrList *grants, Error *reterr);
+/* Refuses a one-time grant to a session without a network. rule: the first one. Returns -EINVAL
+ * with an ERROR_USAGE. */
+int allow_refuse_networkless(const char *session, const char *rule, Error *reterr);
 /* Refuses a grant to a session on the host's network, which needs none. Returns 0 or -EINVAL. */
 int allow_check_mode(const Settings *settings, Error *reterr);

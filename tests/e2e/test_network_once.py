@@ -120,6 +120,24 @@ def test_a_session_at_rest_refuses_it_with_the_cure(session: Session) -> None:
         rpc.call("session.allow", session="w", grants=[OTHER], once=True)
 
 
+def test_a_session_without_a_network_needs_a_lasting_rule(sessions: Sessions) -> None:
+    """At rest, to start it would not help; and once it lives, it still has no network."""
+    session = sessions.create("n")
+    message = (
+        'holt allow: a grant for one connection needs a session with a network, and session "n" has none\n'
+        f"  Add a rule that lasts: holt stop n, then holt allow n {OTHER}\n  Or create a session with --net.\n"
+    )
+
+    at_rest = session("allow", OTHER, "--once")
+    session.out("true")
+    live = session("allow", OTHER, "--once")
+
+    assert at_rest.code == live.code == 125 and at_rest.err == live.err == message
+    session("stop").ok()
+    session("allow", OTHER).ok()
+    assert curl(session, "http://other.example.org/") == "200"
+
+
 def test_over_rpc(session: Session) -> None:
     with session.sessions.serve() as rpc:
         assert rpc.call("session.allow", session="w", grants=[OTHER], once=True) == {"live": True}
