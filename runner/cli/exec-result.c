@@ -45,6 +45,8 @@ static void exec_result_tell_timeout(const ExecResult *result) {
 static bool exec_result_has_net_denial(const JsonValue *result) {
         const JsonValue *denials = json_member(result, "denials");
 
+        if (json_member(result, "unreached"))
+                return true;
         for (const JsonValue *d = json_first(denials); d; d = json_next(d))
                 if (streq(json_member_text(d, "layer"), "network"))
                         return true;
@@ -127,6 +129,14 @@ static bool exec_result_tell_limits(const JsonValue *result) {
         return option;
 }
 
+static void exec_result_tell_unreached(const JsonValue *result) {
+        const JsonValue *hosts = json_member(result, "unreached");
+
+        for (const JsonValue *h = json_first(hosts); h; h = json_next(h))
+                report_net_failure(json_member_text(h, "what"), json_member_text(h, "answer"),
+                                   json_member_text(h, "reason"), stderr);
+}
+
 /* Returns whether it has named an option of holt create. */
 static bool exec_result_tell_reasons(const char *session, const JsonValue *const results[2]) {
         bool option = false;
@@ -135,6 +145,7 @@ static bool exec_result_tell_reasons(const char *session, const JsonValue *const
                 option |= exec_result_tell_limits(results[i]);
         for (size_t i = 0; i < 2; i++)
                 option |= exec_result_tell_denials(session, results[i]);
+        exec_result_tell_unreached(results[0]);
         return option;
 }
 

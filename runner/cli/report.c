@@ -443,16 +443,12 @@ void report_net_denial(const char *peer, uint64_t count, const char *answer, con
                 (void)fprintf(out, "%s\n", why_not);
 }
 
-static void print_net_failure(const NetDenial *denial, const char *peer, const char *reason,
-                              FILE *out) {
-        if (denial->event.reason == EGRESS_UNRESOLVED)
+void report_net_failure(const char *peer, const char *answer, const char *reason, FILE *out) {
+        if (streq(answer, "NXDOMAIN"))
                 (void)fprintf(out, "holt: could not resolve %s: %s\n", peer, reason);
-        else if (denial->event.reason == EGRESS_UNREACHED)
-                (void)fprintf(out, "holt: could not connect to %s (%s)\n", peer,
-                              net_denial_answer(denial));
         else
-                (void)fprintf(out, "holt: could not connect to %s (%s): %s\n", peer,
-                              net_denial_answer(denial), reason);
+                (void)fprintf(out, "holt: could not connect to %s (%s)%s%s\n", peer, answer,
+                              reason[0] ? ": " : "", reason);
 }
 
 /* An allowed connection that failed is told only if the command failed, too. */
@@ -471,8 +467,10 @@ static void print_net_denials(const RunResult *result, FILE *out) {
                 if (net_denial_refused(denial))
                         report_net_denial(peer, net_denial_count(denial), net_denial_answer(denial),
                                           reason, grant, net_denial_why_not(denial), "", out);
-                else if (result->outcome.exit_code != 0)
-                        print_net_failure(denial, peer, reason, out);
+                else if (result->outcome.exit_code != 0) {
+                        (void)net_denial_failure(denial, reason);
+                        report_net_failure(peer, net_denial_answer(denial), reason, out);
+                }
         }
         if (denials && denials->omitted > 0)
                 (void)fprintf(out, "holt: and %" PRIu64 " more of other hosts and ports\n",

@@ -88,3 +88,6 @@ void report_denial(const char *name, uint64_t count, const char *answer, const c
  * printed. */
 void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
                        const char *grant, const char *why_not, const char *who_allows, FILE *out);
+/* Prints a host that is allowed, but was not found or reached. answer: as net_denial_answer() gives
+ * it. reason: "" if no more is known. */
+void report_net_failure(const char *peer, const char *answer, const char *reason, FILE *out);

@@ -29,6 +29,8 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, const Re
         result_write_refusals(w, refusals);
         net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before, true);
         json_write_end(w);
+        net_denials_write_unreached(w, keeper->sandbox.network.denials,
+                                    &process->net_denied_before);
         limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
         keeper_aside_write_stopped(keeper, process, w);
 }

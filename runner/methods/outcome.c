@@ -59,6 +59,16 @@ static const RpcShape denial_shape = { .name = "Denial",
                                        .help = "something that the policy refused",
                                        RPC_FIELDS(denial_fields) };
 
+static const RpcField unreached_fields[] = {
+        { "what", RPC_STRING, RPC_ALWAYS, "the host, and the port if it is known" },
+        { "count", RPC_UINT, RPC_ALWAYS, "how often" },
+        { "answer", RPC_STRING, RPC_ALWAYS, "the errno of the connection, or \"NXDOMAIN\"" },
+        { "reason", RPC_STRING, RPC_OR_NULL, "more about it, if it is known" },
+};
+static const RpcShape unreached_shape = { .name = "Unreached",
+                                          .help = "a host that is allowed but was not reached",
+                                          RPC_FIELDS(unreached_fields) };
+
 static const char *const limit_names[] = { "memory", "processes", "open_files",
                                            "disk",   "file_size", NULL };
 static_assert(ELEMENTSOF(limit_names) == LIMIT_KIND_MAX + 1, "every limit is listed");
@@ -92,6 +102,8 @@ static const RpcField outcome_fields[] = {
         { "stderr_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stderr that were not kept" },
         { "denials", RPC_SHAPES, RPC_ALWAYS, "refused in the session while it ran",
           .shape = &denial_shape },
+        { "unreached", RPC_SHAPES, RPC_SOMETIMES,
+          "allowed hosts that were not reached while it ran", .shape = &unreached_shape },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that it reached, if it failed",
           .shape = &limit_hit_shape },
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,

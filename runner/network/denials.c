@@ -178,6 +178,13 @@ void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]) {
                        rule[0] ? ")" : "");
 }
 
+bool net_denial_failure(const NetDenial *denial, char ret[NET_REASON_TEXT]) {
+        ret[0] = '\0';
+        if (denial->event.reason != EGRESS_UNREACHED)
+                net_denial_reason(denial, ret);
+        return ret[0] != '\0';
+}
+
 const char *net_denial_answer(const NetDenial *denial) {
         if (denial->event.errnum)
                 return error_errno_name((int)denial->event.errnum);
@@ -287,16 +294,54 @@ void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count, bo
                 net_denial_write_call(w, rule);
 }
 
+/* Returns how often number i has happened since `before`. */
+static uint64_t denials_count_since(const NetDenials *denials, const NetCounts *before,
+                                    unsigned i) {
+        return denial_count_since(&denials->items[i],
+                                  before && i < before->count ? before->items[i] : 0);
+}
+
 void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before,
                        bool session) {
         for (unsigned i = 0; denials && i < denials->count; i++) {
                 const NetDenial *denial = &denials->items[i];
-                const uint64_t earlier = before && i < before->count ? before->items[i] : 0;
+                const uint64_t count = denials_count_since(denials, before, i);
 
-                if (!net_denial_refused(denial) || denial->count == earlier)
+                if (!net_denial_refused(denial) || count == 0)
                         continue;
                 json_write_object(w, NULL);
-                net_denial_write(w, denial, denial_count_since(denial, earlier), session);
+                net_denial_write(w, denial, count, session);
                 json_write_end(w);
         }
+}
+
+static void net_denial_write_unreached(JsonWriter *w, const NetDenial *denial, uint64_t count) {
+        char peer[NET_PEER_TEXT], reason[NET_REASON_TEXT];
+
+        net_denial_peer(denial, peer);
+        json_write_object(w, NULL);
+        json_write_string(w, "what", peer);
+        json_write_uint(w, "count", count);
+        json_write_string(w, "answer", net_denial_answer(denial));
+        json_write_string(w, "reason", net_denial_failure(denial, reason) ? reason : NULL);
+        json_write_end(w);
+}
+
+void net_denials_write_unreached(JsonWriter *w, const NetDenials *denials,
+                                 const NetCounts *before) {
+        bool any = false;
+
+        for (unsigned i = 0; denials && i < denials->count; i++) {
+                const NetDenial *denial = &denials->items[i];
+                const uint64_t count = denials_count_since(denials, before, i);
+
+                if (net_denial_refused(denial) || count == 0)
+                        continue;
+                if (!any)
+                        json_write_array(w, "unreached");
+                any = true;
+                net_denial_write_unreached(w, denial, count);
+        }
+        if (any)
+                json_write_end(w);
 }

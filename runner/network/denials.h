@@ -60,6 +60,9 @@ bool net_denial_refused(const NetDenial *denial);
 void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]);
 /* Returns the errno that the program saw, or "NXDOMAIN". Static. */
 const char *net_denial_answer(const NetDenial *denial);
+/* Writes more about an allowed connection that failed than the answer says. Returns false, and
+ * writes "", if nothing more is known. */
+bool net_denial_failure(const NetDenial *denial, char ret[NET_REASON_TEXT]);
 /* Returns why no rule of the caller can allow this host, or NULL if one can. Static. */
 const char *net_denial_why_not(const NetDenial *denial);
 /* Writes the host and the port, such as "example.org:443". */
@@ -72,5 +75,8 @@ bool net_denial_rule(const NetDenial *denial, char ret[NET_PEER_TEXT]);
  * the hosts, so the method session.allow can allow them. */
 void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before,
                        bool session);
+/* Writes the allowed connections that failed as the member "unreached", if there are any. denials
+ * and before: as above. */
+void net_denials_write_unreached(JsonWriter *w, const NetDenials *denials, const NetCounts *before);
 /* Writes the members of one denial. */
 void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count, bool session);

@@ -11,6 +11,7 @@ from lib import netlab
 from lib.netlab import Lab, holt, lab  # noqa: F401
 from lib.netprobe import probe
 from lib.sandbox import Holt
+from lib.sessions import Sessions
 from lib.tools import needs
 
 pytestmark = [needs("python3"), pytest.mark.alike]
@@ -158,6 +159,17 @@ def test_an_allowed_name_that_the_host_cannot_resolve_is_told(name: str, holt: H
 
     told = f"holt: could not resolve {name}.example.org: a rule allows it, but the host has found no address of it\n"
     assert exact.err == told and below.err == (told if name == "failing" else "") and "no rule" in unused.err
+
+
+def test_a_session_tells_allowed_hosts_that_were_not_found_or_reached(sessions: Sessions) -> None:
+    session = sessions.create("w", "--net", "missing.example.org,web.example.org:81")
+
+    missing, refusing = session.sh("getent hosts missing.example.org"), session.sh("curl -sS http://web.example.org:81/")
+    result = session.sh("getent hosts missing.example.org; true")
+
+    assert missing.err == "holt: could not resolve missing.example.org: a rule allows it, but the host has found no address of it\n"
+    assert "holt: could not connect to web.example.org:81 (ECONNREFUSED)\n" in refusing.err and "has only" not in refusing.err
+    assert result.code == 0 and result.err == ""
 
 
 @pytest.mark.parametrize("kind", (SOA, MX, TXT, SRV, SVCB, HTTPS, ANY, 10, 257, 65535))
