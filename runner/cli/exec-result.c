@@ -58,8 +58,13 @@ void exec_result_tell_network(const JsonValue *result, const JsonValue *show, co
         const JsonValue *network = show ? json_member(show, "network") : NULL;
 
         if (network)
-                network_hint_print(json_member_text(network, "mode"),
-                                   exec_result_has_net_denial(result), text, length, stderr);
+                network_hint_print(
+                        &(const NetworkHint){ .mode = json_member_text(network, "mode"),
+                                              .session = json_member_text(show, "name"),
+                                              .text = text,
+                                              .length = length,
+                                              .told = exec_result_has_net_denial(result) },
+                        stderr);
 }
 
 /* A live session can get the rule by holt allow, so this names no option of holt create. */

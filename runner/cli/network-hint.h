@@ -9,6 +9,13 @@
 /* Whether the command's last messages are about a host that it could not find or reach. text may be
  * NULL. */
 bool network_hint_finds(const char *text, size_t length);
-/* If they are, prints what the sandbox's network is, and how to get more of it. mode: a value of
- * network.mode. told: the denials already name what the network has refused. */
-void network_hint_print(const char *mode, bool told, const char *text, size_t length, FILE *out);
+typedef struct NetworkHint {
+        const char *mode;    /* a value of network.mode */
+        const char *session; /* the session of the command, or NULL */
+        const char *text;    /* the end of the command's messages, or NULL */
+        size_t length;
+        bool told; /* The denials already name what the network has refused. */
+} NetworkHint;
+
+/* If they are, prints what the sandbox's network is, and how to get more of it. */
+void network_hint_print(const NetworkHint *hint, FILE *out);

@@ -572,8 +572,12 @@ void report_print_text(const RunResult *result, FILE *out) {
                 print_cause(result, out);
                 print_denials(result, out);
                 print_git_hint(result, out);
-                network_hint_print(report_network_mode(result), result->outcome.net_denials,
-                                   result->outcome.said, result->outcome.said_length, out);
+                network_hint_print(
+                        &(const NetworkHint){ .mode = report_network_mode(result),
+                                              .text = result->outcome.said,
+                                              .length = result->outcome.said_length,
+                                              .told = result->outcome.net_denials != NULL },
+                        out);
         }
         if (result->outcome.network_lost)
                 (void)fputs("holt: the sandbox lost its network, because holt-egress ended\n", out);

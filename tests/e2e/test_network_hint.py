@@ -13,6 +13,7 @@ from lib.sessions import Sessions
 pytestmark = pytest.mark.alike
 
 HINT = "holt: the sandbox has no network\n  Allow the hosts that the command needs: --net NAME:PORT"
+IN_SESSION = "holt: the sandbox has no network\n  Allow the hosts that the command needs: holt stop w, then holt allow w net:NAME:PORT,"
 RULES = "holt: the network has only the hosts and ports of its rules;"
 PYTHON = "import socket\nsocket.getaddrinfo('example.invalid', 80)"
 
@@ -40,12 +41,32 @@ def test_no_hint_for_other_failures(holt: Holt) -> None:
 
 def test_a_program_that_asks_for_a_host(holt: Holt, sessions: Sessions) -> None:
     session = sessions.create("w")
-    for result in (holt(["run", "--", "python3", "-c", PYTHON]), session("python", "-c", PYTHON)):
-        assert result.err.count(HINT) == 1, str(result)
+    for result, hint in ((holt(["run", "--", "python3", "-c", PYTHON]), HINT), (session("python", "-c", PYTHON), IN_SESSION)):
+        assert result.err.count(hint) == 1, str(result)
     with (holt.cwd.parent / "err").open("w+") as err:
         session.exec("python3", "-c", PYTHON, stderr=err)
         err.seek(0)
-        assert err.read().count(HINT) == 1
+        assert err.read().count(IN_SESSION) == 1
+
+
+@pytest.mark.parametrize(
+    "message, rule",
+    [
+        ("curl: (6) Could not resolve host: example.invalid", "example.invalid"),
+        ("Error: getaddrinfo EAI_AGAIN example.invalid", "example.invalid"),
+        ("curl: (6) Could not resolve host: a..b;x", "NAME:PORT"),
+        ("Could not resolve host: ", "NAME:PORT"),
+    ],
+)
+def test_a_session_is_told_how_it_gets_a_network(message: str, rule: str, sessions: Sessions) -> None:
+    """exec has no --net. The text is the command's, so only a name that a rule takes is passed on."""
+    session = sessions.create("w")
+    with (sessions.holt.cwd.parent / "err").open("w+") as err:
+        session.exec("sh", "-c", 'echo "$0" >&2; exit 1', message, stderr=err)
+        err.seek(0)
+        text = err.read()
+
+    assert f"holt stop w, then holt allow w net:{rule}, or a set such as net:@python;" in text and "--net" not in text
 
 
 @pytest.mark.parametrize(
@@ -78,7 +99,7 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
         err.seek(0)
         text = err.read()
 
-    assert RULES in text and HINT not in text
+    assert RULES in text and HINT not in text and "allow it: holt allow w net:NAME:PORT, or net:ADDRESS:PORT\n" in text
 
 
 def test_show_names_the_rules_of_a_session(sessions: Sessions) -> None:
