@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -19,7 +20,8 @@
 enum {
         QUESTION_PAUSE = 700000, /* usec without any answer: time to see the question. */
         QUESTION_TRIES = 3,      /* Lines that are no answer. */
-        QUESTION_TEXT = 640,     /* Bytes of one message. */
+        QUESTION_TEXT = 768,     /* Bytes of one message. */
+        QUESTION_HOST = 304,     /* Bytes of a name and its port. */
         KEY_CTRL_C = 3,
         KEY_CTRL_D = 4,
         KEY_BACKSPACE = 8,
@@ -32,13 +34,23 @@ enum {
 typedef struct Question {
         int fd;
         bool shown;
+        bool covered; /* Another program may draw over it. */
+        char host[QUESTION_HOST];
         struct termios mode; /* The terminal's mode before the question. */
         uint64_t ready;      /* usec of time_now_usec() from which on an answer counts. */
-        char line[8];
+        char line[QUESTION_HOST];
         size_t length;
         bool bad; /* The line is no answer, whatever follows. */
         int tries;
 } Question;
+
+/* Whether another program gets these bytes. It may draw them on the terminal, also over a question.
+ */
+static bool output_goes_on(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
 
 Question *question_open(void) {
         Question *question;
@@ -50,6 +62,7 @@ Question *question_open(void) {
                 return NULL;
         }
         question->fd = fd;
+        question->covered = output_goes_on(STDOUT_FILENO) || output_goes_on(STDERR_FILENO);
         return question;
 }
 
@@ -112,10 +125,18 @@ QuestionAnswer question_show(Question *question, const char *host, const char *l
         question->length = 0;
         question->bad = false;
         question->tries = 0;
-        (void)snprintf(text, sizeof(text),
-                       QUESTION_RESET "\r\n%sholt: allow %.300s? [y]es once, [a]lways in this %s, "
-                                      "[n]o: ",
-                       question_note(host), host, lasting);
+        (void)snprintf(question->host, sizeof(question->host), "%s", host);
+        if (question->covered)
+                (void)snprintf(text, sizeof(text),
+                               QUESTION_RESET "\r\n%sholt: the output's reader can draw over this "
+                                              "question, so type %.300s to allow it once, or "
+                                              "[n]o: ",
+                               question_note(host), host);
+        else
+                (void)snprintf(text, sizeof(text),
+                               QUESTION_RESET "\r\n%sholt: allow %.300s? [y]es once, [a]lways in "
+                                              "this %s, [n]o: ",
+                               question_note(host), host, lasting);
         if (!question_write(question, text)) {
                 question_end(question);
                 return QUESTION_NOBODY;
@@ -157,20 +178,43 @@ static const struct {
         { "always", QUESTION_ALWAYS }, { "n", QUESTION_NO },     { "no", QUESTION_NO },
 };
 
+/* Returns QUESTION_WAITS if the line is no answer. If the person may see another host than the
+ * question's, only the host itself allows it. */
+static QuestionAnswer question_find_answer(const Question *question) {
+        if (question->bad)
+                return QUESTION_WAITS;
+        if (question->covered && strcasecmp(question->line, question->host) == 0)
+                return QUESTION_ONCE;
+        for (size_t i = 0; i < ELEMENTSOF(question_words); i++)
+                if (strcasecmp(question->line, question_words[i].word) == 0 &&
+                    (!question->covered || question_words[i].answer == QUESTION_NO))
+                        return question_words[i].answer;
+        return QUESTION_WAITS;
+}
+
 static QuestionAnswer question_take_line(Question *question) {
-        const bool bad = question->bad;
+        QuestionAnswer answer;
 
         question->line[question->length] = '\0';
+        answer = question_find_answer(question);
         question->length = 0;
         question->bad = false;
         (void)question_write(question, "\r\n");
-        for (size_t i = 0; !bad && i < ELEMENTSOF(question_words); i++)
-                if (strcasecmp(question->line, question_words[i].word) == 0)
-                        return question_words[i].answer;
+        if (answer != QUESTION_WAITS)
+                return answer;
         if (++question->tries == QUESTION_TRIES)
                 return QUESTION_NO;
-        (void)question_write(question, "holt: type y, a or n, and Enter: ");
+        (void)question_write(question, question->covered
+                                               ? "holt: type the name with its port, or n, and "
+                                                 "Enter: "
+                                               : "holt: type y, a or n, and Enter: ");
         return QUESTION_WAITS;
+}
+
+/* Whether the key can be a part of an answer. */
+static bool question_takes(const Question *question, unsigned char key) {
+        return isalpha(key) ||
+               (question->covered && key != '\0' && (isdigit(key) || strchr("-_.:", key)));
 }
 
 static QuestionAnswer question_take_key(Question *question, unsigned char key) {
@@ -185,7 +229,7 @@ static QuestionAnswer question_take_key(Question *question, unsigned char key) {
         if (key == KEY_BACKSPACE || key == KEY_DELETE) {
                 if (question->length > 0 && question->length-- > 0)
                         (void)question_write(question, "\b \b");
-        } else if (isalpha(key) && question->length < sizeof(question->line) - 1) {
+        } else if (question_takes(question, key) && question->length < sizeof(question->line) - 1) {
                 question->line[question->length++] = (char)key;
                 (void)question_write(question, echo);
         } else {

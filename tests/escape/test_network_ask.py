@@ -7,6 +7,7 @@ The test network (lib/netlab.py) is the host's network here, and its log shows w
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -129,6 +130,24 @@ def test_nothing_is_drawn_over_a_question(holt: Holt) -> None:
         after = terminal.expect(r"holt: nobody answered").string
         terminal.wait()
     assert after.startswith("\r\n")
+
+
+COVERED = r"type evil\.example\.org:80 to allow it once, or \[n\]o: "
+
+
+@pytest.mark.parametrize("pipe", ("| cat", "2>&1 >/dev/null | cat", "2>&1 </dev/null | cat"))
+def test_a_name_drawn_over_a_question_is_not_the_one_that_is_allowed(pipe: str, holt: Holt, lab: Lab) -> None:
+    """At the end of a pipe, another program draws on the terminal. Then the answer has to be the name itself."""
+    argv = shlex.join(holt.argv(["run", "--ask", "--", "python3", "-c", OVERLAY.replace("time.sleep(0.01)", "time.sleep(0.2)")]))
+    with Terminal(holt.identity, ["sh", "-c", f"{argv} {pipe}"], cwd=holt.cwd) as terminal:
+        terminal.expect(COVERED)
+        answer(terminal, "y")
+        terminal.expect("type the name with its port, or n")
+        answer(terminal, "good.example.org:443")
+        terminal.expect("type the name with its port, or n")
+        answer(terminal, "always")
+        terminal.wait()
+    assert not lab.log()
 
 
 INSIDE = CONNECT + """
