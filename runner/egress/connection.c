@@ -56,6 +56,17 @@ static void attempts_close(Connection *c) {
         c->attempts_open = 0;
 }
 
+/* Tells the address that the program knows, and the host's port. */
+static void connection_name_import(const Connection *c, EgressEvent *event) {
+        const NetPort *port = ports_imported(c->egress, &c->asked, c->port);
+
+        event->family = c->asked.family;
+        memcpy(event->address, c->asked.bytes, sizeof(event->address));
+        (void)snprintf(event->other, sizeof(event->other),
+                       "port %u of its loopback (--import %u:%u)", port->host, port->host,
+                       port->inside);
+}
+
 static EgressEvent connection_tell(const Connection *c, EgressEventType type, EgressReason reason,
                                    int errnum) {
         EgressEvent event = { .type = type,
@@ -81,6 +92,8 @@ static EgressEvent connection_tell(const Connection *c, EgressEventType type, Eg
         if (event.family)
                 memcpy(event.address, address->bytes, sizeof(event.address));
         (void)snprintf(event.name, sizeof(event.name), "%s", name ? name : "");
+        if (reason == EGRESS_NOT_LISTENING)
+                connection_name_import(c, &event);
         egress_send(c->egress, &event);
         return event;
 }
@@ -159,6 +172,8 @@ void connection_end(Connection *c, int errnum) {
 void connection_unreached(Connection *c, EgressReason reason) {
         EgressEvent event;
 
+        if (c->errnum == ECONNREFUSED && ports_imported(c->egress, &c->asked, c->port))
+                reason = EGRESS_NOT_LISTENING;
         /* The client is a program of the host, which sees the reset. The sandbox has made no
          * connection that failed. */
         if (c->published)

@@ -155,6 +155,8 @@ static const struct {
                           "the number of connections is limited" },
         [EGRESS_UNREACHED] = { "a rule allows it, but it could not be reached", "ECONNRESET",
                                "the policy already allows it" },
+        [EGRESS_NOT_LISTENING] = { "nothing listens on the host", "ECONNREFUSED",
+                                   "the policy already allows it" },
         [EGRESS_UNRESOLVED] = { "a rule allows it, but the host has found no address of it",
                                 "NXDOMAIN", "the policy already allows it" },
         [EGRESS_NO_UPSTREAM] = { "the proxy of network.upstream could not be reached", "ECONNRESET",

@@ -85,6 +85,7 @@ typedef enum EgressReason {
         EGRESS_QUESTIONS,        /* No rule, and too many questions. */
         EGRESS_BUSY,             /* Too many connections at once. */
         EGRESS_UNREACHED,        /* Allowed, but the peer could not be reached. */
+        EGRESS_NOT_LISTENING,    /* Imported, but nothing listens on the host's port. */
         EGRESS_UNRESOLVED,       /* Allowed, but the name has no address outside. */
         EGRESS_NO_UPSTREAM,      /* Allowed, but the proxy outside could not be reached. */
         EGRESS_UPSTREAM_REFUSED, /* Allowed, but the proxy outside did not connect. */

@@ -259,10 +259,11 @@ def test_a_server_on_the_host_s_ipv6_loopback(holt: Holt) -> None:
 def test_no_server_of_the_host_listens(at_level: AtLevel) -> None:
     """A command that waits for a database must not take the listener inside for the database."""
     port = free_port()
-    result = run(at_level, "--import", str(port), "python3", "-c", FETCH + "sys.exit(1)", f"http://127.0.0.1:{port}/")
+    result = run(at_level, "--import", f"{port}:8080", "python3", "-c", FETCH + "sys.exit(1)", "http://127.0.0.1:8080/")
 
     assert ("refused" if at_level.level == 2 else "reset") in result.out
-    assert f"could not connect to 127.0.0.1:{port} (ECONNREFUSED)" in result.err or "could not connect to [::1]" in result.err
+    assert (f"holt: could not connect to 127.0.0.1:8080 (ECONNREFUSED): nothing listens on the host: port {port} of its loopback "
+            f"(--import {port}:8080)\n") in result.err
 
 
 def test_two_imported_ports_cannot_be_one_inside(holt: Holt) -> None:
