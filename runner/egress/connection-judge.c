@@ -33,7 +33,8 @@ static void connection_on_addresses(void *data, const NameResult *result) {
                 return connection_refuse(c, EGRESS_PRIVATE, refused);
         c->errnum = EHOSTUNREACH;
         if (c->targets_count == 0)
-                return connection_unreached(c, EGRESS_UNRESOLVED);
+                return connection_unreached(c, c->answered ? EGRESS_YES_UNRESOLVED
+                                                           : EGRESS_UNRESOLVED);
         connection_try(c);
 }
 

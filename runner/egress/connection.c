@@ -153,7 +153,8 @@ void connection_refuse_host(Connection *c, EgressReason reason, const char *name
         c->errnum = reason == EGRESS_NO_ADDRESS ? ENETUNREACH : ECONNREFUSED;
         if (c->held || c->proxy)
                 event.errnum = (uint32_t)(c->held ? c->errnum : EACCES);
-        else if (reason == EGRESS_NOBODY)
+        else if (reason == EGRESS_NOBODY || reason == EGRESS_NO_TERMINAL ||
+                 reason == EGRESS_NO_CLIENT)
                 event.errnum = ECONNRESET; /* 0 would mean a refused lookup. */
         egress_send(c->egress, &event);
         connection_reject(c, &event);

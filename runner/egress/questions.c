@@ -151,6 +151,11 @@ static Question *question_new(Connection *c) {
         return question;
 }
 
+/* Only a session wants to audit connections. */
+static EgressReason questions_nobody(const Egress *egress) {
+        return egress->audits ? EGRESS_NO_CLIENT : EGRESS_NO_TERMINAL;
+}
+
 bool questions_take_name(const Egress *egress, const char *name, EgressReason *ret) {
         const Questions *questions = egress->questions;
         char rule[NET_NAME_MAX + 8];
@@ -158,7 +163,7 @@ bool questions_take_name(const Egress *egress, const char *name, EgressReason *r
         if (!questions || questions->mode == ASK_NO)
                 return false;
         if (questions->mode == ASK_NOBODY) {
-                *ret = EGRESS_NOBODY;
+                *ret = questions_nobody(egress);
                 return false;
         }
         (void)snprintf(rule, sizeof(rule), "%s:1", name);
@@ -172,7 +177,7 @@ bool questions_ask(Connection *c, EgressReason *ret) {
         if (!questions || c->number < 0 || c->answered)
                 return false;
         if (questions->mode != ASK_YES) {
-                *ret = EGRESS_NOBODY;
+                *ret = questions->mode == ASK_NO ? EGRESS_NOBODY : questions_nobody(c->egress);
                 return false;
         }
         if (question_is_refused(questions, number, c->port)) {

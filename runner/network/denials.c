@@ -144,6 +144,13 @@ static const struct {
         [EGRESS_USED_UP] = { "a grant for one connection to it is used up", "ECONNRESET" },
         [EGRESS_NOBODY] = { "no rule of the network allows it, and nobody could be asked",
                             "NXDOMAIN" },
+        [EGRESS_NO_TERMINAL] = { "no rule of the network allows it, and nobody could be asked, "
+                                 "because holt has no terminal to ask on",
+                                 "NXDOMAIN" },
+        [EGRESS_NO_CLIENT] = { "no rule of the network allows it, and nobody could be asked; only "
+                               "holt exec --ask or a client of holt serve (network.attend) can "
+                               "answer",
+                               "NXDOMAIN" },
         [EGRESS_ANSWERED_NO] = { "no rule of the network allows it, and the answer was no",
                                  "ECONNRESET" },
         [EGRESS_NO_ANSWER] = { "no rule of the network allows it, and no answer came in time",
@@ -159,6 +166,9 @@ static const struct {
                                    "the policy already allows it" },
         [EGRESS_UNRESOLVED] = { "a rule allows it, but the host has found no address of it",
                                 "NXDOMAIN", "the policy already allows it" },
+        [EGRESS_YES_UNRESOLVED] = { "the answer allowed it, but the host has found no address of "
+                                    "it",
+                                    "NXDOMAIN", "the policy already allows it" },
         [EGRESS_NO_UPSTREAM] = { "the proxy of network.upstream could not be reached", "ECONNRESET",
                                  "the policy already allows it" },
         [EGRESS_UPSTREAM_REFUSED] = { "the proxy of network.upstream refused to connect",

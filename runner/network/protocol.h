@@ -80,6 +80,8 @@ typedef enum EgressReason {
         EGRESS_BAD_NAME,         /* The name is too long, or too many names were asked for. */
         EGRESS_USED_UP,          /* The one-time grant of the host was used. */
         EGRESS_NOBODY,           /* No rule, and nobody could be asked. */
+        EGRESS_NO_TERMINAL,      /* The same, because holt has no terminal. */
+        EGRESS_NO_CLIENT,        /* The same, because no client of the session answers. */
         EGRESS_ANSWERED_NO,      /* No rule, and the answer was no. */
         EGRESS_NO_ANSWER,        /* No rule, and no answer in time. */
         EGRESS_QUESTIONS,        /* No rule, and too many questions. */
@@ -87,6 +89,7 @@ typedef enum EgressReason {
         EGRESS_UNREACHED,        /* Allowed, but the peer could not be reached. */
         EGRESS_NOT_LISTENING,    /* Imported, but nothing listens on the host's port. */
         EGRESS_UNRESOLVED,       /* Allowed, but the name has no address outside. */
+        EGRESS_YES_UNRESOLVED,   /* The same, and an answer has allowed the connection. */
         EGRESS_NO_UPSTREAM,      /* Allowed, but the proxy outside could not be reached. */
         EGRESS_UPSTREAM_REFUSED, /* Allowed, but the proxy outside did not connect. */
         EGRESS_REASON_MAX,

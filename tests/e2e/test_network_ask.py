@@ -58,6 +58,14 @@ def test_yes_allows_one_connection(holt: Holt) -> None:
     assert "the answer was no" in terminal.output and "--net other.example.org:80 allows it" in terminal.output
 
 
+def test_an_allowed_name_that_the_host_cannot_resolve_was_allowed_by_the_answer(holt: Holt) -> None:
+    with asked(holt, f"{CURL} http://missing.example.org/") as terminal:
+        terminal.expect(question("missing.example.org:80"))
+        answer(terminal, "y")
+        assert terminal.wait() != 0
+    assert "the answer allowed it, but the host has found no address of it" in terminal.output and "a rule allows it" not in terminal.output
+
+
 def test_always_allows_the_rest_of_the_run(holt: Holt) -> None:
     with asked(holt, f"for i in 1 2 3; do {CURL} http://other.example.org/; done") as terminal:
         terminal.expect(question("other.example.org:80"))
@@ -131,7 +139,8 @@ def test_another_line_is_no_answer(keys: str, holt: Holt, lab: Lab) -> None:
 def test_without_a_terminal_nobody_is_asked(holt: Holt, lab: Lab) -> None:
     with Terminal(holt.identity, holt.argv(["run", "--ask", "--", "bash", "-c", f"{CURL} http://other.example.org/"]), cwd=holt.cwd, controlling=False) as terminal:
         assert terminal.wait() != 0
-    assert "nobody could be asked" in terminal.output and "NXDOMAIN" in terminal.output and not lab.log()
+    assert "nobody could be asked, because holt has no terminal to ask on;" in terminal.output
+    assert "NXDOMAIN" in terminal.output and not lab.log()
 
 
 def test_a_policy_can_ask_and_a_project_can_not(holt: Holt, workspace: Path) -> None:
