@@ -226,9 +226,9 @@ def deaf(end: socket.socket, _: Json) -> None:
 
 
 class Http:
-    """HTTP/1.1 with keep-alive. "/bytes/N" is N bytes; "/files/..." are files, and "/git/..." are the repositories among them. "/events" is a
-    stream of two events, of which the second one waits for a request of "/continue". Any other path replies with the request. If a
-    directory of the files has the name of the host, that host shows this directory instead."""
+    """HTTP/1.1 with keep-alive, unless the client asks to close. "/bytes/N" is N bytes; "/files/..." are files, and "/git/..." are the
+    repositories among them. "/events" is a stream of two events, of which the second one waits for a request of "/continue". Any other
+    path replies with the request. If a directory of the files has the name of the host, that host shows this directory instead."""
 
     def __init__(self, files: Path) -> None:
         self.files = files
@@ -248,8 +248,11 @@ class Http:
                     status, head, data = netlab_git.backend(repositories, method, target, fields, body)
                     end.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(data)}\r\n".encode() + head + b"\r\n\r\n" + data)
                     continue
+                closes = fields.get("connection", "").lower() == "close"
                 self._reply(end, method, target, {**about, "host": fields.get("host"), "method": method,
-                            "target": target, "body": hashlib.sha256(body).hexdigest(), "size": len(body)})
+                            "target": target, "body": hashlib.sha256(body).hexdigest(), "size": len(body)}, closes)
+                if closes:
+                    return
 
     def _repositories(self, fields: Json, target: str) -> Path | None:
         """The directory of the repositories, if the request is for one."""
@@ -272,7 +275,7 @@ class Http:
         file.readline()
         return b"".join(parts)
 
-    def _reply(self, end: socket.socket, method: str, target: str, about: Json) -> None:
+    def _reply(self, end: socket.socket, method: str, target: str, about: Json, closes: bool) -> None:
         status, data = "200 OK", (json.dumps(about) + "\n").encode()
         path = target.partition("?")[0]
         if path == "/events":
@@ -287,7 +290,8 @@ class Http:
             data = file.read_bytes() if file.is_file() else index
         kind = "application/octet-stream" if path.startswith("/bytes/") else \
             "text/html" if path.endswith("/") and path != "/" else "application/json"
-        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n\r\n"
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n"
+        head += "Connection: close\r\n\r\n" if closes else "\r\n"
         end.sendall(head.encode() + (b"" if method == "HEAD" else data))
 
 
