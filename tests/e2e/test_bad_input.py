@@ -398,7 +398,7 @@ def test_a_full_table_of_descriptors(limit: int, holt: Holt) -> None:
 
 @pytest.mark.not_sanitized
 def test_no_room_for_files_of_holt_s_own(holt: Holt) -> None:
-    result = holt(["run", "--", "true"], prefix=["bash", "-c", 'ulimit -f 1; exec "$0" "$@"'])
+    result = holt(["run", "--", "true"], prefix=["bash", "-c", 'ulimit -f 2; exec "$0" "$@"'])
 
     assert "EFBIG" in result.refusal()
     assert "ulimit -f" in result.cure

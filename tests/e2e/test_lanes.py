@@ -17,7 +17,11 @@ from lib.paths import PROJECT
 SUITE = PROJECT / "tests" / "e2e"
 
 # Files that start no holt, and README, which speaks to an ordinary user.
-EXEMPT = {"test_hacking.py", "test_english.py", "test_lanes.py", "test_readme.py", "test_rooms.py"}
+EXEMPT = {
+    "test_hacking.py", "test_english.py", "test_lanes.py", "test_readme.py", "test_rooms.py",
+    # Real peers of an ordinary user. The other files about the network have each identity.
+    "test_network_languages.py", "test_network_peers.py",
+}  # fmt: skip
 
 
 def test_each_file_has_a_smoke_test_of_each_identity() -> None:

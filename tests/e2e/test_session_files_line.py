@@ -57,7 +57,7 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
         (("files", name, "put", "-"), "no file name"),
         (("files", "nobody", "ls"), 'session "nobody" does not exist'),
         (("cp", "a"), "missing DESTINATION"),
-        (("cp", "a", "b"), "in a session"),
+        (("cp", "a", "b"), "names a session"),
         (("cp", f"{name}:a", f"{name}:b"), "either from the host to one session, or from one session to the host"),
         (("cp", "/etc", f"{name}:"), "directory"),
         (("cp", "/etc/hostname", f"{name}:none/"), "does not exist"),
