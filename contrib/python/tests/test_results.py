@@ -27,9 +27,10 @@ CLASSES: "Tuple[Tuple[Type[Any], str, Mapping[str, str], set[str]], ...]" = (
     (Denial, "Denial", {}, set()),
     (LimitHit, "LimitHit", {}, set()),
     # The SDK passes no file of the caller to a command, so it never gets a stream_error.
-    (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes", "stream_error"}),
+    (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes", "stream_error", "unreached"}),
     (PythonError, "PythonError", {}, set()),
-    (PythonResult, "PythonResult", TEXTS, {"timeout_us"}),
+    # The SDK does not tell allowed hosts that were not reached; the program's own error does.
+    (PythonResult, "PythonResult", TEXTS, {"timeout_us", "unreached"}),
     (FileInfo, "FileEntry", {}, {"raw"}),
     (Match, "MatchingLine", {}, {"raw"}),
     (ProcessInfo, "Process", {}, {"usage"}),
