@@ -128,15 +128,16 @@ int exec_asking_wait(const ExecAsking *asking) {
         return asking->hosts->until > now ? (int)((asking->hosts->until - now) / 1000 + 1) : 0;
 }
 
-void exec_asking_pump(ExecAsking *asking, bool input) {
+bool exec_asking_pump(ExecAsking *asking, bool input) {
         static const char *const words[] = { [QUESTION_ONCE] = "once",
                                              [QUESTION_ALWAYS] = "session",
                                              [QUESTION_NO] = "no",
+                                             [QUESTION_INTERRUPT] = "no",
                                              [QUESTION_NOBODY] = NULL };
         QuestionAnswer answer;
 
         if (!exec_asking_shown(asking))
-                return;
+                return false;
         answer = input ? question_read(asking->question) : QUESTION_WAITS;
         if (answer != QUESTION_WAITS) {
                 exec_asking_reply(asking, words[answer]);
@@ -145,4 +146,5 @@ void exec_asking_pump(ExecAsking *asking, bool input) {
                 asked_host_end(asking);
         }
         exec_asking_show(asking);
+        return answer == QUESTION_INTERRUPT;
 }

@@ -92,6 +92,14 @@ static bool exec_act_on_signal(const Exec *exec, unsigned signal) {
         return true;
 }
 
+/* Handles Ctrl-C at a question, which never reached the command or the rest of the job. */
+static void exec_interrupt(Exec *exec) {
+        if (exec->terminal)
+                return terminal_interrupt(exec->terminal);
+        exec->interrupt = INTERRUPT_KEY;
+        (void)exec_ask(exec, "process.signal", "INT", false);
+}
+
 static void exec_pass_signal(Exec *exec) {
         struct signalfd_siginfo info;
         char number[12];
@@ -166,7 +174,8 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
                 more = passes ? terminal_poll(exec->terminal, fds + 4) : 0;
                 if (poll(fds, 4 + more, exec_asking_wait(exec->asking)) < 0 && errno != EINTR)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the command");
-                exec_asking_pump(exec->asking, fds[3].revents != 0);
+                if (exec_asking_pump(exec->asking, fds[3].revents != 0))
+                        exec_interrupt(exec);
                 if (passes)
                         terminal_pump(exec->terminal, fds + 4, more);
                 if (fds[0].revents & POLLOUT)

@@ -84,8 +84,10 @@ static void asking_grant(Asking *asking, bool once) {
 static void asking_take(Asking *asking, QuestionAnswer answer) {
         if (answer == QUESTION_ONCE || answer == QUESTION_ALWAYS)
                 asking_grant(asking, answer == QUESTION_ONCE);
-        else if (answer != QUESTION_WAITS)
-                asking_end(asking, answer == QUESTION_NO ? EGRESS_ANSWER_NO : EGRESS_ANSWER_NOBODY);
+        else if (answer == QUESTION_NO || answer == QUESTION_INTERRUPT)
+                asking_end(asking, EGRESS_ANSWER_NO);
+        else if (answer == QUESTION_NOBODY)
+                asking_end(asking, EGRESS_ANSWER_NOBODY);
 }
 
 static void asking_show(Asking *asking) {
@@ -150,7 +152,12 @@ int asking_fd(const Asking *asking) {
         return asking ? question_fd(asking->question) : FD_NONE;
 }
 
-void asking_pump(Asking *asking) {
-        if (asking_shown(asking))
-                asking_take(asking, question_read(asking->question));
+bool asking_pump(Asking *asking) {
+        QuestionAnswer answer;
+
+        if (!asking_shown(asking))
+                return false;
+        answer = question_read(asking->question);
+        asking_take(asking, answer);
+        return answer == QUESTION_INTERRUPT;
 }

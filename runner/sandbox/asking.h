@@ -21,5 +21,6 @@ void asking_on_event(void *asking, const EgressEvent *event, const NetDenial *fi
 bool asking_shown(const Asking *asking);
 /* Returns the descriptor to poll for input, or FD_NONE. */
 int asking_fd(const Asking *asking);
-/* Reads an answer. Call it if that descriptor has input. */
-void asking_pump(Asking *asking);
+/* Reads an answer. Call it if that descriptor has input. Returns true if the answer is Ctrl-C,
+ * which must also interrupt the command. */
+bool asking_pump(Asking *asking);

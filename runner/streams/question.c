@@ -222,7 +222,7 @@ static QuestionAnswer question_take_key(Question *question, unsigned char key) {
 
         if (key == '\r' || key == '\n')
                 return question_take_line(question);
-        if (key == KEY_CTRL_C || key == KEY_CTRL_D) {
+        if (key == KEY_CTRL_D) {
                 (void)question_write(question, "\r\n");
                 return QUESTION_NO;
         }
@@ -245,6 +245,10 @@ QuestionAnswer question_read(Question *question) {
 
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
                 answer = QUESTION_NOBODY;
+        if (answer == QUESTION_WAITS && n > 0 && memchr(keys, KEY_CTRL_C, (size_t)n)) {
+                (void)question_write(question, "^C\r\n");
+                answer = QUESTION_INTERRUPT;
+        }
         if (time_now_usec() < question->ready)
                 n = 0;
         for (ssize_t i = 0; answer == QUESTION_WAITS && i < n; i++)

@@ -24,7 +24,8 @@ typedef enum QuestionAnswer {
         QUESTION_ONCE,
         QUESTION_ALWAYS,
         QUESTION_NO,
-        QUESTION_NOBODY, /* The terminal has gone, or belongs to another job. */
+        QUESTION_INTERRUPT, /* Ctrl-C: a no, and the caller interrupts the command. */
+        QUESTION_NOBODY,    /* The terminal has gone, or belongs to another job. */
 } QuestionAnswer;
 
 typedef struct Question Question;

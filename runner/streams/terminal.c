@@ -214,6 +214,13 @@ bool terminal_interrupted(const Terminal *t) {
         return t->interrupted;
 }
 
+void terminal_interrupt(Terminal *t) {
+        static const char key = 'C' & 0x1f;
+
+        t->interrupted = true;
+        (void)!write(t->master_fd, &key, sizeof(key));
+}
+
 static void empty_input(Terminal *t) {
         Relay *r = &t->in;
 

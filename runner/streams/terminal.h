@@ -55,6 +55,8 @@ bool terminal_in_foreground(const Terminal *terminal);
 void terminal_stop(Terminal *terminal, pid_t pid, bool for_keys, const Waker *waker);
 /* Whether the caller has typed the key that interrupts (Ctrl-C). */
 bool terminal_interrupted(const Terminal *terminal);
+/* Acts as if the caller had typed that key. */
+void terminal_interrupt(Terminal *terminal);
 /* Passes on the caller's window size. */
 void terminal_resize(Terminal *terminal);
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -160,3 +162,14 @@ def test_asking_contradicts_other_modes(flags: list[str], holt: Holt) -> None:
     refused = holt(["run", *flags, "--", "true"])
 
     assert refused.code == 125 and "--ask and --network" in refused.err
+
+
+@pytest.mark.parametrize("pipe", ["", " < /dev/null | cat"])
+def test_ctrl_c_is_a_no_and_interrupts_the_command(pipe: str, holt: Holt) -> None:
+    host = "other.example.org:80"
+    words = shlex.join(holt.argv(["run", "--ask", "--", "bash", "-c", f"{CURL} http://{host}/; echo went on"]))
+    with Terminal(holt.identity, ["bash", "-c", f"{words}{pipe}; echo went on"], cwd=holt.cwd) as terminal:
+        terminal.expect(re.escape(host))
+        terminal.send("\x03")
+        assert terminal.wait() == -signal.SIGINT
+    assert "went on" not in terminal.output and "the answer was no" in terminal.output

@@ -120,3 +120,12 @@ def test_exec_asks_on_the_terminal(session: Session) -> None:
                 pass
         assert terminal.wait() == 0 and "200" in terminal.output
     assert session.show()["network"]["allow"] == ["web.example.org:80", "other.example.org:80"]
+
+
+def test_ctrl_c_at_a_question_interrupts_the_command(session: Session) -> None:
+    argv = session.sessions.holt.argv(["exec", "w", "--ask", "--", "bash", "-c", f"{CURL}; echo went on"])
+    with Terminal(session.sessions.holt.identity, argv, cwd=session.sessions.holt.cwd, env=session.sessions.env) as terminal:
+        terminal.expect(r"holt: allow other\.example\.org:80\?")
+        terminal.send("\x03")
+        assert terminal.wait() != 0
+    assert "went on" not in terminal.output
