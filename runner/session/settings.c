@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/directory.h"
 #include "session/settings.h"
-#include <stdio.h>
 
 #include <errno.h>
 #include <inttypes.h>

@@ -38,7 +38,7 @@ from .files import Copied, FileInfo, Match
 from .mount import Listing, RemoteFile, RemoteItem
 from .process import AsyncProcess, Chunk, Process, ProcessInfo
 from .questions import Allow, Question
-from .results import Denial, LimitHit, PythonError, PythonResult, Result, Usage
+from .results import Denial, LimitHit, PythonError, PythonResult, Result, Unreached, Usage
 from .rows import AuditRow, HistoryRow, SessionInfo
 from .sandbox import AsyncSandbox, Sandbox
 from .tools import Tool
@@ -50,6 +50,6 @@ __all__ = [
     "CommandNotFoundError", "Copied", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
     "HoltNotFoundError", "LayerError", "LimitError", "LimitHit", "Listing", "Match", "MissingError", "NoKeyError",
     "NoProcessError", "NotExecutableError", "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "Question",
-    "RemoteFile", "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Usage",
-    "UsageError", "find_holt",
+    "RemoteFile", "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Unreached",
+    "Usage", "UsageError", "find_holt",
 ]

@@ -63,6 +63,22 @@ class Denial:
 
 
 @dataclass(frozen=True)
+class Unreached:
+    """A host that is allowed but was not reached.
+
+    what    the host, and the port if it is known
+    count   how often
+    answer  the errno that the program got, such as "ECONNREFUSED", or "NXDOMAIN"
+    reason  more about it, or None
+    """
+
+    what: str
+    count: int
+    answer: str
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class LimitHit:
     """A limit of the sandbox that a command or code has reached.
 
@@ -89,6 +105,7 @@ class LimitHit:
 
 _LIMIT_HIT = tuple(each.name for each in fields(LimitHit))
 _DENIAL = tuple(each.name for each in fields(Denial))
+_UNREACHED = tuple(each.name for each in fields(Unreached))
 
 R = TypeVar("R", bound="Outcome")
 
@@ -111,6 +128,7 @@ class Outcome:
     cause       "exited", "signaled", "timeout", "killed", "oom", "output_limit" or "lost"
     exit_code   its own exit code; 128 + n after signal n, 124 after a timeout
     *_dropped   bytes of output beyond the limit
+    unreached   allowed hosts that were not reached while it ran
     limits_hit  limits of the sandbox that it reached, if it failed
     unrecorded  why the session's history does not have it yet, for example a full disk; "" if it does
     set_aside   entries at protected paths that were set aside at the end. Each is relative to the workspace, or an
@@ -131,6 +149,7 @@ class Outcome:
     stderr_dropped: int = 0
     usage: Usage = Usage()
     denials: Tuple[Denial, ...] = ()
+    unreached: Tuple[Unreached, ...] = ()
     limits_hit: Tuple[LimitHit, ...] = ()
     unrecorded: str = ""
     set_aside: Tuple[str, ...] = ()
@@ -165,6 +184,7 @@ class Outcome:
         if self.ok:
             return None
         lines = [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
+        lines += [f"could not reach {u.what}: {u.reason or u.answer}" for u in self.unreached[:_HINTS]]
         lines += [f"{'' if hit.certain else 'probably, '}{hit.reason}; {hit.hint}" for hit in self.limits_hit]
         return "\n".join(lines) or None
 
@@ -259,6 +279,9 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
         "denials": tuple(
             Denial(**{name: d[name] for name in _DENIAL if d.get(name) is not None})
             for d in answer.get("denials") or ()
+        ),
+        "unreached": tuple(
+            Unreached(**{name: each.get(name) for name in _UNREACHED}) for each in answer.get("unreached") or ()
         ),
         "limits_hit": tuple(
             LimitHit(**{name: each.get(name) for name in _LIMIT_HIT}) for each in answer.get("limits_hit") or ()

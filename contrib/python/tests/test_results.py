@@ -16,7 +16,7 @@ from holt import results, rows
 from holt.files import FileInfo, Match
 from holt.mount import RemoteItem
 from holt.process import ProcessInfo
-from holt.results import Denial, LimitHit, PythonError, PythonResult, Result, Usage, python_result_of, result_of
+from holt.results import Denial, LimitHit, PythonError, PythonResult, Result, Unreached, Usage, python_result_of, result_of
 from holt.rows import AuditRow, HistoryRow, SessionInfo
 
 TEXTS = {"stdout_bytes": "stdout", "stderr_bytes": "stderr"}  # bytes in the class, text in the schema
@@ -25,12 +25,12 @@ TEXTS = {"stdout_bytes": "stdout", "stderr_bytes": "stderr"}  # bytes in the cla
 CLASSES: "Tuple[Tuple[Type[Any], str, Mapping[str, str], set[str]], ...]" = (
     (Usage, "Usage", {}, set()),
     (Denial, "Denial", {}, set()),
+    (Unreached, "Unreached", {}, set()),
     (LimitHit, "LimitHit", {}, set()),
     # The SDK passes no file of the caller to a command, so it never gets a stream_error.
-    (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes", "stream_error", "unreached"}),
+    (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes", "stream_error"}),
     (PythonError, "PythonError", {}, set()),
-    # The SDK does not tell allowed hosts that were not reached; the program's own error does.
-    (PythonResult, "PythonResult", TEXTS, {"timeout_us", "unreached"}),
+    (PythonResult, "PythonResult", TEXTS, {"timeout_us"}),
     (FileInfo, "FileEntry", {}, {"raw"}),
     (Match, "MatchingLine", {}, {"raw"}),
     (ProcessInfo, "Process", {}, {"usage"}),
@@ -132,3 +132,12 @@ def test_a_schema_with_an_unknown_type_is_noticed() -> None:
 def test_a_result_is_made_with_all_fields_of_its_class(method: str, made: Any, document: Dict[str, Any]) -> None:
     result = made(example_of(document, method))
     assert list(vars(result)) == [each.name for each in dataclasses.fields(result)]
+
+
+def test_allowed_hosts_that_were_not_reached_are_in_the_result_and_its_hint() -> None:
+    answer = {"id": "p1", "cause": "exited", "exit_code": 7}
+    refused = {"what": "a.example:80", "count": 2, "answer": "ECONNREFUSED", "reason": None}
+    result = result_of({**answer, "unreached": [refused]})
+
+    assert result.unreached == (Unreached(**refused),) and result_of(answer).unreached == ()
+    assert result.hint == "could not reach a.example:80: ECONNREFUSED"
