@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open questions of holt-egress, in their order. */
+/* The open questions of holt-egress, the oldest first. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,9 +22,9 @@ typedef struct NetAskedList {
 
 /* Whether text is a rule for one port of one name, and not for an address. */
 bool net_asked_is_name(const char *text);
-/* Adds the question of the event, an EGRESS_ASKS. Returns false if the question is to be refused:
- * the name is none that a rule may have, or too many questions are open. holt-egress keeps to both,
- * but it may have been taken over. */
+/* Adds the question of the event, an EGRESS_ASKS. Returns false if the question must be refused: no
+ * rule may have such a name, or too many questions are open. holt-egress asks no such question,
+ * unless an attacker has taken it over. */
 bool net_asked_add(NetAskedList *list, const EgressEvent *event);
 /* Removes the question with this id. Returns whether it was the first. */
 bool net_asked_remove(NetAskedList *list, uint32_t id);

@@ -271,7 +271,7 @@ static void net_denial_write_policy(JsonWriter *w, const char *rule) {
                 json_write_end(w);
 }
 
-/* Writes the request that allows it while the session runs. */
+/* Writes the request that allows the host while the session runs. */
 static void net_denial_write_call(JsonWriter *w, const char *rule) {
         char grant[NET_PEER_TEXT + 8];
 

@@ -18,7 +18,7 @@ enum {
 typedef struct NetDenial {
         EgressEvent event; /* The first of this kind; checked by event_valid(). */
         uint64_t count;    /* All denials that were ever counted in this place. */
-        uint64_t before;   /* Those of them that belong to earlier denials. */
+        uint64_t before;   /* The part of count from earlier denials in this place. */
         uint64_t last;     /* usec of time_now_usec(). */
         bool by_project;   /* The project's file does not allow the host, so no option can. */
 } NetDenial;
@@ -56,7 +56,7 @@ const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event
 uint64_t net_denial_count(const NetDenial *denial);
 /* Whether the policy refused the connection. Otherwise a rule allowed it, and it failed. */
 bool net_denial_refused(const NetDenial *denial);
-/* Writes why it was refused, with the reason that a rule for the host has. */
+/* Writes why the connection was refused. If a rule for the host has a reason, that is added. */
 void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]);
 /* Returns the errno that the program saw, or "NXDOMAIN". Static. */
 const char *net_denial_answer(const NetDenial *denial);

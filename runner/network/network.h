@@ -19,7 +19,7 @@ typedef struct Network {
         bool lost;           /* holt-egress has ended before it was told to. */
         EgressLevel level;   /* Known once holt-egress serves. */
         NetDenials *denials; /* NULL until something was refused or failed. */
-        bool narrowed;       /* The project's file narrows the network, to hosts of project. */
+        bool narrowed;       /* The project's file narrows the network to the rules in project. */
         NetRules project;
         NetPublished published;
 } Network;
@@ -53,6 +53,6 @@ void network_clear(Network *network);
 /* Sends a command (protocol.h), whose reply is an event. Returns 0 or a negative errno; -ENOTCONN
  * if there is no holt-egress. */
 int network_command(Network *network, const char *name, const char *value);
-/* Decides about the grant whose parts are made. If the command cannot be sent, holt-egress ends, so
- * that no grant stays undecided. */
+/* Decides whether holt-egress keeps the grant that it has just prepared (EGRESS_GRANTED). If the
+ * command cannot be sent, holt-egress ends, so that no grant stays undecided. */
 void network_decide(Network *network, bool keep);

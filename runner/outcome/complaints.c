@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 
-enum { LINES_BACK = 3 }; /* Lines before a message without a path that are searched. */
+enum { LINES_BACK = 3 }; /* Lines that are searched before a message without a path. */
 
 /* Phrases, in lower case; the text may have any case. Programs write the texts of strerror(3),
  * names of errnos, or names of exceptions. */
@@ -40,8 +40,8 @@ static const struct {
 /* Words of a line about a file that the program wanted to make or change. */
 static const char *const creating[] = { "creat", "touch", "mkdir", "writ", "make dir", "save" };
 
-/* Words of a line about a file that the program tried to open, maybe to make it. "line" is a
- * shell's: "bash: line 1: /x: No such file or directory". */
+/* Words of a line about a file that the program tried to open, maybe to make it. "line" comes from
+ * shells: "bash: line 1: /x: No such file or directory". */
 static const char *const opening[] = { "open",   "line ",      "zsh:",        "tee:",
                                        "errno ", "rb_sysopen", "filenotfound" };
 static const char *const reading[] = { "for reading", "for input" };
@@ -98,8 +98,8 @@ static char *find_word(char *line, const char *word) {
         return NULL;
 }
 
-/* Whether the line says this, for example that the program wanted to make a file. A part of a path
- * does not say so: "cat: /src/writer/x". */
+/* Whether the line contains `word`, such as "writ". A word with a slash is a path and does not
+ * count: "cat: /src/writer/x". */
 static bool line_says(char *line, const char *word) {
         for (char *at = line; (at = find_word(at, word)) != NULL; at++) {
                 const char *start = at, *end = at + strcspn(at, " ");
@@ -196,7 +196,7 @@ static void add_words(Complaints *c, const Line *line, const char *start, const 
         }
 }
 
-/* Pairs of quotes, of which the opening one follows a character that is not part of a word. */
+/* Pairs of quotes. The opening quote follows a character that is not part of a word. */
 static const struct {
         const char *open, *close;
 } quotes[] = {
@@ -222,7 +222,7 @@ static void add_quoted(Complaints *c, const Line *line, const char *open, const 
         }
 }
 
-/* Whether it is the name of an errno: "EROFS: read-only file system, open '/x'". */
+/* Whether the text is the name of an errno: "EROFS: read-only file system, open '/x'". */
 static bool is_errno_name(const char *start, const char *end) {
         const size_t length = (size_t)(end - start);
 

@@ -8,7 +8,8 @@
 #include "base/strings.h"
 #include "policy/syscalls/syscalls.h"
 
-/* The host refuses the call to a user without capabilities if the setting is at least this. */
+/* If the setting has at least the value `closed`, the host refuses the call to a user without
+ * capabilities. */
 static const struct {
         const char *call, *setting;
         long closed;

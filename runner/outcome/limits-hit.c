@@ -105,7 +105,8 @@ static bool line_has(const char *text, const char *at, const char *word) {
         return found && found < at + strcspn(at, "\n");
 }
 
-/* Whether the stacks of fewer threads than the policy allows fill the memory of a process. */
+/* Whether the stacks of threads fill the memory of a process before their number reaches the
+ * policy's limit. */
 static bool is_memory_of_threads(const LaunchPlan *plan, unsigned stack) {
         return plan->memory && stack > 0 &&
                (!plan->pids || plan->memory / ((uint64_t)stack << 20) < plan->pids);

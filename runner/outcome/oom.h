@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kills by the kernel's OOM killer while the command ran.
  *
- * Theory of operation. A process that it kills ends by SIGKILL like any other, and the kernel does
- * not tell why. The kernel only has counters, which are read before and after the command. The best
- * counter belongs to the cgroup of holt, and so of the sandbox. It counts the killed processes of
- * the cgroup. The limit that they reached may be the cgroup's, that of a cgroup above, or the
- * machine's memory. In cgroup v2 the counter is oom_kill in memory.events; in v1 it is oom_kill in
- * memory.oom_control (Linux 4.13).
+ * Theory of operation. A process that the OOM killer kills ends by SIGKILL like any other, and the
+ * kernel does not tell why. The kernel only has counters, which are read before and after the
+ * command. The best counter belongs to the cgroup in which holt and the sandbox run. It counts the
+ * killed processes of the cgroup. The limit that they reached may be the cgroup's, that of a cgroup
+ * above, or the machine's memory. In cgroup v2 the counter is oom_kill in memory.events; in v1 it
+ * is oom_kill in memory.oom_control (Linux 4.13).
  *
  * If that file does not exist (the root of v2 has none), /proc/vmstat counts for the whole machine.
  * That is only a hint: on a machine with many containers, other processes are killed all the time.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The outcome of a command. The same rule holds for a single run and for a command of a session. */
+/* The outcome of a command. The same rules hold for a single run and for a command of a session. */
 #pragma once
 
 #include "base/json-write.h"

@@ -27,7 +27,7 @@ typedef struct LinkSearch {
         const SystemTree *system;
         int tree_fd;        /* The system tree on the host. */
         int usr_fd;         /* The same, or the root inside: /usr is read there. */
-        char top[PATH_MAX]; /* Its path on the host, "" for the host's own. */
+        char top[PATH_MAX]; /* The system tree's path on the host; "" if it is the host's own. */
         unsigned left;      /* Entries that may still be read. */
         unsigned programs;  /* Programs that may still be looked at. */
         DeadLinks *found;
@@ -199,7 +199,7 @@ static void links_search_text(LinkSearch *search, const char *text) {
 
 /* --- the programs of a command --- */
 
-/* Searches what the script at fd names. */
+/* Searches the directories of packages that the script at fd names. */
 static void links_search_script(LinkSearch *search, int fd) {
         char *text = malloc(SCRIPT_MAX + 1);
         const ssize_t n = text ? pread(fd, text, SCRIPT_MAX, 0) : -1;
@@ -211,7 +211,7 @@ static void links_search_script(LinkSearch *search, int fd) {
         free(text);
 }
 
-/* Searches for a program of the system. Returns whether it is one. */
+/* Searches the package of a program of the system. Returns false if path is no such program. */
 static bool links_search_program(LinkSearch *search, const char *path) {
         _cleanup_close_ int fd = links_read(search, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         char real[PATH_MAX];

@@ -53,7 +53,7 @@ char *refused_typed(const char *typed, const char *path, const char *subject) {
         slash = words ? strrchr(words, '/') : NULL;
         if (!words || part == whole)
                 return words;
-        /* Only the last name was cut. */
+        /* The subject is the directory that contains the path. */
         if (slash && strchr(path + part + 1, '/') == NULL && slash > words && slash[1]) {
                 *slash = '\0';
                 return words;

@@ -71,7 +71,8 @@ const char *refused_why_not(const Refusal *refusal) {
         return refusal->why ? refusal->why : kinds[refusal->kind].why_not;
 }
 
-/* The host path and the path inside, as an option takes them. NULL if an option cannot take it. */
+/* Returns the host path and the path inside in the form of an option: PATH:TARGET. NULL if an
+ * option cannot take it. */
 static char *refused_mount_words(const Refusal *refusal, const char *source) {
         if (!source || strchr(source, ':') || (refusal->target && strchr(refusal->target, ':')))
                 return NULL;
@@ -99,7 +100,7 @@ char *refused_grant(const Refusal *refusal) {
         return word ? str_format("%s %s", option, word) : NULL;
 }
 
-/* Writes the part of a policy that allows it. */
+/* Writes the part of a policy that allows the path. */
 static void refused_write_policy(JsonWriter *w, const Refusal *refusal) {
         _cleanup_free_ char *words = refused_mount_words(refusal, refusal->subject);
 

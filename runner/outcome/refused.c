@@ -42,7 +42,7 @@ static void suspect_clear(Suspect *s) {
 
 /* --- the result --- */
 
-/* Notes the refusal, and returns true. If memory is out, it has no subject. */
+/* Notes the refusal, and returns true. If memory is out, the refusal has no subject. */
 static bool search_note(const Search *search, const Suspect *s, RefusalKind kind,
                         const char *subject) {
         Refusal *refusal = refusals_entry(search->found, kind, subject);
@@ -126,7 +126,7 @@ static bool search_shows(const Search *search, const char *path) {
         return tree_writes(path);
 }
 
-/* Suggests a grant that shows a host file: that of its directory, or of the file alone if the
+/* Suggests a grant that shows a host file: a grant of its directory, or of the file alone if the
  * directory is too wide. */
 static bool search_note_missing(const Search *search, const Suspect *s, const char *path, int fd) {
         _cleanup_free_ char *directory = is_directory(fd) ? NULL : directory_of(path);
@@ -144,7 +144,7 @@ static bool search_may_write(const Search *search, const char *path) {
 }
 
 /* Suggests a directory in which the command may write: the innermost one that the host has. Returns
- * whether there is one. floor: the suggestion is this or lies below it. */
+ * whether there is one. floor: the suggestion is this directory or lies below it. */
 static bool search_note_writable(const Search *search, const Suspect *s, RefusalKind kind,
                                  const char *floor) {
         _cleanup_free_ char *directory = directory_of(s->host);
@@ -171,7 +171,7 @@ static bool is_refused_change(int errnum) {
                errnum == EXDEV;
 }
 
-/* Errnos of a rename over a protected file, or another user's. */
+/* Whether a rename over a protected file, or over another user's file, fails with this errno. */
 static bool renames_fail_with(int errnum) {
         return errnum == EBUSY || errnum == EXDEV || errnum == EOVERFLOW;
 }
@@ -181,7 +181,8 @@ static bool search_note_hidden(const Search *search, const Suspect *s, const Pla
         const unsigned before = search->found->count;
         const char *by = mount->hidden_by ? mount->hidden_by : mount->origin;
         const bool own = !mount->hidden_by && str_starts(mount->origin, "hidden: ");
-        /* A session's policy is written down anew, so an index in it tells nothing. */
+        /* A session keeps its own copy of the policy, so an index in its lists tells the user
+         * nothing. */
         const char *pattern = str_starts(by, "the session's policy: $.filesystem.hide[")
                                       ? strstr(by, "]: ")
                                       : NULL;
@@ -437,7 +438,8 @@ static bool judge_script(const Search *search, const Suspect *s) {
                (judge_moved(search, &missing) || judge_missing(search, &missing));
 }
 
-/* ENOENT behind a symlink of the command's own files. Its target on the host is not looked at. */
+/* ENOENT behind a symlink of the command's own files. holt does not look at the symlink's target on
+ * the host. */
 static bool judge_link(const Search *search, const Suspect *s) {
         _cleanup_free_ char *target = NULL, *why = NULL;
 
@@ -502,7 +504,8 @@ static bool search_judge_moved(Search *search, const Complaint *complaint, const
         return found;
 }
 
-/* sed -i names only its temporary file. Then a word of the command is the refused one. */
+/* The message of sed -i names only its temporary file. The refused file is then one of the
+ * command's words. */
 static void search_victims(Search *search, const char *cwd, const char *const *argv, int errnum) {
         CommandWords words = argv_words(argv);
         char path[COMMAND_WORD_MAX + 1];
@@ -542,7 +545,8 @@ static void search_text(Search *search, const char *cwd, const char *const *argv
         free(complaints);
 }
 
-/* Nobody knows what failed. A word that names a file of the host may be the reason. */
+/* No message says what failed. A word of the command that names a file of the host may be the
+ * reason. */
 static void search_words(Search *search, const char *cwd, const char *const *argv) {
         CommandWords words = argv_words(argv);
         char path[COMMAND_WORD_MAX + 1];

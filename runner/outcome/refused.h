@@ -46,7 +46,7 @@ typedef enum RefusalKind {
         REFUSAL_OWNER,       /* Another user's file, which root's command may not change. */
         REFUSAL_OWNER_ABOVE, /* The same for the directory in which the command would make it. */
         REFUSAL_CLOSED,      /* In a place of the host for which no grant is suggested. */
-        REFUSAL_OUT,         /* A symlink in a mount leads to what the sandbox does not show. */
+        REFUSAL_OUT,         /* A symlink in a mount leads to a path that is not shown. */
         REFUSAL_KIND_MAX,
 } RefusalKind;
 
@@ -75,7 +75,7 @@ typedef struct Refusals {
  * here       cwd is also the caller's own directory, so a relative path means the same for both
  * text       the command's last output; NULL if it is not known
  * argv       the command, which ends with NULL, or NULL; without a text, its words are candidates.
- *            With one, they may name the directory to which a relative path belongs
+ *            With a text, they may name the directory to which a relative path belongs
  * programs   the command, or NULL; if no path is refused, its programs are searched for dead links
  * inside_fd  the sandbox's root, for a process that may read only there; otherwise FD_NONE */
 Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const char *text,
@@ -86,7 +86,7 @@ Refusals *refused_free(Refusals *refusals);
 
 /* Returns why it was refused. Static. */
 const char *refused_reason(const Refusal *refusal);
-/* Returns the name of the errno that the command got, or "" if nobody knows. Not owned. */
+/* Returns the name of the errno that the command got, or "" if it is unknown. Not owned. */
 const char *refused_answer(const Refusal *refusal);
 /* Returns why no option allows it, or NULL if one does. Borrowed from the refusal. */
 const char *refused_why_not(const Refusal *refusal);
@@ -100,7 +100,8 @@ void refused_write(JsonWriter *w, const Refusal *refusal);
 
 /* Returns the entry with the same cure, or a new one; NULL if there are too many. */
 Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject);
-/* The paths come from the last line to the first; people expect the order of the messages. */
+/* Reverses the list. The paths were found from the last line to the first, but people expect the
+ * order of the messages. */
 void refusals_reverse(Refusals *found);
 /* Returns the host path subject in the command's own words, or NULL if there are none. Owned by the
  * caller. typed: a path as the command named it, relative to the caller's own directory; path: the

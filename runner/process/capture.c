@@ -118,8 +118,8 @@ static int capture_tell_watcher(const Capture *output, CaptureWatcher *watcher,
 static int pump_one(const Capture *output, CaptureWatcher *watcher) {
         const CaptureChunk *last = output->last;
         const CaptureChunk *first = last && watcher->seq >= last->seq ? last : output->first;
-        /* Checks for room before encoding: otherwise each new chunk could cost encoding everything
-         * that is kept. */
+        /* Checks for room before encoding: otherwise each new chunk could make it encode all kept
+         * chunks. */
         int r = capture_has_room(watcher) ? 0 : -EAGAIN;
 
         for (const CaptureChunk *chunk = first; chunk && r == 0; chunk = chunk->next)

@@ -5,10 +5,10 @@
  * together. If possible, a chunk does not end within a UTF-8 character. Each stream keeps a limited
  * number of bytes, either the first or the last, and counts the others.
  *
- * A watcher has the number of the next chunk that it is to get. It gets all kept chunks from there
+ * Each watcher has the number of the chunk that it gets next. It gets all kept chunks from there
  * on, and then each new one. A watcher whose client does not read falls behind. When there is room
- * again, it continues with what is still kept. The number tells the client that it has missed
- * something, and each chunk's offset in its stream tells how many bytes.
+ * again, it continues with what is still kept. A gap in the numbers tells the client that it has
+ * missed something, and each chunk's offset in its stream tells how many bytes.
  *
  * capture_hold() makes the output wait for a watcher, which then misses nothing. For that, the code
  * that reads the streams must call capture_is_held() before each read. */
@@ -88,8 +88,8 @@ void capture_hold(Capture *output, const RpcConnection *connection, bool holds);
 /* Watches from the first chunk on, in base64, and holds the output for the watcher. Ends
  * output->awaits. Returns the same errors as capture_watch(). */
 int capture_watch_all(Capture *output, RpcConnection *connection);
-/* Returns true if the caller must not add bytes for now. capture_pump() may end that, and so does
- * the removal of a watcher. */
+/* Returns true if the caller must not add bytes for now. That may end with capture_pump(), or when
+ * a watcher is removed. */
 bool capture_is_held(const Capture *output);
 /* Continues with the watchers that have fallen behind. */
 void capture_pump(Capture *output);

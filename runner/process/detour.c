@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of the caller that the command must not get itself.
+/* Files of the caller that the command must not get: it gets pipes instead.
  *
  * Theory of operation. A process can open each of its files again, by /proc/self/fd. So it could
  * read a log that the caller has opened for appending, or cut a file that the caller has opened for
@@ -60,8 +60,8 @@ void detour_close(Process *process, unsigned i) {
         process->sinks[i] = fd_close(process->sinks[i]);
 }
 
-/* If a named pipe has lost its readers, the command gets EPIPE as usual. The host reports no error.
- * */
+/* If a named pipe has lost its readers, the command gets EPIPE as usual. holt does not report this
+ * as an error. */
 static void detour_note_error(Process *process, int fd, int errnum) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
 
@@ -73,9 +73,9 @@ static void detour_note_error(Process *process, int fd, int errnum) {
 
 /* --- output --- */
 
-/* Returns the number of bytes that a file or terminal takes without waiting. After an error,
- * write(2) reports it. A terminal may report room and then take a single character: it passes a
- * newline on separately, and each piece can use up the room. */
+/* Returns the number of bytes that a file or terminal takes without waiting. It is also 1 if
+ * poll(2) finds an error, which write(2) then reports. A terminal may report room and then take a
+ * single character: it passes a newline on separately, and each piece can use up the room. */
 static size_t detour_room(int fd, mode_t mode) {
         struct pollfd room = { .fd = fd, .events = POLLOUT };
 
@@ -138,8 +138,8 @@ static bool detour_write(Process *process, unsigned i, const char *data, size_t 
         return true;
 }
 
-/* splice(2) never waits for either pipe here, and takes only bytes that it delivers. The caller may
- * have other writers, so poll(2) would not be certain. */
+/* splice(2) never waits for either pipe here, and takes only bytes that it delivers. poll(2) could
+ * not promise that, because other writers may take the room. */
 static bool detour_splice(Process *process, unsigned i) {
         ssize_t n = splice(process->streams[i], NULL, process->sinks[i], NULL, CAPTURE_CHUNK_MAX,
                            SPLICE_F_NONBLOCK);
@@ -152,7 +152,7 @@ static bool detour_splice(Process *process, unsigned i) {
         return false;
 }
 
-/* Passes up to PIPE_BUF bytes to a terminal, which process_drain() relies on. */
+/* Passes up to PIPE_BUF bytes per call to a terminal; process_drain() relies on this number. */
 bool detour_pass(Process *process, unsigned i) {
         _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
         struct stat st;
@@ -199,7 +199,7 @@ void processes_flush(Processes *all, uint64_t end) {
 
 /* --- input --- */
 
-/* The caller's file offset stays the same, like that of a file that is copied. */
+/* Reads at an offset of its own, so that the caller's file offset stays the same. */
 void detour_fill(Process *process) {
         char *buf = malloc(CAPTURE_CHUNK_MAX);
         ssize_t n = buf ? pread(process->source, buf, CAPTURE_CHUNK_MAX, process->source_at) : -1;

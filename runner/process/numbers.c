@@ -26,8 +26,8 @@ uint32_t processes_last_number(const Processes *all) {
         return all->last_number;
 }
 
-/* The number has always the same length, so a full disk cannot refuse it. The file needs no
- * fsync(2): a kill -9 loses nothing. After a crash of the machine, numbers may be used again. */
+/* The text always has the same length, so a full disk cannot refuse it. The file needs no fsync(2):
+ * a kill -9 loses nothing. After a crash of the machine, numbers may be used again. */
 uint32_t process_next_number(Processes *all) {
         char text[NUMBER_LENGTH + 1];
 

@@ -5,7 +5,7 @@
  * - start.c: starts a process
  * - outbox.c: messages to init
  * - streams.c: stdin, stdout and stderr
- * - detour.c: files of the caller that the command must not get itself */
+ * - detour.c: files of the caller for which the command gets a pipe */
 #pragma once
 
 #include "outcome/oom.h"

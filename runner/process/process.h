@@ -4,8 +4,8 @@
  *
  * A process is running until its command has ended. Processes that the command has left continue
  * below its monitor (helpers/session-init.c), and continue to print, until the last one is gone.
- * Ended processes are kept for a while, with their output. Every message from init is checked as an
- * attacker's. */
+ * Ended processes are kept for a while, with their output. Every message from init is checked,
+ * because an attacker may have sent it. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,8 @@ typedef struct ProcessStart ProcessStart;
 typedef enum ProcessInput {
         INPUT_NONE, /* /dev/null */
         INPUT_PIPE, /* a pipe, open until process_close_input() */
-        /* A socket, open until process_close_input(); its other end can be read: process->input. */
+        /* A socket, open until process_close_input(). The keeper can also read its end,
+         * process->input. */
         INPUT_SOCKET,
 } ProcessInput;
 
@@ -92,7 +93,7 @@ typedef struct Process {
          * only after the check. */
         bool sweep_due, sweep_runs;
         StrList set_aside;                     /* paths set aside, relative to the workspace */
-        StrList still_aside;                   /* files of the host, set aside before that */
+        StrList still_aside;                   /* those of the host that were set aside before */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be set aside, or "" */
         const char *replaced;  /* borrowed: the path for which the sandbox was stopped, or NULL */
         char stream_error[80]; /* why the caller's file could not be written or read; or "" */
@@ -114,7 +115,7 @@ typedef struct Process {
         bool withdrawn;      /* killed before init was told to start it */
         bool slow;           /* doomed, and the timer gives a slow init more time */
         bool hang_up;        /* at the time of the timer, SIGHUP is sent to its terminal again */
-        ProcessStart *start; /* init was not told yet; otherwise NULL */
+        ProcessStart *start; /* the start that init was not told yet, or NULL */
         bool resume_due;     /* init must put it into the foreground */
         uint64_t signals_due, kills_due; /* a bit for each; bit 0 is signal 1 */
 } Process;
@@ -227,5 +228,5 @@ int process_resize(Process *process, uint16_t rows, uint16_t columns, Error *ret
 
 /* A client has disconnected: kills the processes that it owned. */
 void processes_forget(Processes *all, RpcConnection *connection);
-/* Continues with the watchers of connection. */
+/* Continues to send output to the watchers of connection, which has room again. */
 void processes_pump(Processes *all);

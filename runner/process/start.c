@@ -205,7 +205,7 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
                 return r;
         }
         list_push(&all->first, process);
-        processes_make_room(all); /* while the command starts */
+        processes_make_room(all); /* Meanwhile, the command starts. */
         *ret = process;
         return 0;
 }

@@ -183,8 +183,8 @@ int reach_new_all(const LaunchPlan *plan, Reach **ret, Error *reterr) {
 
 /* --- one place --- */
 
-/* Whether a mount that the sandbox cannot write covers path, a path inside in tree. The host can
- * end such a mount, so each one is watched (watch.h). */
+/* Whether a mount that the sandbox cannot write covers `path`, a path inside that lies in tree. The
+ * host can end such a mount, so each one is watched (watch.h). */
 static bool reach_is_covered(const Reach *reach, const Tree *tree, const char *path) {
         const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
         const PlanMount *above = plan_mount_above(reach->plan, path);
@@ -201,8 +201,8 @@ static bool reach_is_covered(const Reach *reach, const Tree *tree, const char *p
         return false;
 }
 
-/* Whether path inside, or a path below it, is a mount point. Then neither can be renamed, since
- * each directory above a mount point is pinned too (build-mounts.c). */
+/* Whether `path`, a path inside, is a mount point or contains one. Then it cannot be renamed,
+ * because each directory above a mount point is pinned too (build-mounts.c). */
 static bool reach_is_pinned(const Reach *reach, const Tree *tree, const char *path) {
         const LaunchPlan *guarding = plan_guarding(reach->plan, tree->mount);
 
@@ -327,8 +327,8 @@ ReachPlace reach_place(const Reach *reach, int fd) {
 
 /* --- hard links --- */
 
-/* Whether the file belongs to the system. Some programs of the system have several names, such as
- * perl's. None of these names is in a mount that a sandbox writes, because link(2) does not work
+/* Whether the file belongs to the system. Some programs of the system, such as perl, have several
+ * names. None of these names is in a mount that a sandbox writes, because link(2) does not work
  * across mounts. */
 static bool reach_is_of_system(int fd) {
         char path[PATH_MAX];

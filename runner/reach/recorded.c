@@ -86,7 +86,8 @@ static int recorded_open_parent(const char *path, const char **ret_name) {
         return parent ? open_no_links(parent, O_DIRECTORY) : -ENOMEM;
 }
 
-/* Opens a file in the same directory that is compared. */
+/* Opens a file through its directory, so that the file is in the directory whose identity is
+ * compared. */
 static int recorded_open_file(const PlanMount *mount, FileId *ret_parent, int *ret_fd) {
         const char *name;
         _cleanup_close_ int parent_fd = recorded_open_parent(mount->source, &name);

@@ -3,7 +3,7 @@
  * the tables name (policy/tree.c).
  *
  * An entry is shown only if every user of the host may read it. That is checked by its mode and not
- * by trying, because the command has fewer rights than root and none of the caller's groups. */
+ * by trying: if root runs holt, the command has neither root's rights nor root's groups. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -126,8 +126,8 @@ static int system_look_at(SystemSearch *search, int dir_fd, const char *director
 /* --- all entries --- */
 
 /* Opens a directory of the tree. Returns FD_NONE if it is missing or not public. If the caller
- * passes the tree, a part of the path may be a symlink, which must not be followed to the host's.
- */
+ * passes the tree, a part of the path may be a symlink, which must not lead to a file outside the
+ * tree. */
 static int system_open(int tree_fd, const char *path) {
         int dir_fd = tree_fd;
 
@@ -163,7 +163,7 @@ static int system_look_at_shown(SystemSearch *search, const TreeShown *shown, Er
 }
 
 /* Whether the command could use the directory, if an entry shows it. The caller's own rights count,
- * because an ordinary user keeps the groups. */
+ * because the command of an ordinary user keeps the user's groups. */
 static bool system_needs_mask(const SystemSearch *search, const char *path) {
         for (size_t i = 0; i < search->system->count; i++)
                 if (search->system->entries[i].directory &&
@@ -172,7 +172,7 @@ static bool system_needs_mask(const SystemSearch *search, const char *path) {
         return false;
 }
 
-/* Adds the masks, after the entries of which they cover a part. */
+/* Adds the masks. They come after the entries, because each covers a part of one. */
 static int system_mask(SystemSearch *search, Error *reterr) {
         for (size_t i = 0; i < tree_masked_count; i++) {
                 SystemEntry *entry;

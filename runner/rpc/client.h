@@ -10,7 +10,8 @@ enum { RPC_CLIENT_QUEUE_MAX = 16 << 20 }; /* unsent bytes after rpc_client_queue
 
 typedef struct RpcClient RpcClient;
 
-/* Makes a client of fd, a connected socket. The client owns fd unless this fails. 0 or -ENOMEM. */
+/* Makes a client of fd, a connected socket. The client owns fd unless this fails. Returns 0 or
+ * -ENOMEM. */
 int rpc_client_new(int fd, RpcClient **ret, Error *reterr);
 /* NULL is legal; returns NULL. */
 RpcClient *rpc_client_free(RpcClient *client);
@@ -42,7 +43,7 @@ void rpc_client_queue(RpcClient *client);
 size_t rpc_client_queued(const RpcClient *client);
 /* Whether bytes are queued, so that the caller polls for POLLOUT. */
 bool rpc_client_waits(const RpcClient *client);
-/* Sends queued bytes without blocking. 0 or a negative errno. */
+/* Sends queued bytes without blocking. Returns 0 or a negative errno. */
 int rpc_client_flush(RpcClient *client);
 
 /* A received message: a reply (id, and result unless it is an error), a notification (method), or a

@@ -31,7 +31,7 @@ static void give_memory_back(void) {
 
 /* The server stops reading from a client that does not read its replies. The limit is higher while
  * the server awaits replies: the client may be writing one, and read nothing until it has finished.
- * Replies to its requests in between fit in RPC_QUEUE_ASKED. */
+ * Replies to the client's own requests in the meantime fit in RPC_QUEUE_ASKED. */
 static bool connection_is_full(const RpcConnection *c) {
         return c->held || c->queue.bytes >= (c->requests ? RPC_QUEUE_ASKED : RPC_QUEUE_SOFT);
 }
@@ -224,8 +224,8 @@ static void connection_work(RpcConnection *c, bool readable) {
 /* --- events --- */
 
 /* epoll(7) always reports a hang-up, which would wake the loop for ever while the client waits for
- * its turn. A separate in_fd is no longer watched; reading from it does not block any more. A
- * socket ends once everything is read, and at once if replies are queued. */
+ * its turn. So a separate in_fd is no longer watched: reading from it does not block any more. A
+ * connection over a socket ends once everything is read, or at once if replies are queued. */
 static void hung_up(RpcConnection *c) {
         c->held = false;
         if (c->in_fd != c->out_fd)

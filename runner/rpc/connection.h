@@ -116,8 +116,8 @@ bool rpc_take_bad_answer(RpcConnection *c, const char *head, const char *why);
 /* Tells the owners of all unanswered requests of the server that no reply will come. */
 void rpc_requests_end(RpcConnection *c);
 
-/* Checks params, which may be NULL, by the table of the method. 0, or negative with *reterr;
- * *ret_path is then the JSON path of the wrong parameter, owned by the caller. */
+/* Checks params, which may be NULL, by the table of the method. Returns 0, or negative with
+ * *reterr; *ret_path is then the JSON path of the wrong parameter, owned by the caller. */
 int rpc_check_params(const RpcMethod *method, const JsonValue *params, char **ret_path,
                      Error *reterr);
 

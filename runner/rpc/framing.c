@@ -14,7 +14,7 @@ void framing_clear(Framing *f) {
         *f = (Framing){ .max = f->max };
 }
 
-/* Drops what lies before begin. */
+/* Drops the bytes before begin. */
 static void move_down(Framing *f) {
         if (f->begin == 0)
                 return;
@@ -52,7 +52,7 @@ void framing_add(Framing *f, size_t length) {
         f->end += length;
 }
 
-/* Drops all bytes; those of the stream go on being counted. */
+/* Drops all bytes of the buffer. They still count in the offsets of the stream. */
 static void framing_drop(Framing *f) {
         f->base += f->end;
         f->begin = f->scanned = f->end = f->size = 0;

@@ -43,7 +43,7 @@ typedef struct FramingLine {
 void framing_clear(Framing *f);
 
 /* Returns the buffer for the next bytes of the stream. *ret_size is never 0. Call it only after
- * framing_next() has returned false. 0 or -ENOMEM. */
+ * framing_next() has returned false. Returns 0 or -ENOMEM. */
 int framing_room(Framing *f, char **ret, size_t *ret_size);
 /* Adds the length bytes that the caller has put into that buffer. */
 void framing_add(Framing *f, size_t length);

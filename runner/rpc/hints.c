@@ -189,7 +189,7 @@ static void put_map(Text *text, const char *value) {
         hints_put(text, "}");
 }
 
-/* Writes a value as a policy document has it. */
+/* Writes a value in the form that it has in a policy document. */
 static void put_value(Text *text, FieldKind kind, Word word) {
         char buf[CURE_SIZE];
         const char *value = hints_unquote(word, buf);
@@ -234,7 +234,8 @@ static size_t replace_verb(Text *text, const char *from) {
 
         if (!str_starts(from, "holt "))
                 return 0;
-        /* No method runs a command without a session, so the line stays with its options. */
+        /* No method runs a command without a session, so the line and its options stay
+         * unchanged. */
         if (str_starts(from, "holt run ")) {
                 put_bytes(text, from, strcspn(from, "\n"));
                 return strcspn(from, "\n");

@@ -37,7 +37,7 @@ void rpc_print_methods(const RpcMethod *methods, size_t count, bool json, FILE *
  *
  * Shapes become components/schemas, and errors components/errors. OpenRPC has no place for messages
  * that a server sends by itself. They are in "x-notifications" and "x-requests", which are arrays
- * of method objects. "x-sends" of a method has the names of those that may follow it.
+ * of method objects. "x-sends" of a method has the names of the messages that may follow its reply.
  *
  * 0, or a negative errno if an example is not JSON or memory is out. */
 int rpc_print_openrpc(const RpcMethod *methods, size_t count, FILE *out, Error *reterr);

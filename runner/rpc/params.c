@@ -433,7 +433,7 @@ char *rpc_params_text(const RpcCall *call) {
         for (; value; value = json_next(value)) {
                 const RpcParam *param = find_param(call->method, json_key(value));
 
-                assert(param); /* a call with an unknown parameter is refused before */
+                assert(param); /* a call with an unknown parameter was refused earlier */
                 write_text(&w, value, param->type);
         }
         json_write_end(&w);

@@ -80,8 +80,8 @@ static int refuse_unseen(const Peer *peer, uid_t uid, int errnum, Error *reterr)
                           "server's pid namespace or below it.");
 }
 
-/* Kernels before 6.5 give no pidfd of the peer. By the time that one is opened by pid, the pid may
- * belong to another process. */
+/* Kernels before 6.5 give no pidfd of the peer. When this process opens one by the pid, the pid may
+ * already belong to another process. */
 static int open_peer(int fd, Peer *ret, Error *reterr) {
         socklen_t length = sizeof(ret->credentials), pidfd_length = sizeof(ret->pidfd);
 

@@ -39,8 +39,8 @@ static void write_strings(JsonWriter *w, const char *key) {
 static void param_string(JsonWriter *w, const RpcParam *param) {
         write_type(w, "string", false);
         if (param->max)
-                /* max counts bytes, and JSON Schema characters. A string with more characters than
-                 * max has more bytes, too. */
+                /* max counts bytes; JSON Schema counts characters. A string with more characters
+                 * than max has more bytes, too. */
                 json_write_uint(w, "maxLength", param->max);
         if (param->form)
                 json_write_string(w, "pattern", param->form->pattern);

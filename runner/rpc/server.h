@@ -84,13 +84,13 @@ typedef enum RpcPeers {
 } RpcPeers;
 
 /* Accepts clients on fd, a listening unix socket that the server then owns. A client must be in the
- * server's user namespace, and SO_PEERCRED must show uid or root. Call it once per server. 0 or a
- * negative errno. */
+ * server's user namespace, and SO_PEERCRED must show uid or root. Call it once per server. Returns
+ * 0 or a negative errno. */
 int rpc_server_listen(RpcServer *server, int fd, uid_t uid, RpcPeers peers, Error *reterr);
 /* Closes the listening socket. Clients in its backlog get ECONNRESET. */
 void rpc_server_deafen(RpcServer *server);
 /* Serves a client on in_fd and out_fd, which may be the same. They may be sockets, pipes, terminals
- * or files. The server owns them unless this fails. 0 or a negative errno. */
+ * or files. The server owns them unless this fails. Returns 0 or a negative errno. */
 int rpc_server_add(RpcServer *server, int in_fd, int out_fd, RpcConnection **ret, Error *reterr);
 /* The number of open connections. */
 size_t rpc_server_connections(const RpcServer *server);
@@ -138,8 +138,8 @@ uint64_t rpc_uint(const RpcCall *call, const char *name, uint64_t otherwise);
 bool rpc_has(const RpcCall *call, const char *name);
 /* Returns an RPC_OBJECT. */
 const struct JsonValue *rpc_object(const RpcCall *call, const char *name);
-/* Copies the items of an RPC_STRINGS, or the members of an RPC_MAP as "NAME=VALUE". 0 or -ENOMEM.
- */
+/* Copies the items of an RPC_STRINGS, or the members of an RPC_MAP as "NAME=VALUE". Returns 0 or
+ * -ENOMEM. */
 int rpc_strings(const RpcCall *call, const char *name, StrList *ret, Error *reterr);
 /* Returns the parameters as one line of JSON, for the history. Strings are cut at 1 KiB. The last
  * items of large arrays and maps are replaced by "...", so that the line is shorter than 48 KiB.

@@ -13,7 +13,7 @@ typedef struct Asking {
         Network *network;
         Question *question;
         NetAskedList asked; /* The first one is shown, or its grant is being carried out. */
-        bool granting;      /* The second. */
+        bool granting;      /* The grant of the first one is being carried out. */
         bool decided;       /* holt has told holt-egress to keep the grant. */
         uint32_t once;      /* Number of the last one-time grant. */
 } Asking;
@@ -58,7 +58,7 @@ static void asking_answer(const Asking *asking, uint32_t id, const char *word) {
         (void)network_command(asking->network, EGRESS_ANSWER, value);
 }
 
-/* The first question has its answer. */
+/* Ends the first question with an answer. */
 static void asking_end(Asking *asking, const char *word) {
         const uint32_t id = asking->asked.items[0].id;
 

@@ -40,8 +40,8 @@ static bool under_seccomp(void) {
         return found;
 }
 
-/* Whether this is a sandbox of holt. The name of its init tells, because no process inside can
- * change it. */
+/* Whether this process is in a sandbox of holt. The name of process 1 shows that, because no
+ * process inside can change it. */
 static bool inside_holt(void) {
         return setting_is("/proc/1/cmdline", "holt-init") && under_seccomp();
 }
@@ -170,8 +170,8 @@ static const struct {
           "it, if the hard limit allows that. The limit of the command is --file-size SIZE." },
 };
 
-/* Explains an error that comes from a limit of the caller's. The host refuses no layer then, even
- * if the error names one. */
+/* Explains an error that comes from one of the caller's limits. The host then refuses no layer,
+ * even if the error names one. */
 static bool diagnose_limit(Error *error) {
         for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
                 if (limits[i].errnum != error->errnum || error->cure[0])

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "policy/layers.h"
 
-/* Completes the error of a launch. If a limit of the caller's is the reason (EMFILE, ENFILE,
+/* Completes the error of a launch. If one of the caller's limits is the reason (EMFILE, ENFILE,
  * EFBIG), the error becomes an ERROR_SETUP that names the limit. An ERROR_LAYER goes to
  * diagnose_layer(). Returns -errnum, or -EINVAL if there is no errno. */
 int diagnose(Error *error);

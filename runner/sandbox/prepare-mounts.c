@@ -33,8 +33,8 @@ static bool mount_holds_home(const PlanMount *mount, const char *home) {
 }
 
 /* Whether the mount contains a home directory: the caller's by HOME, the caller's by its account,
- * or that of the directory's owner. Under sudo, HOME may be either, and the command runs as the
- * owner. */
+ * or that of the directory's owner. Under sudo, HOME may be root's or the user's home, and the
+ * command runs as the owner. */
 static bool mount_holds_a_home(const PlanMount *mount, uid_t owner) {
         return mount_holds_home(mount, home_path()) ||
                mount_holds_home(mount, home_of_uid(getuid())) ||
@@ -217,7 +217,8 @@ static int prepare_unmapped(Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* Refuses a session. Its files belong to its caller. Other ids need an id map to use them. */
+/* Refuses a session. Its files belong to its caller, and a command with another id could use them
+ * only through an id map. */
 static int prepare_refuse_owner(const PlanMount *workspace, const struct stat *owner,
                                 Error *reterr) {
         int r = error_layer(reterr, LAYER_IDMAP, 0,

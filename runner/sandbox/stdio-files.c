@@ -50,7 +50,8 @@ static bool is_read_only_file(int fd, struct stat *ret) {
                S_ISREG(ret->st_mode);
 }
 
-/* Whether it is a memory file that nobody can change. F_SEAL_WRITE alone lets it be cut. */
+/* Whether it is a memory file that nobody can change. With F_SEAL_WRITE alone, it could still be
+ * cut. */
 static bool shield_is_sealed(int fd) {
         const int all = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW, seals = fcntl(fd, F_GET_SEALS);
 
@@ -152,7 +153,7 @@ static int shield_copy(int number, int *fd, off_t size, Error *reterr) {
         return 0;
 }
 
-/* For one file of a single run, as stdio_files_shield() says. */
+/* Does for one file of a single run what stdio_files_shield() says. */
 static int shield_file(Launch *launch, int number, int *fd, Error *reterr) {
         struct stat st;
         ReachPlace place;
@@ -169,8 +170,8 @@ static int shield_file(Launch *launch, int number, int *fd, Error *reterr) {
         return shield_copy(number, fd, st.st_size, reterr);
 }
 
-/* Whether the command could read what others write, by opening the file again. That goes for a
- * file, a named pipe or a device that is open for writing only. No path leads to a plain pipe. */
+/* Whether the command could read what others write, by opening the file again. It can open a file,
+ * a named pipe or a device that it has for writing only. No path leads to a plain pipe. */
 static bool shield_may_be_read(int fd, const struct stat *st) {
         enum { MEMORY = 1 }; /* /dev/null and similar devices store nothing. */
         const int flags = fcntl(fd, F_GETFL);

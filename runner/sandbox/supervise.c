@@ -32,7 +32,8 @@ typedef struct Supervisor {
         Sandbox *sandbox;
         Terminal *terminal; /* NULL without a terminal. */
         Asking *asking;     /* NULL if nobody can be asked. */
-        unsigned put_off;   /* Turns since events of the network wait for the command's output. */
+        unsigned put_off;   /* Turns that events of the network have waited for the command's
+                               output. */
         int signal_fd;
         sigset_t signals;           /* Signals that signal_fd reports. */
         uint64_t started, deadline; /* Microseconds of CLOCK_MONOTONIC; deadline 0 means none. */
@@ -282,8 +283,8 @@ static void check_time(Supervisor *s) {
         tell_init(s, INIT_SIGNAL_ALL, SIGTERM);
 }
 
-/* Starts the OOM watch after a delay. Reading the counter takes a tenth of a millisecond, and a
- * short command ends before that is needed: using up a cgroup's memory takes longer. */
+/* Starts the OOM watch after a delay. Reading the counter takes a tenth of a millisecond. A short
+ * command is spared that: it takes longer to use up a cgroup's memory. */
 static void check_oom(Supervisor *s) {
         if (!s->oom_due || (!s->ended && time_now_usec() < s->oom_due))
                 return;
@@ -363,8 +364,9 @@ enum {
         POLL_MAX = POLL_TERMINAL + 3 + OUTPUT_POLL_MAX
 };
 
-/* Whether the command's output comes before a question that may have come: the command has printed
- * it earlier. A command that always prints cannot put its questions off for long. */
+/* Whether the command's output must be passed on before the next question is shown, because the
+ * command printed it earlier. A command that never stops printing cannot put its questions off for
+ * long. */
 static bool supervise_prints(Supervisor *s, const struct pollfd *fds, size_t count) {
         bool prints = false;
 

@@ -312,8 +312,8 @@ static const char *find_bare_guard(const LaunchPlan *plan, const PlanMount *work
         return NULL;
 }
 
-/* Finds mounts that show the workspace under another name: it, a directory above it, or a directory
- * in it with protected paths. */
+/* Finds mounts that show the workspace under another name: the workspace itself, a directory above
+ * it, or a directory in it with protected paths. */
 static int find_unguarded(const Warnings *w) {
         return find_bare(w->plan, find_bare_guard, "write protected paths", " and others",
                          "make it read-only (--ro), or mount a directory without them", w->ret);
@@ -414,8 +414,8 @@ int warnings_find_below(const LaunchPlan *plan, StrList *ret, Error *reterr) {
         return r == -ENOMEM ? error_oom(reterr) : r;
 }
 
-/* Whether a file of the caller is in the place of a config that git inside reads. It may have
- * filters. */
+/* Whether the sandbox shows a file of the caller in its home directory, where git reads its config.
+ * That config may define filters. */
 static bool warnings_has_git_config(const LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 if (plan_mount_shows_host(&plan->mounts[i]) &&
@@ -424,7 +424,8 @@ static bool warnings_has_git_config(const LaunchPlan *plan) {
         return false;
 }
 
-/* Finds the git filters that have no program inside. git would commit such files as they are. */
+/* Finds the git filters that have no program inside. git would commit the files of such a filter
+ * unfiltered. */
 static int find_filters(const Warnings *w) {
         const PlanMount *workspace = plan_workspace(w->plan);
         _cleanup_(strlist_clear) StrList missing = { 0 };
@@ -456,7 +457,6 @@ int warnings_refuse_lists(const Policy *policy, const LaunchPlan *plan, Error *r
         return find_unhidden(&w);
 }
 
-/* In the order of the lines. Each returns 0, -ENOMEM, or another negative errno with its error. */
 /* On the host's own network, every port is shared already. */
 static int find_ports_of_host(const Warnings *w) {
         const LaunchPlan *plan = w->plan;
@@ -476,6 +476,8 @@ static int find_ports_of_host(const Warnings *w) {
         return r;
 }
 
+/* In the order of the lines that they add. Each returns 0, -ENOMEM, or another negative errno with
+ * its error. */
 static int (*const finders[])(const Warnings *w) = {
         find_unset,    find_shown_hides, find_unshown, find_unguarded,
         find_unhidden, find_filters,     find_vain,    find_ports_of_host,

@@ -134,8 +134,8 @@ static void create_reply(RpcCall *call, bool made, const StrList *warnings) {
         rpc_reply(call);
 }
 
-/* Fails with the JSON path of the wrong value, if the error is about a parameter. Its text then
- * begins with the place: "idle: ...", or "policy: $.limits.pids: ...". */
+/* Fails with the JSON path of the wrong value, if the error is about a parameter. The error's text
+ * then begins with the place: "idle: ...", or "policy: $.limits.pids: ...". */
 static int create_fail(RpcCall *call, const Error *error) {
         static const char *const params[] = { "allow_degraded", "cwd",         "env",
                                               "idle",           "policy_name", "workspace" };

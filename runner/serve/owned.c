@@ -121,7 +121,7 @@ static void owned_detach(int dir_fd) {
         (void)close_range(dir_fd >= 0 ? DIRECTORY_FD + 1 : DIRECTORY_FD, ~0U, 0);
 }
 
-/* If no process can be started for it, the next server removes the session
+/* If the process that removes the session cannot be started, the next server removes the session
  * (owned_take_leftovers()). */
 static void start_remover(Owned *owned, int dir_fd, const char *name,
                           void (*run)(const char *name)) {

@@ -91,9 +91,9 @@ Upstream *proxy_find_upstream(const Proxy *proxy, const RpcConnection *client, c
 
 enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
 /* Answers a call that must not start a session at rest: one that reads from the session or stops
- * it. Returns ASK_NOBODY if the call was answered, ASK_KEEPER or ASK_READER if that one must
- * answer, or a negative errno. *ret_version is written for ASK_READER. A session counts as live if
- * this client has an earlier request under way, which may have started it. */
+ * it. Returns ASK_NOBODY if the call was answered, ASK_KEEPER or ASK_READER if a keeper or a reader
+ * must answer it, or a negative errno. *ret_version is written for ASK_READER. A session counts as
+ * live if this client has an earlier request under way, which may have started it. */
 int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_version, Error *error);
 
 /* The function of each method that a keeper serves; data is a Server. */

@@ -12,8 +12,8 @@
 #include "serve/proxy-tools.h"
 #include "session/live.h"
 
-/* usec. During READER_TIME, files may appear that the policy would hide at the next start, as in a
- * live session. */
+/* usec. A reader shows files that appear during READER_TIME, even if the policy hides such files
+ * from the next start on. A live session does the same. */
 enum { READER_TIME = 1000000, READER_IDLE = 100000 };
 
 static void proxy_read_waiting(void *data);
@@ -120,7 +120,7 @@ void proxy_client_ended(Proxy *proxy, RpcConnection *client) {
 
 static void ask_again(Proxy *proxy, Pending *pending, bool read);
 
-/* Works like keeper_may_retry(). */
+/* Whether the request may be sent again. r: the error of the connection. */
 static bool may_ask_again(Pending *pending, int r) {
         return pending->call && !pending->with_fds && keeper_may_retry(r, &pending->tries);
 }
@@ -137,7 +137,7 @@ static void proxy_answer(Upstream *upstream, RpcMessage *message, const Error *e
         int fds[ELEMENTSOF(message->fds)];
         size_t count = 0;
 
-        /* A request that could not be sent may still have its id of another connection. */
+        /* A request that could not be sent may still have its id from another connection. */
         while (pending && (pending->unsent || pending->id != message->id))
                 pending = pending->next;
         if (!pending)
@@ -290,9 +290,10 @@ static bool proxy_only_reads(const RpcCall *call) {
         return stored_has(method->name) || stored_reads_files(method);
 }
 
-/* Takes the requests that the next keeper can get: those that only read, and those that the keeper
- * has certainly not read. This is true of unsent requests, and of the only request of a connection
- * that was reset. If there were several, it is unknown which ones it has read. */
+/* Takes the requests that the next keeper can get: those that only read data, and those that the
+ * keeper has certainly not received. The latter are unsent requests, and the only request of a
+ * connection that was reset. If such a connection had several, nobody knows which ones the keeper
+ * has received. */
 static Pending *take_unread(Upstream *upstream, int r) {
         bool reset = r == -ECONNRESET && !upstream->heard && upstream->sent == 1;
         Pending *unread = NULL;

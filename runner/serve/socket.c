@@ -224,7 +224,8 @@ int serve_socket_open(ServeSocket *socket, const char *path, int *ret_fd, Error 
         r = find_real(path, real, reterr);
         if (r == 0)
                 r = write_note(socket, real, reterr);
-        /* This check comes after the note, because a live session may have started before it. */
+        /* This check comes after the note: it must find each session that started before the note
+         * and so does not hide the socket. */
         if (r == 0)
                 r = session_each(check_writer, &writers, reterr);
         if (r < 0)

@@ -14,12 +14,12 @@ int allow_parse(const char *text, const char **ret_rule, Error *reterr);
  * clears even on failure. Returns 0; -EINVAL with an ERROR_USAGE; or -ENOMEM. */
 int allow_read(const StrList *grants, StrList *ret, Error *reterr);
 /* Adds the rules to the settings and stores them, with an audit row for each. asked: the rules
- * answer a question. A session without a network gets one. Returns 0 or a negative errno; nothing
- * is changed then. */
+ * answer a question. A session without a network gets one. Returns 0, or a negative errno if
+ * nothing has changed. */
 int allow_store(Settings *settings, Store *store, bool asked, const StrList *rules, Error *reterr);
-/* Adds one-time grants of a live session: to the settings in memory, and an audit row for each.
- * id: the number of the first; the others get the next numbers. Returns 0 or a negative errno;
- * nothing is changed then. */
+/* Adds one-time grants of a live session: to the settings in memory, and an audit row for each. id:
+ * the number of the first; the others get the next numbers. Returns 0, or a negative errno if
+ * nothing has changed. */
 int allow_once(Settings *settings, Store *store, uint32_t id, bool asked, const StrList *rules,
                Error *reterr);
 /* Does the same as allow_store() for a session at rest. grants: with their prefix. Returns

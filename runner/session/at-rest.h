@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session at rest whose settings this process changes. It holds the lock meanwhile, so no keeper
- * starts with the old ones. */
+/* A session at rest whose settings this process changes. The process holds the session's lock
+ * meanwhile, so no keeper starts with the old settings. */
 #pragma once
 
 #include <limits.h>

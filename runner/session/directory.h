@@ -43,10 +43,11 @@ int session_open(const char *name, int *ret_fd, char ret_path[PATH_MAX], Error *
 /* Finds the kernel's own path of a session's directory. Returns 0 or a negative errno. */
 int session_path(int dir_fd, char ret[PATH_MAX], Error *reterr);
 
-/* Creates a session. Its directory has another name first, so that nobody sees half a session;
- * session_publish() renames it. Errors are -EEXIST with an ERROR_EXISTS, and -ENOSPC with an
- * ERROR_LIMIT at SESSIONS_MAX. If two callers use the same name, one wins. If the caller is killed
- * before the session is published, the next create, rm or ls removes it (files/unfinished.h). */
+/* Creates a session. At first, its directory has another name, so that nobody finds an incomplete
+ * session; session_publish() renames it. Errors are -EEXIST with an ERROR_EXISTS, and -ENOSPC with
+ * an ERROR_LIMIT at SESSIONS_MAX. If two callers use the same name, one wins. If the caller is
+ * killed before the session is published, the next create, rm or ls removes it
+ * (files/unfinished.h). */
 typedef struct SessionMaking {
         char path[PATH_MAX];
         int base_fd;

@@ -23,7 +23,7 @@ int session_share(int dir_fd, int *ret_fd, Error *reterr);
 int session_refuse_held(const char *name, int dir_fd, Error *reterr);
 /* Whether another process holds the lock: a keeper, or one that removes the session. */
 bool session_is_live(int dir_fd);
-/* "live" or "at rest"; all such words, NULL-terminated. */
+/* Returns "live" or "at rest". session_states lists these words, and ends with NULL. */
 const char *session_state(int dir_fd);
 extern const char *const session_states[];
 
@@ -31,11 +31,12 @@ extern const char *const session_states[];
  * Returns -ENOENT without an error if none listens: the session is at rest, or its keeper is
  * starting or ending. */
 int session_connect(int dir_fd, int *ret_fd, Error *reterr);
-/* In usec. A server makes its other clients wait meanwhile. */
+/* Values for patience, in usec. That of a server is shorter, because its other clients wait
+ * meanwhile. */
 enum { FIND_TIME = HOLT_WAIT(10000000), FIND_TIME_SERVER = HOLT_WAIT(2000000) };
-/* Does the same, and waits for at most so many usec while a process holds the lock without
- * listening. That is a keeper that starts, or one that ends and still checks protected paths.
- * Returns -ENOENT without an error if the session is at rest. */
+/* Does the same, and waits at most patience usec while a process holds the lock without listening.
+ * That process is a keeper that starts, or one that ends and still checks protected paths. Returns
+ * -ENOENT without an error if the session is at rest. */
 int session_find_keeper(const char *name, int dir_fd, uint64_t patience, int *ret_fd,
                         Error *reterr);
 /* Whether the last check of protected paths is incomplete (SESSION_SWEEP_DUE). Stores the reason in

@@ -111,7 +111,7 @@ static int spec_take_project(SessionSpec *spec, const SessionRequest *request, E
                 return error_oom(reterr);
         fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
-                return 0; /* The plan tells the error. */
+                return 0; /* Making the plan reports the error. */
         r = policy_files_project(policy, fd, reterr);
         if (r == 0)
                 r = policy_files_inputs(path, &spec->settings.inputs, reterr);
@@ -120,8 +120,8 @@ static int spec_take_project(SessionSpec *spec, const SessionRequest *request, E
         return r;
 }
 
-/* The policy comes before all that overrides it. The project's file comes last, because nothing
- * that the caller says may widen it. */
+/* The policy comes before the settings that override it. The project's file comes last, because
+ * nothing that the caller says may widen it. */
 static int (*const spec_steps[])(SessionSpec *spec, const SessionRequest *request,
                                  Error *reterr) = {
         spec_take_cwd,  spec_take_policy,   spec_take_tier,

@@ -50,7 +50,8 @@ int session_spec_fill(SessionSpec *spec, const SessionRequest *request, Error *r
 typedef struct SessionMake {
         /* Receives the owner; clearing it removes the session (session/owner.h). */
         Owner *ret_owner;
-        /* Accepts an existing session that matches the request, and is then set to false. */
+        /* If given, an existing session that matches the request is accepted, and *ret_made is
+         * false. */
         bool *ret_made;
         StrList *warnings; /* Gets a line for each setting that has no effect. */
 } SessionMake;

@@ -14,7 +14,8 @@
 #include "base/error.h"
 
 typedef struct Owner {
-        int dir_fd;  /* O_PATH of the session's directory, which identifies it whatever its name. */
+        int dir_fd;  /* O_PATH of the session's directory, which identifies it even under another
+                        name. */
         int hold_fd; /* The FIFO; closing it gives the session up. */
 } Owner;
 

@@ -8,7 +8,7 @@
  *
  * A record has the id that its row will have. If the database already has that id, a process moved
  * the row and ended before it could empty the file. A record that is truncated, damaged or out of
- * sequence ends the file: nobody got a reply for the rest.
+ * sequence ends the valid part of the file: nobody got a reply for the records after it.
  *
  * The file appears with a process's first row and exists until the process ends. If its rows could
  * not be moved, it stays. */

@@ -74,7 +74,7 @@ static int history_insert_row(Store *store, const StoreHistory *row, Error *rete
                                        &store->history_before, reterr);
 }
 
-/* These may include rows that an earlier process has already moved. */
+/* Inserts the pending rows. Some may be in the database already, moved by an earlier process. */
 static int insert_pending(Store *store, Error *reterr) {
         int r = 0;
 

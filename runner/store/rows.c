@@ -85,9 +85,9 @@ static JsonWriter *rows_add(Listing *listing, uint64_t id) {
         return listing->writer;
 }
 
-/* Writes an object that the store has as JSON text. The parser limits the depth of a reply, so the
- * text is parsed with the levels that are around it in a reply. Any other text becomes a member
- * "text"; only a damaged database contains such a text. Returns 0 or -ENOMEM. */
+/* Writes an object that the store has as JSON text. Clients parse a reply up to a limited depth. So
+ * the text is parsed here inside as many levels as it has in a reply. Any other text becomes a
+ * member "text"; only a damaged database contains such a text. Returns 0 or -ENOMEM. */
 static int rows_write_object(JsonWriter *w, const char *key, const char *text) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         _cleanup_free_ char *around = text ? str_format("[[[[%s]]]]", text) : NULL;

@@ -25,8 +25,8 @@ static int sqlite_file_full_path(sqlite3_vfs *vfs, const char *name, int size, c
 static int sqlite_file_configure(void) {
         int rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
 
-        /* Counters, and pages and slots set aside at the start, cost memory for the whole life of a
-         * keeper. */
+        /* Counters, preallocated pages and preallocated slots would cost memory for the whole life
+         * of a keeper. */
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
         rc = rc ? rc : sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation. SQLite gets one path, /proc/self/fd/N/NAME. N is an fd of the directory,
  * which the store owns. So all later lookups go through that fd: the log and its index beside the
- * file, and the directory to be synced. No directory above must be searchable, and renaming one
- * changes nothing.
+ * file, and the directory to be synced. The directories above need not be searchable, and may be
+ * renamed.
  *
  * A file is refused before SQLite reads more than its header, because reading may cause writing.
  * Nothing is checkpointed into the file until the last step of opening has accepted it.

@@ -155,7 +155,7 @@ typedef struct StoreAudit {
 int store_audit_add(Store *store, const char *kind, const char *detail, uint64_t at_ms,
                     Error *reterr);
 /* Adds a row to the history and one to the audit, both with the time at which the call ended.
- * Writes directly to the database, and both rows or neither. */
+ * Writes directly to the database: both rows or none. */
 int store_audited_add(Store *store, const StoreHistory *row, const char *kind, const char *detail,
                       Error *reterr);
 typedef int (*StoreAuditFn)(void *data, const StoreAudit *row);

@@ -16,7 +16,7 @@ enum {
 
 typedef enum RowKind {
         ROW_PUT,     /* a row of the history */
-        ROW_END,     /* ... only its end */
+        ROW_END,     /* only the end of a row of the history */
         ROW_AUDIT,   /* a row of the audit */
         ROW_AUDITED, /* a row of both */
         ROW_KIND_MAX,

@@ -19,7 +19,7 @@
 
 enum {
         QUESTION_PAUSE = 700000, /* usec without any answer: time to see the question. */
-        QUESTION_TRIES = 3,      /* Lines that are no answer. */
+        QUESTION_TRIES = 3,      /* Lines that are no answer; the last one counts as no. */
         QUESTION_TEXT = 768,     /* Bytes of one message. */
         QUESTION_HOST = 304,     /* Bytes of a name and its port. */
         KEY_CTRL_C = 3,
@@ -72,8 +72,8 @@ static bool question_write(const Question *question, const char *text) {
         return write(question->fd, text, length) == (ssize_t)length;
 }
 
-/* Sets the terminal's mode, and throws unread keys away. The signal would stop a process that is no
- * longer in the foreground. */
+/* Sets the terminal's mode, and throws unread keys away. SIGTTOU is blocked meanwhile, because it
+ * would stop a process that is no longer in the foreground. */
 static bool question_set_mode(const Question *question, const struct termios *mode) {
         sigset_t set, saved;
         int r;
@@ -179,7 +179,7 @@ static const struct {
 };
 
 /* Returns QUESTION_WAITS if the line is no answer. If the person may see another host than the
- * question's, only the host itself allows it. */
+ * question's, only typing the host itself allows the connection. */
 static QuestionAnswer question_find_answer(const Question *question) {
         if (question->bad)
                 return QUESTION_WAITS;

@@ -10,11 +10,11 @@
  * sequence that has begun, and resets colours, character sets and the scrolling region. The command
  * may also have made the terminal type something (replies.h), or the person may be typing. So all
  * keys until QUESTION_PAUSE after the question are thrown away, and an answer is a whole line with
- * one of the words.
+ * one of the offered words.
  *
  * If the command's output goes to a pipe, its reader may be less(1), which draws on the same
- * terminal. So the person may see another host than the question's, and only the host itself, typed
- * with its port, allows it. */
+ * terminal. So the person may see another host than the question's. Then the person must type the
+ * host itself with its port to allow it. */
 #pragma once
 
 #include <stdbool.h>

@@ -277,8 +277,8 @@ void terminal_drain(Terminal *t) {
         relay_discard(&t->out, t->budget);
 }
 
-/* Writes the output so far before holt stops. It is bounded, because a process inside may still be
- * printing. */
+/* Writes the output so far before holt stops. The number of bytes is bounded, because a process
+ * inside may still be printing. */
 static void terminal_flush(Terminal *t) {
         for (int i = 0; i < FLUSH_CHUNKS && move_output(t); i++)
                 ;
@@ -287,7 +287,7 @@ static void terminal_flush(Terminal *t) {
 void terminal_stop(Terminal *t, pid_t pid, bool for_keys, const Waker *waker) {
         terminal_flush(t);
         terminal_leave(t);
-        /* This question comes last, because flushing may take a second. */
+        /* The foreground is checked last, because flushing may take a second. */
         if (!for_keys || !terminal_in_foreground(t))
                 stop_job(pid, waker);
         if (!t->plan.background)

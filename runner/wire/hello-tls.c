@@ -11,7 +11,8 @@ enum {
         TLS_ALERT = 0x15,
         TLS_HANDSHAKE = 0x16,
         TLS_MAJOR = 3,
-        TLS_MAJORS_MAX = 16, /* Go's server accepts every lower version in the first record. */
+        TLS_MAJORS_MAX = 16, /* Go's server accepts any major version below this in the first
+                                record. */
         TLS_RECORD_HEADER = 5,
         TLS_RECORD_MAX = 16384, /* Bytes of a record without its header. */
         TLS_MESSAGE_HEADER = 4,
@@ -48,8 +49,8 @@ static int tls_take_vector(TlsReader *in, size_t width, TlsReader *ret) {
         return 0;
 }
 
-/* The list has one entry, a host name. Some servers would take the first of two, others the last.
- */
+/* The list must have exactly one entry, a host name. Some servers would take the first of two,
+ * others the last. */
 static int tls_read_server_name(TlsReader extension, Hello *hello) {
         TlsReader list, name;
         Authority host;

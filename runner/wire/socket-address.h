@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a NetAddress with a port and the kernel's form; and options of sockets. */
+/* Converts a NetAddress with a port to the kernel's form and back, and sets options of sockets. */
 #pragma once
 
 #include <sys/socket.h>
