@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "guards/watch.h"
+#include "network/network.h"
 #include "policy/plan.h"
 #include "reach/system-tree.h"
 #include "streams/output.h"
@@ -56,6 +57,7 @@ typedef struct Launch {
         int init_fd;        /* Sealed memory file. */
         int workspace_fd;   /* O_PATH, for the guards; FD_NONE without a workspace. */
         int control_fd;     /* The child's end of the socket pair. */
+        Network network;    /* holt-egress, if it was started early; the sandbox then takes it. */
         int setup_fd;       /* The child's socket to holt-egress, or FD_NONE. */
         bool network_waits; /* holt-egress sets the network up later, if at all. */
         Watch *watch;       /* The watch of guarded and hidden paths, or NULL. */
@@ -72,7 +74,7 @@ typedef struct Launch {
 #define LAUNCH_NONE                                                                                \
         {                                                                                          \
                 .init_fd = FD_NONE, .workspace_fd = FD_NONE, .control_fd = FD_NONE,                \
-                .setup_fd = FD_NONE,                                                               \
+                .setup_fd = FD_NONE, .network = NETWORK_CLOSED,                                    \
                 .terminal = { .output_fd = FD_NONE }                                               \
         }
 /* clang-format on */

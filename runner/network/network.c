@@ -228,18 +228,22 @@ static int network_take_project(const LaunchPlan *plan, Network *network, Error 
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-int network_start(const LaunchPlan *plan, Network *ret, Error *reterr) {
-        int r = network_spawn(ret, false, reterr);
+int network_start_early(Network *ret, Error *reterr) {
+        return network_spawn(ret, false, reterr);
+}
+
+int network_start(const LaunchPlan *plan, Network *network, Error *reterr) {
+        int r = network->control_fd < 0 ? network_spawn(network, false, reterr) : 0;
 
         if (r < 0)
                 return r;
-        r = network_take_project(plan, ret, reterr);
+        r = network_take_project(plan, network, reterr);
         if (r == 0)
-                r = net_settings_send(plan, ret->control_fd, reterr);
+                r = net_settings_send(plan, network->control_fd, reterr);
         if (r == 0)
-                r = network_await_ports(plan, ret, reterr);
+                r = network_await_ports(plan, network, reterr);
         if (r < 0)
-                network_clear(ret);
+                network_clear(network);
         return r;
 }
 

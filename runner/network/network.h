@@ -29,9 +29,12 @@ typedef struct Network {
 
 /* Whether the plan needs holt-egress: for names and addresses, or for ports. */
 bool network_needed(const LaunchPlan *plan);
-/* Starts holt-egress for the rules of the plan, and opens its published ports. Returns 0 or a
- * negative errno. */
-int network_start(const LaunchPlan *plan, Network *ret, Error *reterr);
+/* Starts holt-egress, which loads its libraries while holt goes on. network_start() must follow.
+ * Returns 0 or a negative errno. */
+int network_start_early(Network *ret, Error *reterr);
+/* Gives holt-egress the rules of the plan, and opens its published ports. Starts it, unless it was
+ * started early. Clears network after an error. Returns 0 or a negative errno. */
+int network_start(const LaunchPlan *plan, Network *network, Error *reterr);
 /* Starts holt-egress for a session without a network, in case its user forwards a port later. The
  * keeper must do this at its start, because it confines itself and can then start no program.
  * holt-egress keeps the sandbox's net namespace open, and waits for its first command. Returns 0 or

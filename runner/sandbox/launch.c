@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "base/time.h"
@@ -100,6 +101,14 @@ static void block_signals(const LaunchPlan *plan) {
         (void)sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
+/* Starts holt-egress first, because its libraries take longer to load than most of what follows.
+ * Its uid must be known by now, and a session's view needs none. */
+static int launch_start_egress(Launch *launch, Error *reterr) {
+        if (geteuid() == 0 || launch->plan->root.source || !network_needed(launch->plan))
+                return 0;
+        return network_start_early(&launch->network, reterr);
+}
+
 static int launch_prepare_output(Launch *launch, Error *reterr) {
         return output_prepare(launch->plan->output, launch->terminal.fds,
                               launch->plan->file_size ? 0 : landlock_stdio(launch), &launch->output,
@@ -115,7 +124,8 @@ static int launch_open_output(Launch *launch, Error *reterr) {
 }
 
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
-        prepare_all, launch_prepare_output, open_init, launch_take_identity, launch_open_output,
+        launch_start_egress, prepare_all,          launch_prepare_output,
+        open_init,           launch_take_identity, launch_open_output,
 };
 
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
@@ -137,6 +147,7 @@ void launch_clear(Launch *launch) {
         fd_close(launch->terminal.output_fd);
         output_free(launch->output);
         watch_free(launch->watch);
+        network_clear(&launch->network);
         *launch = (Launch)LAUNCH_NONE;
 }
 
@@ -298,6 +309,8 @@ static int start_network(Launch *launch, Sandbox *sandbox, Error *reterr) {
 
         if (!launch_has_own_network(launch) || (!needed && !lasting))
                 return 0;
+        sandbox->network = launch->network;
+        launch->network = (Network)NETWORK_CLOSED;
         r = needed ? network_start(launch->plan, &sandbox->network, reterr)
                    : network_start_later(&sandbox->network, reterr);
         launch->setup_fd = sandbox->network.setup_fd;
