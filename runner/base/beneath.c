@@ -13,8 +13,8 @@
 
 enum { LINKS_MAX = 40 }; /* the kernel's own limit */
 
-/* Opens the directory that path leads to, following links, and reads the kernel's own path of it.
- */
+/* Opens the directory that path leads to, and follows links. real becomes the path by which the
+ * kernel knows the directory. */
 static int open_real(const char *path, char real[PATH_MAX], int *ret_fd) {
         _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : path_of_fd(fd, real);
@@ -72,7 +72,8 @@ static const unsigned remote_types[] = {
         0x65735546, /* FUSE */
 };
 
-/* Whether dir_fd is in a network file system, and not in that of the root. */
+/* Whether dir_fd is in such a file system. The root directory's own does not count, unless it is
+ * autofs. */
 static bool is_remote(int dir_fd) {
         struct stat dir, root;
         struct statfs fs;
@@ -145,8 +146,8 @@ static bool is_in_proc(int fd) {
 }
 
 /* Walks one step. Returns 1 if more steps follow, 0 with *ret set to the file, or a negative errno.
- * A link in /proc is followed by the kernel: no text names its target, and nobody inside made it.
- */
+ * The kernel follows a link in /proc, because the link's text need not name its target, and nobody
+ * inside can have made the link. */
 static int walk_step(Walk *walk, const char *name, mode_t mode, int *ret) {
         const bool last = !walk->rest[0], follows = is_in_proc(walk->dir_fd);
         _cleanup_close_ int fd = openat(walk->dir_fd, name,

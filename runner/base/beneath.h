@@ -7,10 +7,11 @@
 
 #include "base/strings.h"
 
-/* Opens path, which is absolute and in normal form. Links that the caller made are followed, also
- * into an untrusted directory. From the first untrusted directory on, no link is followed, because
- * an attacker may have made it. The kernel's own path decides which directory is untrusted. A link
- * of another user in a directory such as /tmp gives -EACCES.
+/* Opens path, which is absolute and in normal form. Links that the caller made are followed, even
+ * if they lead into an untrusted directory. From the first untrusted directory on, no link is
+ * followed, because an attacker may have made it. A directory is untrusted if its path, as the
+ * kernel knows it after following all links, lies in one of `untrusted`. A link of another user in
+ * a directory such as /tmp gives -EACCES.
  *
  * untrusted  absolute directories; those that cannot be opened are ignored.
  * flags      open(2) flags; O_CLOEXEC is added.
@@ -21,6 +22,6 @@ int beneath_open(const char *path, const StrList *untrusted, int flags, mode_t m
 
 /* Does the same with O_PATH, for a path that an attacker may have chosen. It looks up no name in a
  * network file system, in FUSE or by an automounter. Such a look-up can hang, and it can carry the
- * name to another host. The file system of the root directory is allowed. -EREMOTE means that the
- * path leads there. */
+ * name to another host. The file system of the root directory is allowed, even if it is a network
+ * file system. -EREMOTE means that the path leads into another file system of these kinds. */
 int beneath_open_local(const char *path, const StrList *untrusted);

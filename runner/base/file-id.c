@@ -24,9 +24,7 @@ enum {
 };
 
 #ifndef AT_HANDLE_FID
-#define AT_HANDLE_FID                                                                              \
-        0x200 /* Linux 6.5: also for a file system that cannot open files by handle                \
-               */
+#define AT_HANDLE_FID 0x200 /* Since Linux 6.5; allows handles that cannot be opened */
 #endif
 
 #ifndef STATX_BTIME

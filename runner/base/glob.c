@@ -100,8 +100,8 @@ bool glob_matches(const Glob *glob, uint64_t state, bool directory) {
 
 /* --- one name --- */
 
-/* Returns the character at *s, and moves *s behind it. A byte that is not valid UTF-8 is a
- * character of its own, above all others. */
+/* Returns the character at *s, and moves *s behind it. A byte that is not valid UTF-8 counts as a
+ * character of its own, which sorts after all others. */
 static uint32_t next_char(const char **s) {
         static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
         size_t length = utf8_sequence(*s, strnlen(*s, 4));

@@ -5,7 +5,7 @@
  * "\" makes the next character plain. A part that is "**" matches any number of directories,
  * including none. Without GLOB_DOTS, none of these matches a dot at the start of a name, as in a
  * shell without dotglob. Braces are plain characters, unless glob_expand() has replaced them.
- * The time is at most the length of the pattern times that of the path. */
+ * Matching takes at most as many steps as the length of the pattern times that of the path. */
 #pragma once
 
 #include <stdbool.h>

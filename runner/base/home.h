@@ -5,8 +5,8 @@
 #include <sys/types.h>
 
 /* The caller's home: HOME, or else the account's home directory. NULL if neither is set; services
- * and cron jobs come without HOME. The answer is cached, because root's environment is wiped when
- * holt gives up root. */
+ * and cron jobs often run without HOME. The answer is cached, because root's environment is wiped
+ * when holt gives up root. */
 const char *home_path(void);
 /* The home directory of uid in /etc/passwd, or NULL. The string is valid until a call for another
  * uid. */

@@ -161,8 +161,8 @@ static int significant_digits(const char *number) {
         return last;
 }
 
-/* Whether a double, printed with as many digits, is a different number. A double keeps any 15
- * digits. A number of more than 17 digits was never meant as a double. */
+/* Whether the double, printed with as many digits as the text has, is a different number. A double
+ * keeps any 15 digits. A number of more than 17 digits was never meant as a double. */
 static bool loses_digits(const char *number, double value) {
         const int count = significant_digits(number);
         char printed[NUMBER_MAX + 1], *at = printed;
@@ -183,8 +183,8 @@ static bool loses_digits(const char *number, double value) {
 }
 
 /* Refuses a number that cJSON would change. Such a number is too long, larger than any double, or
- * an integer that a double cannot tell from its neighbours. The last includes numbers that round to
- * such an integer, for example 0.99999999999999999999. */
+ * an integer that a double cannot tell from its neighbours. This last kind includes numbers that
+ * round to such an integer, for example 0.99999999999999999999. */
 static int check_number(const Scanner *s, const char *begin) {
         size_t length = (size_t)(s->at - begin);
         char copy[NUMBER_MAX + 1];

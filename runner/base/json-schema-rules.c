@@ -242,7 +242,7 @@ static int check_multiple(Check *check, const JsonValue *schema, const JsonValue
 
 /* --- sizes --- */
 
-enum { CHARACTERS_A_STEP = 64 }; /* bytes of a text, all of which are read */
+enum { CHARACTERS_A_STEP = 64 }; /* bytes of a text that count as one step */
 
 /* Counts characters and stops above the bound. */
 static size_t count_characters(Check *check, const char *text, double bound) {
@@ -330,8 +330,8 @@ static int check_properties(Check *check, const JsonValue *schema, const JsonVal
         return r;
 }
 
-/* Checks members that "properties" does not name. With patternProperties this is skipped, because
- * patterns are not evaluated. */
+/* Checks members that "properties" does not name. With patternProperties the check is skipped,
+ * because patterns are not evaluated. */
 static int check_additional(Check *check, const JsonValue *schema, const JsonValue *said,
                             const JsonValue *value, const Place *place) {
         const JsonValue *named = schema_find(check, schema, "properties");

@@ -75,7 +75,7 @@ int schema_check_value(Check *check, const JsonValue *schema, const JsonValue *v
 bool schema_step(Check *check);
 /* Finds a member like json_member(), and counts steps. The object may be NULL. */
 const JsonValue *schema_find(Check *check, const JsonValue *object, const char *key);
-/* The number of items or members, and whether two values are equal. Both count steps. */
+/* The number of items or members, and whether two values are equal. Both functions count steps. */
 size_t schema_count(Check *check, const JsonValue *value);
 bool schema_equal(Check *check, const JsonValue *a, const JsonValue *b);
 SchemaRule schema_check_reference;

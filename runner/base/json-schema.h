@@ -24,7 +24,8 @@ enum {
 
 /* Returns 0, or one of these errors.
  *
- * -EINVAL  with ERROR_USAGE: the value does not match; a text is "$.limit: must be an integer"
+ * -EINVAL  with ERROR_USAGE: the value does not match; the text is, for example, "$.limit: must be
+ *          an integer"
  * -E2BIG   with ERROR_LIMIT: the check needs more than JSON_SCHEMA_STEPS_MAX or _NESTED_MAX
  * -ENOMEM  memory is out */
 int json_schema_check(const JsonValue *schema, const JsonValue *value, Error *reterr);

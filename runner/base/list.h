@@ -47,8 +47,8 @@
                 list_found;                                                                        \
         })
 
-/* A loop over the items from first on, a pointer. The body may remove and free item, and no other
- * item. */
+/* A loop over the items from `first`, a pointer, to the last. The body may remove and free item,
+ * but no other item. */
 #define list_each_safe(item, first)                                                                \
         for (__typeof__(first) item##_next = (first), item;                                        \
              ((item) = item##_next) && ((item##_next = (item)->next), true);)

@@ -34,7 +34,8 @@ struct Loop {
         int epoll_fd;
         bool running, stopped;
         LoopWatch *watches;
-        /* Removed while events were being delivered; the current batch may still refer to them. */
+        /* Watches that were removed while events were being delivered; the current batch of events
+         * may still refer to them. */
         LoopWatch *gone;
         TimerList timers;
         TimerList due; /* timers that have expired and whose functions are being called */

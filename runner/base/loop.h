@@ -28,7 +28,7 @@ Loop *loop_free(Loop *loop);
  * negative errno; it is -EPERM for an fd that epoll(7) refuses, such as a regular file. */
 int loop_watch(Loop *loop, int fd, uint32_t events, LoopWatchFn fn, void *data, LoopWatch **ret,
                Error *reterr);
-/* Changes the events; 0 leaves EPOLLHUP and EPOLLERR. */
+/* Changes the events. With 0, fn is still called for EPOLLHUP and EPOLLERR. */
 void loop_watch_set(LoopWatch *watch, uint32_t events);
 /* Call it before closing the fd. Accepts NULL. Returns NULL. */
 LoopWatch *loop_unwatch(LoopWatch *watch);

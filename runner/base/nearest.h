@@ -9,6 +9,6 @@ typedef struct Nearest {
 } Nearest;
 
 /* Offers a candidate, which must outlive the struct. A candidate is close enough if the word is its
- * beginning. The word may also have one wrong, missing, extra or swapped character for every three
- * of the word, and at least one. */
+ * beginning. Otherwise one character in every three of the word may be wrong, missing, extra or
+ * swapped; in a short word, one may. */
 void nearest_try(Nearest *nearest, const char *candidate);

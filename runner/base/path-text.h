@@ -22,5 +22,6 @@ int path_from_text(const char *text, char **ret);
 /* Writes the text of a path as a member. */
 void json_write_path(JsonWriter *w, const char *key, const char *path);
 /* Writes a name as one or two members. `name` is for people, with U+FFFD in place of each byte that
- * is not UTF-8. `raw` is the text of the path, and is written only if it differs from `name`. */
+ * is not UTF-8. `raw` is the name as the text of a path, and is written only if it differs from
+ * `name`. */
 void json_write_name(JsonWriter *w, const char *key, const char *name);

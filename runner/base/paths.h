@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-/* Whether path is "~" or starts with "~/", which only a shell expands; and the cure if no such path
- * exists inside. */
+/* Whether path is "~" or starts with "~/", which only a shell expands. The macro is the cure if no
+ * such path exists inside. */
 static inline bool path_is_tilde(const char *path) {
         return path[0] == '~' && (path[1] == '\0' || path[1] == '/');
 }

@@ -103,7 +103,7 @@ static int way_refuse_mode(const char *path, const struct stat *st, const WayWor
                           st->st_mode & S_IWOTH ? "" : group_rule);
 }
 
-/* Whether /etc/passwd lists the group as the user's primary group and as nobody else's. If so,
+/* Whether /etc/passwd lists the group as the primary group of uid, and of no other user. If so,
  * *ret_name is the user's name. */
 static bool is_primary_alone(uid_t uid, gid_t gid, char ret_name[NAME_MAX + 1]) {
         FILE *file = fopen("/etc/passwd", "re");
@@ -155,7 +155,7 @@ static bool is_written_by_others(const char *path, const struct stat *st) {
                lgetxattr(path, "system.posix_acl_access", NULL, 0) >= 0;
 }
 
-/* In a user namespace everything of the host's belongs to an unmapped id, including the root
+/* In a user namespace, the files of the host belong to an unmapped id, including the root
  * directory. The owner of the root directory can replace everything anyway. */
 static int way_check(const char *path, const struct stat *st, uid_t root, const WayWords *words,
                      Error *reterr) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places of holt's programs relative to each other. A build tree has both in one directory.
- * An installation has holt in bin and holt-full in libexec/holt. */
+/* The places of holt's programs relative to each other. A build tree has holt and holt-full in one
+ * directory. An installation has holt in bin and holt-full in libexec/holt. */
 #pragma once
 
 #include "version.h"

@@ -146,8 +146,9 @@ static bool str_is_plain(const char *s) {
 }
 
 char *str_word(const char *s) {
-        /* Each quote ends the quoted part, follows a backslash, and starts the next part. A word
-         * with a backslash is refused, because in fish a backslash counts even inside quotes. */
+        /* A quote in s is written as '\'': it ends the quoted part, follows a backslash, and starts
+         * the next part. A word with a backslash is refused, because in fish a backslash counts
+         * even inside quotes. */
         const size_t size = strlen(s);
         char *word = malloc(4 * size + 3), *out = word;
 

@@ -53,7 +53,8 @@ char *str_shell_word(const char *s);
 /* Converts "250ms", "30s", "10m", "2h", "1d" or a bare number of seconds (such as "1.5") to
  * microseconds. Returns 0, -EINVAL (not a duration) or -ERANGE (above 1000 days). */
 int str_to_usec(const char *s, uint64_t *ret_usec);
-/* Matches these texts, except that it knows no maximum (ECMA-262). */
+/* A regular expression (ECMA-262) for the texts that str_to_usec() accepts. It does not check the
+ * maximum. */
 #define DURATION_PATTERN "[0-9]+(\\.[0-9]{1,6})?(us|ms|s|m|h|d)?"
 
 /* Converts "4096", "64KiB", "512M", "2Gi", "1t" or "1GB" (decimal) to bytes. Returns 0, -EINVAL or

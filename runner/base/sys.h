@@ -51,8 +51,8 @@
 #define P_PIDFD 3
 #endif
 
-/* linux/mount.h defines this struct since Linux 5.12. The name here differs, because older headers
- * do not have it. */
+/* linux/mount.h defines this struct since Linux 5.12. holt has its own definition under another
+ * name, because older headers do not define it. */
 typedef struct MountAttr {
         uint64_t attr_set, attr_clr, propagation, userns_fd;
 } MountAttr;
@@ -131,8 +131,8 @@ static inline int sys_seccomp(unsigned operation, unsigned flags, const void *ar
         return (int)syscall(SYS_seccomp, operation, flags, args);
 }
 
-/* Returns 0 if two fds of this process are the same open file, or another number. -1 if the kernel
- * has no CONFIG_KCMP or a container's filter forbids the call. */
+/* Returns 0 if two fds of this process refer to the same open file, otherwise a positive number.
+ * Returns -1 if the kernel has no CONFIG_KCMP or a container's filter forbids the call. */
 static inline int sys_same_file(int fd, int other_fd) {
         return (int)syscall(SYS_kcmp, getpid(), getpid(), 0 /* KCMP_FILE */, fd, other_fd);
 }

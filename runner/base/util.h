@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small macros that every folder uses: ownership by cleanup attribute, sizes, and casts that are
- * easily forgotten. */
+/* Small macros that every folder uses, above all for ownership by the cleanup attribute. */
 #pragma once
 
 #include <stddef.h>

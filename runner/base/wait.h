@@ -2,7 +2,8 @@
 /* How long holt waits for a process that may never answer: init, a keeper, a client, a reader. */
 #pragma once
 
-/* Percent. Test builds use less (the Meson option "waits"). */
+/* The share of the usual waiting time, in percent. Test builds wait less (the Meson option
+ * "waits"). */
 #ifndef HOLT_WAITS
 #define HOLT_WAITS 100
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The root of a session: a directory of the host that lasts.
  *
- * Every sandbox has the system, /etc, /proc, /dev and /run. Here they are made as for a single run
- * (build.c), and then attached to the session's own root. The command may change the rest of the
- * root, which may contain anything by the next start. So no symlink in it is followed, and only the
- * mount points must be directories. */
+ * Every sandbox has the system, /etc, /proc, /dev and /run. For a session, they are made as for a
+ * single run (build.c), and then attached to the session's own root. The command may change the
+ * rest of the root, which may contain anything by the next start. So no symlink in it is followed,
+ * and only the mount points must be directories. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -81,8 +81,8 @@ static bool is_empty(int dir_fd) {
         return names <= 2; /* "." and ".." */
 }
 
-/* Attaches a directory of the system below /var, which belongs to the session. If the command has
- * made something else there, the session keeps that. */
+/* Attaches a directory of the system below the session's own /var. If the command has put anything
+ * in its place, the session keeps that. */
 static void lasting_show(const SystemEntry *entry) {
         int fd = FD_NONE, target_fd;
         Error ignored;
@@ -110,8 +110,8 @@ static void show_system(const Launch *launch) {
         }
 }
 
-/* Creates directories that programs expect. If the command has replaced one of them, it stays as it
- * is. */
+/* Creates directories that programs expect. If the command has put something else in the place of
+ * one, that stays. */
 static void make_usual(void) {
         Error ignored;
 

@@ -60,7 +60,7 @@ static int open_target(const char *path, int *ret_fd) {
 /* --- pins --- */
 
 /* Mounts path inside over itself, so that it can neither be renamed nor removed (EBUSY). If
- * statx(2) is refused, a second pin may lie on the first. */
+ * statx(2) is refused, holt cannot see an earlier pin, and mounts another one on it. */
 static int build_pin(const char *path, bool read_only, Error *error) {
         const MountAttr attr = { .attr_set = read_only ? MOUNT_ATTR_RDONLY : 0 };
         int target_fd = -1, fd;
@@ -187,7 +187,7 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
 }
 
 /* Clones all sources. A source may lie in the host's /proc, so this runs before the scratch covers
- * that. */
+ * /proc. */
 int build_sources(Launch *launch, Error *error) {
         const PlanMount *root = &launch->plan->root;
 

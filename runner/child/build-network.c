@@ -55,8 +55,8 @@ static int network_fail(int errnum, const char *what) {
         return -errnum;
 }
 
-/* Routes for multicast. With the scope of the IPv4 route, packets come from 127.0.0.1. For IPv6,
- * the kernel accepts only local routes to the loopback. */
+/* Routes for multicast. The scope of the IPv4 route makes 127.0.0.1 the source address of packets.
+ * For IPv6, the kernel accepts only local routes to the loopback. */
 static const struct {
         uint8_t family, bits, scope, type;
         uint8_t first, length; /* The first byte of the group's address, and its length. */
@@ -190,8 +190,8 @@ void build_network_wait(void) {
                 (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
 }
 
-/* Settings of the namespace, in /proc/sys/net. By default, a new namespace allows pings to no
- * group, and ports below 1024 only to processes with capabilities. All of its ports are the
+/* Settings of the namespace, in /proc/sys/net. By default, a new namespace allows no group to send
+ * pings, and only processes with capabilities to use ports below 1024. All of its ports are the
  * sandbox's own. */
 static const struct {
         const char *path, *value;

@@ -92,7 +92,8 @@ static int copy_etc(int root_fd, const char *path, Error *error) {
         return build_write_text(root_fd, path, text, n > 0 ? (size_t)n : 0, error);
 }
 
-/* Writes the files of /etc. The root of a container image has its own programs. */
+/* Writes the files of /etc. Some texts are only for a host that has a certain program. The root of
+ * a container image has its own programs, so these texts are left out there. */
 static int make_etc(const Launch *launch, int root_fd, Error *error) {
         for (size_t i = 0; i < tree_etc_files_count; i++) {
                 const TreeFile *file = &tree_etc_files[i];

@@ -131,7 +131,7 @@ int build_proc(Launch *launch, Error *error) {
 }
 
 /* Binds the devices read-only. Writing to a device needs no writable mount. Changing its mode,
- * times or owner would need one, and the nodes are the host's own. */
+ * times or owner needs one, and must fail because the nodes are the host's own. */
 int build_devices(Launch *launch, Error *error) {
         const MountAttr attr = {
                 .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,

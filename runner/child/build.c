@@ -8,7 +8,8 @@
  * First, all mount points in the root are made and the system is attached. Then one recursive
  * mount_setattr(2) makes all of that read-only. Then come the writable places, the devices and the
  * caller's own mounts. Finally the child calls pivot_root(2) and unmounts the host's tree. The
- * scratch lies in that tree, so both go at once: each unmounting waits for the other processors.
+ * scratch lies in that tree, so both are unmounted at once. This saves time, because each
+ * unmounting waits for the other processors.
  *
  * The memory is the launcher's (clone.h), so nothing here allocates, logs, or calls a library. */
 #include <errno.h>

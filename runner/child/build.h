@@ -30,8 +30,8 @@ int build_link(int dir_fd, const char *path, const char *target, Error *error);
  * because they could lead to the host. */
 int build_target(int root_fd, const char *path, bool directory, Error *error);
 
-/* Whether the target of a mount lies in a session's own root. /etc is new in each sandbox, and
- * read-only. */
+/* Whether the target of a mount lies in a session's own root. A target in /etc does not, because
+ * /etc is new in each sandbox, and read-only. */
 bool build_lasts(const LaunchPlan *plan, const PlanMount *mount);
 
 /* Writes value in decimal to buf; returns a pointer into buf. */
@@ -60,8 +60,8 @@ static inline bool build_degraded(const Launch *launch, Layer layer) {
 
 /* Steps. */
 int build_network_begin(Launch *launch, Error *error);
-void build_network_wait(
-        void); /* Waits for the thread of build_network_begin(); build_network() does so too. */
+/* Waits for the thread of build_network_begin(). build_network() does so too. */
+void build_network_wait(void);
 int build_network(Launch *launch, Error *error);
 int build_scratch(Launch *launch, Error *error);
 int build_skeleton(Launch *launch, Error *error);

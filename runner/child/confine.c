@@ -80,7 +80,8 @@ static int confine_keys(Launch *launch, Error *error) {
 /* --- seccomp --- */
 
 /* Sends the notification fd, the terminal's master, the root and the mount namespace to the
- * launcher; each may be missing. The bits of the one byte tell the receiver which ones are sent. */
+ * launcher; each may be missing. The bits of the message's only byte tell the receiver which ones
+ * are sent. */
 static int send_fds(const Launch *launch, int listener_fd, Error *error) {
         const bool root = launch_gives_root(launch);
         const int all[LAUNCH_FDS] = { listener_fd, child_state.terminal_fd,
@@ -122,8 +123,8 @@ static int confine_seccomp(Launch *launch, Error *error) {
                                      .filter = (struct sock_filter *)(uintptr_t)program.filter };
         int fd = FD_NONE, r;
 
-        /* Under the filter, only calls that no policy can deny (@basic) may be made: the launcher
-         * answers the others, but waits for the exec. */
+        /* Under the filter, only calls that no policy can deny (@basic) may be made. The launcher
+         * answers the others, but it sleeps until the exec. */
         (void)umask(child_state.umask);
         if (!confine_missing(launch, LAYER_SECCOMP)) {
                 fd = sys_seccomp(SECCOMP_SET_MODE_FILTER,

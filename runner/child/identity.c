@@ -37,8 +37,8 @@ static int in_initial_namespace(void) {
 }
 
 /* Whether uid 0 of this namespace is the host's root (sudo unshare -r). /proc/sys belongs to the
- * host's root, and shows as 0 only then. Such a root has no other id to give the command, and the
- * kernel exempts it from limits. */
+ * host's root, and only in such a namespace does its owner show as 0. Such a root has no other id
+ * to give the command, and the kernel exempts it from limits. */
 static bool is_host_root(void) {
         static const char *const paths[] = { "/proc/sys", "/dev/null", "/" };
         struct stat st;
@@ -212,9 +212,10 @@ static int identity_set_map(const Launch *launch, const PlanMount *mount, int tr
         return 0;
 }
 
-/* Whether others may not read the mount's source. A mount that is only shown (--ro) gives the
- * rights of a stranger, so that /etc, for example, keeps its secrets. A source that is private
- * itself was passed on purpose, so it is mapped. */
+/* Whether the mode of the mount's source keeps strangers from reading it. For a mount that is only
+ * shown (--ro), the command has the rights of a stranger, so that /etc, for example, keeps its
+ * secrets. If the source itself is private, the caller has passed it on purpose, so it is
+ * mapped. */
 static bool identity_is_private(const PlanMount *mount) {
         struct stat st;
 
@@ -267,9 +268,9 @@ static int refuse_take(const Identity *identity, Error *reterr) {
 }
 
 /* Changes to the identity's uid. Afterwards, /proc/self belongs to root, but the sandbox's id map
- * is written through it. If no other process has the uid, PR_SET_DUMPABLE changes that until the
- * sandbox has started (launch.c). Otherwise a process with the same uid could trace holt then and
- * take its descriptors. */
+ * is written through it. If no other process has the uid, PR_SET_DUMPABLE gives /proc/self to the
+ * uid until the sandbox has started (launch.c). If another process may have it, that process could
+ * then trace holt and take its descriptors, so identity_reach_maps() is used instead. */
 int identity_take(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
         const bool own = identity_is_own(identity);
@@ -283,8 +284,8 @@ int identity_take(const Launch *launch, Error *reterr) {
         return 0;
 }
 
-/* Keeps root's id for file access for a while, because it opens root's files. To write the map,
- * only the effective uid counts. */
+/* Takes root's id for file access (setfsuid(2)) for a while, so that this process can open root's
+ * files in /proc/self. To write the map, only the effective uid counts. */
 int identity_reach_maps(const Launch *launch, Error *reterr) {
         const Identity *identity = &launch->identity;
 

@@ -35,7 +35,7 @@ int identity_take(const Launch *launch, Error *reterr);
 
 /* Used around the start of a sandbox if other processes may have the uid that holt takes. Until
  * identity_leave_maps(), only root can trace this process, and the maps in its /proc/self belong to
- * root. The child shares this memory and can still write them. The child calls
+ * root. The child can still write them, because it shares this process's memory. The child calls
  * identity_leave_maps() with its own uid, and the launcher with identity.uid. */
 int identity_reach_maps(const Launch *launch, Error *reterr);
 void identity_leave_maps(uid_t uid);

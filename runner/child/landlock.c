@@ -113,7 +113,8 @@ static bool landlock_is_null(const struct stat *st) {
 }
 
 /* Whether fd is a file, a named pipe or a device that was opened for writing only. Others may have
- * written there what the command must not read. No path leads to a plain pipe. */
+ * written there what the command must not read. A plain pipe does not count, because no path leads
+ * to it and Landlock does not check it. */
 static bool landlock_is_for_writing(int fd, const struct stat *st) {
         struct statfs fs;
 
