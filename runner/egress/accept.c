@@ -6,7 +6,7 @@
 #include "egress/egress.h"
 #include "wire/socket-address.h"
 
-/* The spare only keeps a number free, so it may be a copy of any descriptor. */
+/* The spare only keeps a descriptor number free, so it may be a copy of any descriptor. */
 static int accept_spare(const Egress *egress) {
         return fcntl(egress->control_fd, F_DUPFD_CLOEXEC, 0);
 }

@@ -15,7 +15,7 @@ enum {
         ATTEMPTS_MAX = 8, /* Addresses to which one connection is tried, at most. */
 };
 
-/* Events of a connected socket. While it takes no more bytes, EPOLLOUT is one, too. */
+/* Events of a connected socket. While the socket takes no more bytes, EPOLLOUT is added. */
 #define SIDE_EVENTS (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET)
 #define ATTEMPT_EVENTS (SIDE_EVENTS | EPOLLOUT)
 
@@ -30,7 +30,7 @@ typedef enum ConnectionState {
         CONNECTION_MOVES,
 } ConnectionState;
 
-/* The chunks of a body to the proxy inside that are still to come. */
+/* The chunks that are still to come in the body of a request to the proxy inside. */
 typedef enum ConnectionChunks {
         CHUNKS_NONE,
         CHUNKS_FIRST,
@@ -56,9 +56,9 @@ typedef struct Connection {
         uint16_t port;
         uint16_t target_port; /* The port to connect to: that of an imported port or of the proxy
                                  outside may differ. */
-        bool broken;          /* The server reset it before it was let in. */
-        bool published;       /* It comes from the host, to a published port. */
-        int number;           /* The name's number; negative if the address lies in a block. */
+        bool broken; /* The server reset its connection before the program's packet was let in. */
+        bool published;            /* It comes from the host, to a published port. */
+        int number;                /* The name's number; negative if the address lies in a block. */
         struct Question *question; /* It waits for the answer, or NULL. */
         bool answered;             /* The answer has come. */
         struct Once *once;         /* The one-time grant that it has claimed, or NULL. */
@@ -84,7 +84,8 @@ typedef struct Connection {
 const char *connection_name(const Connection *c);
 /* Each of these frees the connection. */
 void connection_refuse(Connection *c, EgressReason reason, const char *other);
-/* Refuses a host that is not the one of the connection's address. name or address may be NULL. */
+/* Refuses a host that is not the one for which the connection's address stands. name or address may
+ * be NULL. */
 void connection_refuse_host(Connection *c, EgressReason reason, const char *name,
                             const NetAddress *address, const char *other);
 /* Ends an allowed connection that could not be made, because of c->errnum. */
@@ -103,8 +104,8 @@ void connection_judge(Connection *c);
 /* Judges a target that a client of the proxy inside names, and connects. A name gets the address
  * that the resolver would have answered. */
 void connection_judge_target(Connection *c, const Authority *target);
-/* Connects to a port of the sandbox's loopback if the connection is published, and otherwise of the
- * host's. */
+/* Connects to a port of the sandbox's loopback if the connection is published, and otherwise to a
+ * port of the host's loopback. */
 void connection_try_loopback(Connection *c, uint16_t port);
 
 /* --- connection-move.c --- */

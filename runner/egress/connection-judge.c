@@ -72,7 +72,8 @@ static void connection_resolve(Connection *c) {
         connection_try(c);
 }
 
-/* Whether a rule allows the name, or for NULL the address. A one-time grant is then claimed. */
+/* Whether a rule allows the name, or the address if name is NULL. Without such a rule, claims a
+ * one-time grant. */
 static bool connection_allowed(Connection *c, const char *name) {
         const NetRules *rules = &c->egress->rules;
 
@@ -83,8 +84,8 @@ static bool connection_allowed(Connection *c, const char *name) {
         return c->once != NULL;
 }
 
-/* Why nothing allows the name, or for NULL the address. A name inside without any rule had a
- * one-time grant. */
+/* Returns why nothing allows the name, or the address if name is NULL. A name that has an address
+ * inside but no rule had a one-time grant. */
 static EgressReason connection_reason(const Connection *c, const char *name) {
         const Egress *egress = c->egress;
 

@@ -121,9 +121,9 @@ static bool greeting_allowed(Connection *c, const Hello *hello) {
         return true;
 }
 
-/* Takes what the client has sent into the bytes that the server gets first. recv(2) looks no
- * further than an urgent byte, but the server gets more. Returns the length, or a negative errno.
- */
+/* Adds what the client has sent to the bytes that the server gets first. A look by recv(2) ends at
+ * an urgent byte, but the server would also get the bytes after it. Returns the length, or a
+ * negative errno. */
 static ssize_t greeting_take(Pump *up) {
         ssize_t n = 1;
 
@@ -162,7 +162,8 @@ static ssize_t greeting_look(Connection *c, const uint8_t **ret) {
         return n < 0 ? -errno : n;
 }
 
-/* Waits until the client has sent more than `have` bytes. With SO_RCVLOWAT, the kernel waits. */
+/* Waits until the client has sent more than `have` bytes. SO_RCVLOWAT makes the kernel wait for so
+ * many bytes. */
 static void greeting_wait(Connection *c, int have) {
         const uint64_t now = time_now_usec();
         const int low = c->up.ahead ? 1 : have + 1;
@@ -200,9 +201,9 @@ static void connection_greet(Connection *c) {
         greeting_end(c);
 }
 
-/* Judges a client that has sent the beginning of a greeting and then nothing more. One word that is
- * no method of HTTP belongs to another protocol, and passes. Otherwise the client has time until
- * the deadline. */
+/* Judges a client that has sent the beginning of a greeting and then nothing more. If the beginning
+ * is a word that is no method of HTTP, it belongs to another protocol, and passes. Otherwise the
+ * client has time until the deadline. */
 static void connection_silent(Connection *c) {
         Hello hello = c->hello;
         const uint8_t *data;
@@ -282,7 +283,7 @@ static void connection_set_pumps(Connection *c) {
         c->up.writable = c->down.writable = true;
 }
 
-/* Waits for the server's events. An attempt to connect already does. */
+/* Waits for the server's events. The watch of a successful attempt to connect already does so. */
 static int connection_watch_server(Connection *c) {
         if (c->server_watch)
                 return 0;
@@ -302,8 +303,8 @@ void connection_begin_judged(Connection *c) {
                 r = connection_watch_server(c);
         if (r < 0)
                 return connection_end(c, -r);
-        /* A request that the proxy has written anew names the host that was judged. Without a name,
-         * no greeting is judged. */
+        /* A request that the proxy has written anew names the host that was judged. If the address
+         * stands for no name, no greeting is judged. */
         if (c->up.ahead || !connection_name(c))
                 return greeting_end(c);
         if (c->up.readable)

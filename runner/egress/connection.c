@@ -4,7 +4,7 @@
  * resolves a name and tries its addresses in turn, a new one every quarter of a second (RFC 8305).
  * It uses the first that answers.
  *
- * Its bytes are moved by connection-move.c. A refused connection is reset. */
+ * connection-move.c moves the bytes of a connection. A refused connection is reset. */
 #include "egress/connection-internal.h"
 
 #include <errno.h>
@@ -175,8 +175,8 @@ void connection_unreached(Connection *c, EgressReason reason) {
 
         if (c->errnum == ECONNREFUSED && ports_imported(c->egress, &c->asked, c->port))
                 reason = EGRESS_NOT_LISTENING;
-        /* The client is a program of the host, which sees the reset. The sandbox has made no
-         * connection that failed. */
+        /* The client is a program of the host, which sees the reset. The sandbox itself has made no
+         * connection, so no failure is reported. */
         if (c->published)
                 return connection_drop(c, true);
         event = connection_tell(c, EGRESS_FAILED, reason, c->errnum);
@@ -235,7 +235,8 @@ static void attempt_failed(Connection *c, Attempt *attempt, int errnum) {
         connection_try(c);
 }
 
-/* Returns the error of a connect, or 0. Only an error, or the end, needs a look. */
+/* Returns the error of a connect, or 0. The socket is only asked after an event that tells of an
+ * error or the end. */
 static int attempt_error(const Attempt *attempt, uint32_t events) {
         int errnum = 0;
         socklen_t length = sizeof(errnum);
@@ -256,8 +257,8 @@ static void attempt_on_event(void *data, uint32_t events) {
         if (c->server_watch)
                 return connection_on_server(c, events);
         errnum = attempt_error(attempt, events);
-        /* The server has accepted and already reset it. The program must see the same: first open,
-         * then reset. */
+        /* The server has accepted the connection and already reset it. The program must see the
+         * same: first open, then reset. */
         if (errnum == ECONNRESET && c->held)
                 c->broken = true;
         else if (errnum)

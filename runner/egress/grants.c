@@ -18,7 +18,7 @@ typedef struct GrantPart {
         struct GrantPart *next;
         struct Grant *grant;
         ListenerPlan at;
-        RedirectPlan redirect; /* All zero for another part. */
+        RedirectPlan redirect; /* All zero if the part is no redirect. */
         int fd; /* The listener; FD_NONE until it is made, and for a route or a redirect. */
 } GrantPart;
 
@@ -322,7 +322,7 @@ static void grant_undo(Grant *grant) {
                 grant_finish(grant);
 }
 
-/* Every part has its answer. */
+/* Continues once the maker has answered for every part. */
 static void grant_finish(Grant *grant) {
         if (!grant->errnum && !grant->decided && grant_reserve(grant) < 0)
                 grant_fail(grant, ENOMEM, 0);

@@ -15,5 +15,6 @@ void grants_add(Egress *egress, const char *value);
 /* The same for one-time grants (once.h). The first line is the number of the first grant; the
  * others get the numbers after it. */
 void grants_add_once(Egress *egress, const char *value);
-/* A command of holt: decides about the grant whose parts are made. The reply is the same. */
+/* A command of holt: decides about the grant whose parts are made. The reply is EGRESS_GRANTED,
+ * too. */
 void grants_decide(Egress *egress, const char *value);

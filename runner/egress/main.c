@@ -73,7 +73,7 @@ static int set_ask_time(Egress *egress, const char *value, Error *reterr) {
         return 0;
 }
 
-/* A secret is read only once the maker is forked. */
+/* A secret is read only after the maker has been forked. */
 static const struct {
         const char *name;
         int (*set)(Egress *egress, const char *value, Error *reterr);
@@ -145,8 +145,8 @@ static int egress_read_secrets(Egress *egress, Error *reterr) {
 
 /* --- stages --- */
 
-/* Until the settings come, this process keeps the namespace. In the socket, it would count against
- * the number of descriptors that all sockets of a user may hold (unix(7)). */
+/* Until the settings come, this process keeps the namespace. A namespace that stays in the socket
+ * would count against the number of descriptors that all sockets of a user may hold (unix(7)). */
 static int egress_take_network(Egress *egress, Error *reterr) {
         int r = egress->later ? maker_receive_network(EGRESS_SETUP_FD, &egress->network_fd) : 0;
 
@@ -189,7 +189,7 @@ static int egress_number_names(Egress *egress, Error *reterr) {
         return r;
 }
 
-/* The kernel cannot redirect ports. Names the rule with the most ports. */
+/* Makes the error if the kernel cannot redirect ports. It names the rule with the most ports. */
 static int egress_refuse_redirects(const Egress *egress, Error *reterr) {
         const NetRule *most = &egress->rules.items[0];
         _cleanup_free_ char *text = NULL;
@@ -252,7 +252,7 @@ static void command_ask(Egress *egress, const char *value) {
         (void)questions_set(egress, value);
 }
 
-/* Commands that come while the process serves. The first four send replies. */
+/* Commands that come while the process serves. The first five send replies. */
 static const struct {
         const char *name;
         void (*run)(Egress *egress, const char *value);
@@ -340,8 +340,8 @@ static void ignore_signals(void) {
                 (void)signal(signals[i], SIG_IGN);
 }
 
-/* Descriptors that holt's own caller leaked, and the caller's directory, which it may want to
- * unmount. */
+/* Closes descriptors that holt's own caller leaked, and leaves the caller's directory, because the
+ * caller may want to unmount its file system. */
 static void leave_the_callers_things(void) {
         closefrom(EGRESS_SETUP_FD + 1);
         if (chdir("/") < 0)

@@ -110,7 +110,8 @@ static NameSocket *names_socket(Names *names, int fd) {
         return unused;
 }
 
-/* c-ares tells the state of its sockets. Without room for a watch, its query times out. */
+/* c-ares calls this function when a socket changes its state. If there is no room for another
+ * watch, the query times out. */
 static void names_on_state(void *data, ares_socket_t fd, int readable, int writable) {
         Names *names = data;
         NameSocket *socket = names_socket(names, fd);

@@ -29,8 +29,8 @@ int names_find(Names *names, const char *name);
 /* Returns the number of a name, and gives it one if it has none. Returns -ENOSPC if the sandbox has
  * asked for too many names, or -ENOMEM. */
 int names_add(Names *names, const char *name);
-/* Like names_add(), for a name that only a wildcard allows. Returns -ENOSPC if many were new in a
- * short time, too. */
+/* Like names_add(), for a name that only a wildcard allows. Also returns -ENOSPC if many such names
+ * were new in a short time. */
 int names_add_below(Names *names, const char *name);
 /* Returns the name, or NULL. Borrowed. */
 const char *names_text(const Names *names, unsigned number);

@@ -159,7 +159,8 @@ static bool listener_needed(const Egress *egress, const ListenerPlan *at) {
         return false;
 }
 
-/* A grant that is carried out may count on a listener that exists. Its end calls once_prune(). */
+/* While a grant is carried out, it may count on a listener that exists. At its end, it calls
+ * once_prune(). */
 static void once_on_time(void *data) {
         Egress *egress = data;
 

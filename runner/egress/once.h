@@ -20,8 +20,8 @@ int once_add(Once **list, uint32_t id, const char *rule);
 void once_free(Once **list);
 /* Counts the grants of a list. */
 size_t once_count(const Once *list);
-/* Adds copies of all rules of the list, which borrow their reasons, to items, unless it is NULL.
- * Returns their number. */
+/* Adds copies of all rules of the list to items, unless items is NULL. The copies borrow the
+ * reasons. Returns the number of rules. */
 size_t once_rules(const Once *list, NetRule *items);
 /* Puts the grants of a list into force, and empties it. */
 void once_keep(Egress *egress, Once **list);

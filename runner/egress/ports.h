@@ -12,7 +12,7 @@
 
 enum { PUBLISHED_MAX = 256 };
 
-/* Settings: [ADDRESS:]HOSTPORT:PORT and HOSTPORT[:PORT]. */
+/* Add the port of a setting: [ADDRESS:]HOSTPORT:PORT or HOSTPORT[:PORT]. */
 int ports_set_publish(Egress *egress, const char *value, Error *reterr);
 int ports_set_import(Egress *egress, const char *value, Error *reterr);
 
@@ -21,7 +21,7 @@ int ports_open(Egress *egress, Error *reterr);
 
 /* A command of holt: opens the port, and tells holt the result. */
 void ports_publish(Egress *egress, const char *value);
-/* A command of holt: closes the listener of the port. Its value has the host's real port, never 0.
+/* A command of holt: closes the listener of the port. The value has the host's real port, never 0.
  * Open connections continue. */
 void ports_unpublish(Egress *egress, const char *value);
 

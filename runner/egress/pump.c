@@ -13,13 +13,13 @@
 enum {
         TURN_BYTES = 4 * 1024 * 1024, /* Bytes until others have their turn. */
         COPY_SIZE = 16 * 1024,        /* Bytes that are copied at once. */
-        BULK = 64 * 1024,             /* After a turn with fewer bytes, the next are copied. */
+        BULK = 64 * 1024,             /* After a turn with fewer bytes, the pump copies. */
         KINDS = 3,
 };
 
 /* Pipes of several sizes. The kernel limits the pages of all pipes of a user: beyond 64 MiB, each
- * new pipe gets two (pipe(7)). Other holt-egress of this user share that limit. So only a few pipes
- * are large, and those are used first. */
+ * new pipe gets two pages (pipe(7)). All processes of this user share that limit. So only a few
+ * pipes are large, and those are used first. */
 static const struct {
         size_t size;
         size_t most; /* Pipes of this size that exist at a time. */
@@ -141,9 +141,9 @@ static ssize_t pump_send(Pump *pump, const char *data, size_t length) {
         return r < 0 ? r : (ssize_t)length;
 }
 
-/* Copies bytes. For a few bytes, that takes half the calls of splice(2). If recv(2) returns fewer
- * than it may, the source is empty, unless an urgent byte or the end follows. Returns the bytes
- * that were read, 0 if there are none, or a negative errno. */
+/* Copies bytes. For a few bytes, that takes half as many system calls as splice(2). If recv(2)
+ * returns fewer than it may, the source is empty, unless an urgent byte or the end follows. Returns
+ * the bytes that were read, 0 if there are none, or a negative errno. */
 static ssize_t pump_copy(Pump *pump, Pipes *pipes) {
         const size_t most = pump_most(pump, sizeof(pipes->copied));
         ssize_t n = recv(pump->from, pipes->copied, most, MSG_DONTWAIT);
@@ -165,9 +165,9 @@ static ssize_t pump_copy(Pump *pump, Pipes *pipes) {
 
 /* --- many bytes --- */
 
-/* splice(2) stops before the urgent byte of TCP, and reports the end of the source if it ends
- * there. So this reads the byte as an ordinary one (SO_OOBINLINE), and the bytes after it can
- * follow. The pipe has room. Returns the number of bytes moved. */
+/* splice(2) stops before the urgent byte of TCP. If that byte is the next one, splice(2) may report
+ * the end of the source. So this function reads the byte as an ordinary one (SO_OOBINLINE), and the
+ * bytes after it can follow. The pipe has room. Returns the number of bytes moved. */
 static ssize_t pump_take_urgent(Pump *pump) {
         char byte;
 

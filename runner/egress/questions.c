@@ -151,7 +151,7 @@ static Question *question_new(Connection *c) {
         return question;
 }
 
-/* Only a session wants to audit connections. */
+/* A sandbox whose connections are audited belongs to a session, and any other to `holt run`. */
 static EgressReason questions_nobody(const Egress *egress) {
         return egress->audits ? EGRESS_NO_CLIENT : EGRESS_NO_TERMINAL;
 }

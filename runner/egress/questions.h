@@ -29,11 +29,11 @@ int questions_set(Egress *egress, const char *value);
 /* The command EGRESS_ANSWER. Ignores questions that are over. */
 void questions_answer(Egress *egress, const char *value);
 
-/* Whether a connection to a name that no rule names can be asked about. Otherwise *ret is set if
- * that is the reason of the refusal. */
+/* Whether holt can be asked about a connection to a name that no rule names. If not, *ret is set if
+ * that is the reason for the refusal. */
 bool questions_take_name(const Egress *egress, const char *name, EgressReason *ret);
 /* Lets the connection, which no rule allows, wait for an answer. Returns false if it is to be
  * refused, and sets *ret if there is another reason than before. */
 bool questions_ask(struct Connection *c, EgressReason *ret);
-/* The connection ends. It may wait no more. */
+/* Call it when the connection ends, whether or not it still waits for an answer. */
 void question_leave(struct Connection *c);

@@ -107,8 +107,8 @@ static void queue_send_no_net(const Queue *queue, const Syn *syn, uint32_t seque
                      (const struct sockaddr *)&to, length);
 }
 
-/* Rejects the packet, so that the program gets errnum. For other errors, it drops the packet. The
- * kernel sends it again until the program gives up. */
+/* Rejects the packet, so that the program gets errnum. For ETIMEDOUT it drops the packet, and the
+ * kernel sends the packet again until the program gives up. */
 static void queue_reject(const Queue *queue, uint32_t packet, const Syn *syn, uint32_t sequence,
                          int errnum) {
         const QueueMark mark = errnum == EHOSTUNREACH  ? QUEUE_NO_HOST

@@ -6,7 +6,7 @@
 
 /* Serves fd, a listener bound as `at` says, and takes it over. Returns 0 or a negative errno. */
 int serving_add(Egress *egress, const ListenerPlan *at, int fd, Error *reterr);
-/* Whether a listener exists there, or one for every address of the port. */
+/* Whether a listener exists at this address and port, or one for the port on every address. */
 bool serving_has(const Egress *egress, const ListenerPlan *at);
 /* Closes the listeners that are not needed. Accepts their waiting connections first. */
 void serving_prune(Egress *egress, bool (*needed)(const Egress *egress, const ListenerPlan *at));

@@ -27,7 +27,7 @@
 /* Rights of Landlock's first ABI, which make, open and execute files. */
 #define LANDLOCK_FILES ((1ULL << 13) - 1)
 
-/* Calls of both processes: memory, messages, and the end. */
+/* System calls of both processes: for memory and messages, and to exit. */
 #define CALLS_COMMON                                                                               \
         SYS_read, SYS_write, SYS_close, SYS_recvmsg, SYS_sendmsg, SYS_sendto, SYS_recvfrom,        \
                 SYS_setsockopt, SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, \
@@ -69,7 +69,8 @@ static size_t filter_sockets(struct sock_filter *filter, size_t n) {
         return n;
 }
 
-/* No socket may have an owner: the kernel sends it any signal (F_SETSIG) when bytes come. */
+/* Forbids setting the owner of a socket. When bytes come, the kernel would send the owner any
+ * signal that F_SETSIG names. */
 static size_t filter_owners(struct sock_filter *filter, size_t n) {
         const struct sock_filter rule[] = {
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 5),

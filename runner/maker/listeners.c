@@ -23,7 +23,7 @@ static unsigned rule_ports(const NetRule *rule) {
         return (unsigned)rule->last - rule->first + 1;
 }
 
-/* Whether one listener takes the port of every address. */
+/* Whether one listener takes the port on every address. */
 static bool port_is_wide(const NetPlan *plan, const NetRules *rules, uint16_t port) {
         for (size_t i = 0; i < rules->count; i++)
                 if (rule_is_wide(&rules->items[i]) && rules->items[i].first <= port &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which listeners and routes the rules need. Pure.
+/* Computes which listeners and routes the rules need, without any system call.
  *
  * An exact name has an address of its own. Its listener binds only that address, so that programs
  * inside can use the same port on 127.0.0.1. For wildcards, and for blocks of several addresses,
@@ -48,7 +48,7 @@ typedef struct NetPlan {
  * redirects. */
 int net_plan_make(const NetRules *rules, const NetPort *imports, size_t imports_count,
                   NetPlan *ret);
-/* Adds the listener of network.proxy, unless one listener takes its port of every address. Returns
+/* Adds the listener of network.proxy, unless one listener takes its port on every address. Returns
  * like net_plan_make(). */
 int net_plan_add_proxy(NetPlan *plan, const NetRules *rules);
 void net_plan_clear(NetPlan *plan);

@@ -339,8 +339,8 @@ static int maker_make_icmp(const Maker *maker) {
         return send_with_fd(maker->fd, &made, sizeof(made), fd);
 }
 
-/* Makes the queue, in which connections wait until they are judged. Without a queue, they are
- * accepted first (level 1). */
+/* Makes the queue, in which connections wait until they are judged. Without a queue, connections
+ * are accepted first and judged afterwards. */
 static int maker_make_queue(Maker *maker) {
         const Made made = { .kind = MADE_QUEUE };
         _cleanup_close_ int fd = FD_NONE;
@@ -361,7 +361,7 @@ static int maker_make_queue(Maker *maker) {
         return r;
 }
 
-/* Confines the maker. setns(2) has made it dumpable. */
+/* Confines the maker. setns(2) has made the process dumpable, so that others could trace it. */
 static int maker_confine(Maker *maker) {
         (void)maker;
         return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : confine_maker();

@@ -27,7 +27,7 @@ typedef enum MadeKind {
         MADE_ICMP,     /* For errors of packets that wait. */
 } MadeKind;
 
-/* One message of the maker, with one socket except for MADE_READY. */
+/* One message of the maker. Most kinds come with a socket. */
 typedef struct Made {
         uint32_t kind;
         bool has6;          /* For MADE_READY: the sandbox has IPv6. */

@@ -49,7 +49,8 @@ int nft_batch_send(const NftBatch *batch, int fd);
  * kernel goes on with the next rule. flags: NLM_F_ACK or 0. */
 void nft_rule_open(NftBatch *batch, const char *chain, uint16_t flags);
 void nft_rule_close(NftBatch *batch);
-/* The rules after it see only the first packet (SYN) of TCP connections. */
+/* Adds a rule that lets all other packets pass, so that later rules see only the first packet (SYN)
+ * of TCP connections. */
 void nft_rules_pass_others(NftBatch *batch, const char *chain);
 /* Packets to the loopback addresses and to the sandbox's own address pass: programs inside serve
  * there. flags: those of the last rule. */

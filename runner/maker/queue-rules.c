@@ -18,7 +18,8 @@
 #include "maker/nft-batch.h"
 
 enum {
-        QUEUE_PACKETS = 8192,       /* Packets that wait. When it is full, the next is dropped. */
+        QUEUE_PACKETS = 8192, /* Packets that wait. When the queue is full, the kernel drops the
+                                 next packet. */
         QUEUE_MEMORY = 4096 * 1024, /* Bytes of the socket's buffer; the kernel may lower it. */
         REVISION = 3,               /* The version of the target NFQUEUE. */
         IMPORTS_QUEUED = 24,        /* Listeners of imported ports for which a batch has room. */
@@ -34,10 +35,10 @@ static void reject_packet(NftBatch *batch, uint32_t type, uint8_t code) {
         nft_expression_close(batch, e);
 }
 
-/* The expressions of two parts of the kernel that put the packet into the queue. If nobody reads
- * the queue, because holt-egress has ended, the packet passes. Without a listener, the connection
- * is then refused at once. No socket could refuse connections to other addresses, so the maker
- * removes the routes to those. */
+/* Two parts of the kernel can put a packet into the queue. These functions write the expression of
+ * each. If nobody reads the queue, because holt-egress has ended, the packet passes. Without a
+ * listener, the connection is then refused at once. No socket could refuse connections to other
+ * addresses, so the maker removes the routes to those. */
 
 static void queue_packet(NftBatch *batch) {
         NftExpression e = nft_expression_open(batch, "queue");
@@ -69,8 +70,8 @@ typedef void (*QueueFn)(NftBatch *batch);
 static const QueueFn queue_packets[] = { queue_packet, queue_packet_by_target };
 
 /* Returns the number of the expression to try first. A rejected batch takes longer than everything
- * else here, because the kernel waits for its other processors. A kernel without modules is mostly
- * one for small virtual machines, which has only the target. */
+ * else here, because the kernel waits for its other processors. A kernel without modules is usually
+ * made for small virtual machines, and has only the target. */
 static size_t queue_packet_first(void) {
         return access("/proc/modules", F_OK) < 0 ? 1 : 0;
 }

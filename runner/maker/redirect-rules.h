@@ -15,8 +15,8 @@
 
 #include "maker/listeners.h"
 
-/* Both take a socket of nft_batch_socket(), and return 0 or a negative errno. A kernel may have no
- * tproxy, or a container may forbid it. */
+/* Both functions take a socket of nft_batch_socket(), and return 0 or a negative errno. A kernel
+ * may have no tproxy, or a container may forbid it. */
 
 /* Makes the chain, without a redirect. */
 int redirect_rules_begin(int fd);
