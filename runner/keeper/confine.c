@@ -19,8 +19,8 @@
 #include "reach/mount-table.h"
 
 static int confine_files(const Keeper *keeper, Error *reterr) {
-        /* A Landlock rule holds for an inode, by whatever mount it is reached. The workspace is
-         * listed for the sweep at the end, which uses the host's mount of it. */
+        /* A Landlock rule holds for an inode, no matter through which mount a process reaches it.
+         * The workspace is listed for the sweep at the end, which uses the host's mount of it. */
         int fds[3 + PLAN_MOUNTS_MAX] = { keeper->sandbox.root_fd };
         size_t count = 1;
 
@@ -35,10 +35,9 @@ static int confine_files(const Keeper *keeper, Error *reterr) {
 }
 
 /* The keeper finds files by openat2, and sets the modes of new files. It tells files apart by their
- * handles (base/file-id.h). A handle opens nothing, because open_by_handle_at stays refused.
- * SQLite gives
- * new files the owner of their database. Outside the sandbox, ptrace would reach the caller's other
- * processes. */
+ * handles (base/file-id.h). A handle opens nothing, because open_by_handle_at stays refused. SQLite
+ * gives new files the owner of their database (fchown). Outside the sandbox, ptrace would reach the
+ * caller's other processes. */
 static int confine_calls(Error *reterr) {
         static char open_name[] = "openat2", handle_name[] = "name_to_handle_at";
         static char owner_name[] = "fchown";

@@ -100,7 +100,7 @@ static int refuse_late(const char *name, Error *reterr) {
                           "answer, and try again.");
 }
 
-/* The keeper ended without a message, or is late. */
+/* Makes the error for a keeper that ended without a message, or is late. */
 static int connect_refuse_start(const char *name, bool late, int ask_fd, Error *reterr) {
         int status = 0;
 

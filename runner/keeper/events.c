@@ -80,7 +80,7 @@ static void keeper_on_settled(void *data, Process *process) {
         interpreter_swept(keeper->interpreters, process);
 }
 
-/* The process's token becomes worthless. */
+/* From now on, the process's token allows no tool. */
 static void keeper_on_gone(void *data, Process *process) {
         keeper_touched(data, !process->alone);
         process->grant = grant_end(process->grant);
@@ -108,7 +108,7 @@ static bool keeper_owes(const Keeper *keeper) {
                (keeper->replaced && rpc_server_connections(keeper->server) > 0);
 }
 
-/* Replies on their way still leave. */
+/* Waits a limited time for replies that are already on their way. */
 static void keeper_on_stop(void *data) {
         Keeper *keeper = data;
         const uint64_t now = time_now_usec();
@@ -207,7 +207,8 @@ static void keeper_on_sandbox_end(void *data, uint32_t events) {
         if (keeper->replaced)
                 processes_settle(keeper->processes);
         processes_end_told(keeper->processes);
-        /* Comes before any reply, because a client that learns of the end may use git at once. */
+        /* The sweep comes before any reply, because a client that learns of the end may use git at
+         * once. */
         keeper_sweep(keeper);
         keeper_answer_settled(keeper);
         processes_give_up(keeper->processes);

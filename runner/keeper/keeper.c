@@ -22,7 +22,8 @@
 #include "session/live.h"
 #include "session/sources.h"
 
-/* usec that output of commands has to leave for a named pipe or a terminal that has no room. */
+/* usec that the keeper waits at its end for output of commands to a named pipe or a terminal that
+ * has no room. */
 enum { OUTPUT_TIME = 2000000 };
 
 /* --- starting --- */

@@ -111,9 +111,9 @@ int keeper_confine(Keeper *keeper, Error *reterr);
 int keeper_due_begin(Keeper *keeper, Error *reterr);
 /* Returns why an earlier keeper's last check was incomplete, or "". */
 const char *keeper_due_missed(const Keeper *keeper);
-/* A reply has told it: audits and forgets it. */
+/* Audits and forgets that reason, after a reply has told it. */
 void keeper_due_told(Keeper *keeper);
-/* Removes that record: the last check has ended, or nothing has run inside. */
+/* Removes the record that a check is due: the last check has ended, or nothing has run inside. */
 void keeper_due_end(const Keeper *keeper);
 /* Writes the members of the reply to session.stop that describe this check. */
 void keeper_due_write(const Keeper *keeper, JsonWriter *w);
@@ -229,8 +229,8 @@ void keeper_end_network(Keeper *keeper);
 int keeper_ports_new(Keeper *keeper, Error *reterr);
 void keeper_ports_free(Keeper *keeper);
 /* Opens a port of the host for one inside, and replies to call with its address. If port->host is 0
- * and the port inside is open at some port of the same address, that is the reply. Returns 0 or a
- * negative errno. */
+ * and some port of the same address already leads to the port inside, the reply is that port.
+ * Returns 0 or a negative errno. */
 int keeper_forward_port(Keeper *keeper, const NetPort *port, RpcCall *call, Error *reterr);
 /* Closes the ports of the host that lead to the port inside, or only the port `host` if it is not
  * 0. Replies to call with the last of them. Returns 0 or a negative errno. */

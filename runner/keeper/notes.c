@@ -27,7 +27,7 @@ void keeper_note_begun(Keeper *keeper, Process *process) {
 }
 
 /* A short command gets one row, at its end, when its call is replied to. A longer one gets its row
- * meanwhile, so that it is known after a crash. */
+ * while it runs, so that it is known after a crash. */
 static void notes_on_time(void *data) {
         Keeper *keeper = data;
 
@@ -125,7 +125,7 @@ static void end_history(Keeper *keeper, Process *process) {
 }
 
 /* Writes the commands that may have made the refused calls: those that ran meanwhile. The kernel's
- * notice has a pid, but any descendant of a command may have it, and may be gone. */
+ * notice has a pid, but that may be any descendant of a command, and the descendant may be gone. */
 static void write_execs(const Keeper *keeper, const Process *settled, JsonWriter *w) {
         json_write_array(w, "execs");
         for (const Process *p = processes_first(keeper->processes); p; p = p->next)

@@ -11,9 +11,9 @@
  * keeper that starts later does no harm: its commands can change files, but not the mounts of this
  * tree. If the host replaces a hidden file, the reader ends without a reply, as a sandbox would.
  *
- * A reader writes nothing in the session's database, and so no history either. It ends with
- * its client's connection. The client uses it only briefly, because files may have
- * been made that the policy hides. */
+ * A reader writes nothing in the session's database, and so no history either. It ends with its
+ * client's connection. The client uses it only briefly, because files that the policy hides may be
+ * made meanwhile. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

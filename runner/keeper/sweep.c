@@ -200,8 +200,8 @@ void keeper_sweep(Keeper *keeper) {
         sweeper_look_here(keeper->sweeper);
 }
 
-/* Without a sandbox the keeper ends: it serves nobody else, and may have nothing left to do, so
- * this check needs no thread. */
+/* Once the sandbox has ended, the keeper ends too. It serves nobody any more, so this check needs
+ * no thread. */
 void keeper_sweep_start(Keeper *keeper) {
         Sweeper *sweeper = keeper->sweeper;
 

@@ -118,16 +118,17 @@ enum {
 /* Rules for the function of a method:
  *
  * - It replies now, or returns negative with *error written, or keeps the call. A kept call needs
- *   rpc_call_on_end(), which says that nobody waits any more; keeper/wait.c is an example.
+ *   rpc_call_on_end(), whose function runs if the client is gone before the reply; keeper/wait.c is
+ *   an example.
  * - A late reply that may be large is made only if rpc_call_has_room(), or when on_room says so.
  * - It blocks only for the disk, and only briefly. A walk through a tree is a FilesWork
  *   (files/work.h), on a thread that touches nothing else.
  * - Contents of any size travel as a descriptor (files/receive.h), never in a message.
- * - Everything that a client can make more of has a limit, which SECURITY.md lists.
+ * - Everything that a client can make many of has a limit, which SECURITY.md lists.
  * - It makes only system calls that a sandbox may make (keeper/confine.c).
  * - A tree that takes time to make or remove has a note (files/unfinished.h), by which a sweep
  *   removes it if the keeper was killed.
- * - A method that starts code takes the parameter tools: method_take_grant().
+ * - A method that starts code has the parameter tools, and calls method_take_grant().
  * - If it only reads the database, it uses store/rows.h, as verbs do for a session at rest. */
 
 /* --- shared by files and mount --- */

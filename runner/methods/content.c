@@ -82,7 +82,7 @@ static size_t written_size(const char *s, size_t sequence) {
 }
 
 /* Returns how many bytes of the text fit into a reply. The end falls between characters, so that a
- * client that reads on by ranges gets whole ones. */
+ * client that reads the file in ranges gets whole characters. */
 static size_t text_that_fits(const char *text, size_t length, bool eof) {
         size_t held = eof ? 0 : utf8_unfinished(text, length), done = 0, size = 0;
 

@@ -53,7 +53,7 @@ static const char *path_or_cwd(const RpcCall *call) {
         return path ? path : ".";
 }
 
-/* to is the last name of the previous page. */
+/* work->to is the last name of the previous page. */
 static int files_method_run_list(FilesWork *work, Error *error) {
         int r;
 
@@ -127,7 +127,7 @@ static int add_match(void *data, const char *name, uint64_t line, const char *te
         return 0;
 }
 
-/* to is the glob for names of files. */
+/* work->to is the glob for names of files. */
 static int run_grep(FilesWork *work, Error *error) {
         int r;
 

@@ -42,7 +42,7 @@ const RpcMethod *session_methods(size_t *ret_count) {
         return all;
 }
 
-/* The database answers the other methods at rest. */
+/* For a session at rest, only these methods need a reader: the database answers the others. */
 const RpcMethod *reader_methods(size_t *ret_count) {
         static RpcMethod rows[METHODS_MAX];
         size_t all_count, count = 0;

@@ -87,7 +87,7 @@ static int add_item(void *data, const char *name, const FileStat *stat) {
         if (work->full)
                 return 0;
         (void)snprintf(work->last, sizeof(work->last), "%s", name);
-        /* The file is skipped: it was regular a moment ago. */
+        /* The file was regular a moment ago, and has been replaced since. */
         if (stat->type != FILE_REGULAR)
                 return 0;
         json_write_object(w, NULL);
@@ -99,7 +99,7 @@ static int add_item(void *data, const char *name, const FileStat *stat) {
         return 0;
 }
 
-/* pattern is the prefix; to is the last path of the previous page. */
+/* work->pattern is the prefix, and work->to is the last path of the previous page. */
 static int mount_method_run_list(FilesWork *work, Error *error) {
         int r;
 

@@ -137,7 +137,7 @@ int past_wait(Keeper *keeper, RpcCall *call, const char *id, Error *error) {
         if (!past_existed(past_last(keeper), id))
                 return -ENOENT;
         past_find(keeper->store, id, &past);
-        /* An empty output would be wrong. */
+        /* The output is no longer known, and an empty one would be wrong. */
         if (!past.found || rpc_bool(call, "output", false))
                 return past_refuse_found(&past, id, true, error);
         past_write(&past, id, rpc_result(call));

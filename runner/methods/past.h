@@ -9,8 +9,8 @@
  * output: the caller wants its output. */
 int past_process(Keeper *keeper, const char *id, bool output, Process **ret, Error *error);
 
-/* Replies to process.wait for a process that process_find() has refused by *error. Returns 0, or a
- * negative errno; *error then tells what is known. */
+/* Replies to process.wait for a process that process_find() did not find, with the reason in
+ * *error. Returns 0, or a negative errno; *error then tells what is known. */
 int past_wait(Keeper *keeper, RpcCall *call, const char *id, Error *error);
 
 /* Whether a process with this id has existed. */

@@ -145,8 +145,8 @@ static int method_process_wait(RpcCall *call, void *data, Error *error) {
 
 /* --- explaining --- */
 
-/* Returns the text of the parameter stderr, with blanks for NUL bytes. "" without it. Owned by the
- * caller; NULL with *error set. */
+/* Returns the text of the parameter stderr, with blanks for NUL bytes; "" if it is missing. Owned
+ * by the caller; NULL with *error set. */
 static char *explain_take_text(const RpcCall *call, Error *error) {
         const char *encoded = rpc_string(call, "stderr");
         char *text = NULL;
