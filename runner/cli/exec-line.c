@@ -76,7 +76,8 @@ static int parse_options(ExecLine *line, int argc, char **argv, Error *reterr) {
                              &line->words, reterr);
 }
 
-/* Parses the options before the session's name and after it, then the command. */
+/* Parses the options before the session's name and after it, then the command. If a "--" is in
+ * front of the first operand, that is the command, and the name is missing. */
 static int parse_words(ExecLine *line, int argc, char **argv, Error *reterr) {
         const OptionResult *words = &line->words;
         int r = parse_options(line, argc, argv, reterr);
@@ -84,11 +85,13 @@ static int parse_words(ExecLine *line, int argc, char **argv, Error *reterr) {
         if (r < 0 || words->help || words->operands_count == 0)
                 return r;
         line->name = words->operands[0];
-        while (argv[0] != line->name) {
+        while (argv[1] != line->name) {
                 argc--;
                 argv++;
         }
-        return parse_options(line, argc, argv, reterr);
+        if (streq(argv[0], "--"))
+                line->name = NULL;
+        return line->name ? parse_options(line, argc - 1, argv + 1, reterr) : 0;
 }
 
 /* Makes the command of --shell. Reports and results show it as the command. */

@@ -29,6 +29,8 @@ LINES = (
     ("sh", "holt sh: missing NAME", "holt sh NAME"),
     ("sh w x", 'holt sh: unexpected operand "x"', "holt sh w"),
     ("exec", "holt exec: missing NAME", "holt exec NAME [OPTIONS] -- COMMAND [ARG...]"),
+    ("exec -- ls -l", "holt exec: missing NAME", "holt exec NAME [OPTIONS] -- COMMAND [ARG...]"),
+    ("exec --detach -- ls", "holt exec: missing NAME", "holt exec NAME [OPTIONS] -- COMMAND [ARG...]"),
     ("exec w", "holt exec: missing COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
     ("exec --detach w", "holt exec: missing COMMAND", "holt exec w [OPTIONS] -- COMMAND [ARG...]"),
     ("logs w", "holt logs: missing ID", "holt logs w ID"),
