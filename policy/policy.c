@@ -50,6 +50,13 @@ const PolicyField *policy_field(const char *path) {
         return NULL;
 }
 
+const PolicyField *policy_field_of_option(const char *option) {
+        for (size_t i = 0; i < policy_fields_count; i++)
+                if (policy_fields[i].option && streq(policy_fields[i].option, option))
+                        return &policy_fields[i];
+        return NULL;
+}
+
 /* --- values as text --- */
 
 typedef struct TextUnit {

@@ -249,6 +249,8 @@ extern const PolicyField policy_fields[];
 extern const size_t policy_fields_count;
 
 const PolicyField *policy_field(const char *path);
+/* Returns the field that the option sets, such as "--timeout", or NULL. */
+const PolicyField *policy_field_of_option(const char *option);
 
 /* Applies the flag field->option from the caller. value is NULL for a flag without an argument.
  * Returns like policy_set(). */

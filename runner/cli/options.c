@@ -79,17 +79,17 @@ static const struct {
 };
 
 bool options_has(const OptionSyntax *syntax, const char *name, const char **ret_arg) {
+        const PolicyField *field;
+
         for (size_t i = 0; i < syntax->options_count; i++)
                 if (streq(syntax->options[i].name, name)) {
                         *ret_arg = syntax->options[i].arg;
                         return true;
                 }
-        for (size_t i = 0; syntax->policy && i < policy_fields_count; i++)
-                if (policy_fields[i].option && streq(policy_fields[i].option, name)) {
-                        *ret_arg = policy_fields[i].option_arg;
-                        return true;
-                }
-        return false;
+        field = syntax->policy ? policy_field_of_option(name) : NULL;
+        if (field)
+                *ret_arg = field->option_arg;
+        return field;
 }
 
 /* Fails with a hint if name is another tool's word for an option of this verb. Otherwise returns
@@ -107,11 +107,7 @@ static int other_option(const Parser *parser, const char *name) {
 }
 
 static bool is_policy_option(const char *name) {
-        bool is = streq(name, "--policy");
-
-        for (size_t i = 0; i < policy_fields_count; i++)
-                is |= policy_fields[i].option && streq(policy_fields[i].option, name);
-        return is;
+        return streq(name, "--policy") || policy_field_of_option(name);
 }
 
 /* An option of one letter is equally near to all others, so no hint is given for it. */

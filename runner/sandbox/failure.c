@@ -311,10 +311,24 @@ static bool failure_is_for_root(const char *program) {
         return streq(program, "sudo") || streq(program, "doas") || streq(program, "pkexec");
 }
 
+/* Sets the cure for a word that begins with "-": perhaps an option of holt that came too late. */
+static int cure_option(const LaunchPlan *plan, const char *program, int r, Error *reterr) {
+        _cleanup_free_ char *name = strndup(program, strcspn(program, "="));
+        _cleanup_free_ char *word = name ? str_word(name) : NULL;
+        const bool known = name && policy_field_of_option(name);
+
+        return error_cure(reterr, r, "%s write it before the \"--\": %s %s ... -- COMMAND",
+                          known ? "It is an option of holt;" : "If it is an option of holt,",
+                          known && plan->root.source ? "holt create NAME" : failure_run_verb(plan),
+                          word ? word : "OPTION");
+}
+
 /* Sets the cure for a name without a slash. */
 static int cure_name(const LaunchPlan *plan, const char *program, int r, Error *reterr) {
         _cleanup_free_ char *word = str_word(program);
 
+        if (program[0] == '-')
+                return cure_option(plan, program, r, reterr);
         if (failure_is_variable(program))
                 return error_cure(reterr, r, "To set a variable: --env %s",
                                   word ? word : "NAME=VALUE");

@@ -53,6 +53,14 @@ def test_a_program_missing_on_the_host_gets_no_mount_hint(holt: Holt) -> None:
     assert "starts at /home/agent" in cure(holt(["run", "--workspace", "none", "--", "./x"]))
 
 
+@pytest.mark.parametrize(("word", "said"), [
+    ("--net", 'It is an option of holt; write it before the "--": holt run --net ... -- COMMAND'),
+    ("--report=r.json", 'If it is an option of holt, write it before the "--": holt run --report ... -- COMMAND'),
+])
+def test_an_option_after_the_dashes(word: str, said: str, holt: Holt) -> None:
+    assert said in cure(holt(["run", "--", word, "x", "true"]))
+
+
 def test_a_path_of_nothing_is_told_from_a_program_that_is_not_there(holt: Holt) -> None:
     for path in ("PATH=", "PATH=bin"):
         assert "PATH names no absolute directory" in cure(holt(["run", "--env", path, "--", "ls"]))
