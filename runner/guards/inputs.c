@@ -33,6 +33,27 @@ static int refuse_input(const char *use, const char *path, const Reached *reache
                           "directory read-only: --ro, --workspace-mode ro");
 }
 
+/* Refuses a path with "..", although the command cannot change the file at its end: it could move
+ * the directory that a ".." starts from, so that the path leads elsewhere. Returns 0 if the
+ * absolute path is no better. */
+static int refuse_relative(const Reach *reach, const char *use, const char *path,
+                           const Reached *reached, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        char absolute[PATH_MAX], quoted[400], inside[400];
+        _cleanup_free_ char *word = NULL;
+        Reached again;
+        int r;
+
+        if (!realpath(path, absolute) || reach_path(reach, absolute, &fd, &again) < 0 || again.how)
+                return 0;
+        word = str_word(absolute);
+        r = error_set(reterr, ERROR_POLICY, EPERM,
+                      "%s %s, but the command could move %s, and \"..\" would then lead elsewhere",
+                      use, str_quote(path, quoted, sizeof(quoted)),
+                      str_quote(reached->inside, inside, sizeof(inside)));
+        return error_cure(reterr, r, "Write the absolute path: %s", word ? word : absolute);
+}
+
 /* Both files are open, so no other file can get either inode number. */
 static bool inputs_is_same_file(int fd, int other) {
         struct stat st, other_st;
@@ -99,9 +120,11 @@ static int keep_from_command(LaunchPlan *plan, const Reach *reach, const char *u
         }
         if (r == 0 && !reached.how)
                 return 0;
-        return reached.how ? refuse_input(use, path, &reached, reterr)
-                           : error_set(reterr, ERROR_SETUP, -r,
-                                       "cannot find out whether the command could change %s", path);
+        if (!reached.how)
+                return error_set(reterr, ERROR_SETUP, -r,
+                                 "cannot find out whether the command could change %s", path);
+        r = r == 0 && strstr(path, "..") ? refuse_relative(reach, use, path, &reached, reterr) : 0;
+        return r < 0 ? r : refuse_input(use, path, &reached, reterr);
 }
 
 int inputs_protect_path(LaunchPlan *plan, const Reach *reach, const char *path, int input_fd,

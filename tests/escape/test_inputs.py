@@ -50,6 +50,18 @@ def test_a_policy_file_in_the_workspace(name: str, preset: list[str], holt: Holt
     assert sorted(p.name for p in path.parent.iterdir()) == ["policy.json"]
 
 
+def test_a_path_through_a_directory_that_the_command_can_move(holt: Holt, workspace: Path, program: Callable[..., Path]) -> None:
+    """Its ".." would lead to another policy.json afterwards. The absolute path leads to the protected one."""
+    path = program("workspace/policy.json", POLICY)
+    (workspace / "sub").mkdir(mode=0o777)
+    below = ["--workspace", str(workspace), "--", "true"]
+
+    result = holt(["run", "--policy", "../policy.json", *below], cwd=workspace / "sub")
+    assert f"the command could move {workspace}/sub" in result.refusal()
+    assert f"Write the absolute path: {path}" in result.cure
+    holt(["run", "--policy", str(path), *below], cwd=workspace / "sub").ok()
+
+
 @USER_AND_ROOT
 def test_a_policy_file_that_another_extends(holt: Holt, program: Callable[..., Path]) -> None:
     program("workspace/conf/policy.json", '{"holt": 1, "extends": "./deep/base.json"}')
