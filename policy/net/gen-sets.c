@@ -80,7 +80,8 @@ static int set_print_row(const GenFile *file, Error *reterr) {
         gen_print_string(set.name);
         (void)printf(", ");
         gen_print_string(set.description);
-        (void)printf(", set_%s },\n", set.name);
+        (void)printf(", set_%s,\n          ", set.name);
+        (void)printf("\"is not a known set; did you mean @%s?\" },\n", set.name);
         return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/nearest.h"
 #include "base/strings.h"
 #include "base/util.h"
 #include "policy/net/text.h"
@@ -385,6 +386,17 @@ const NetSet *net_set(const char *name) {
         return NULL;
 }
 
+/* Says that no set has this name, and which is close to it. */
+static int net_set_refuse(const char *name, const char **ret_why) {
+        Nearest nearest = { .word = name };
+
+        for (size_t i = 0; i < net_sets_count; i++)
+                nearest_try(&nearest, net_sets[i].name);
+        return error_why(ret_why, nearest.best ? net_set(nearest.best)->nearly
+                                               : "is not a known set; holt policy list lists the "
+                                                 "sets");
+}
+
 static int rules_add_set(NetRules *rules, const char *text, size_t length, const char *reason,
                          const char **ret_why) {
         _cleanup_free_ char *name = strndup(text + 1, length - 1);
@@ -394,7 +406,7 @@ static int rules_add_set(NetRules *rules, const char *text, size_t length, const
         if (!name)
                 return -ENOMEM;
         if (!set)
-                return error_why(ret_why, "is not a known set; holt policy list lists the sets");
+                return net_set_refuse(name, ret_why);
         for (const char *const *rule = set->rules; r == 0 && *rule; rule++)
                 r = rules_add_text(rules, *rule, strlen(*rule), reason, ret_why);
         return r;

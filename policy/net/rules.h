@@ -81,6 +81,7 @@ char *net_rule_text(const NetRule *rule);
 typedef struct NetSet {
         const char *name, *description;
         const char *const *rules; /* up to NULL */
+        const char *nearly;       /* what is wrong with a set whose name is nearly this one */
 } NetSet;
 extern const NetSet net_sets[];
 extern const size_t net_sets_count;

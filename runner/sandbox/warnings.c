@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "base/util.h"
 #include "git/attributes.h"
+#include "policy/net/rules.h"
 #include "policy/syscalls/syscalls.h"
 #include "sandbox/prepare.h"
 
@@ -476,11 +477,50 @@ static int find_ports_of_host(const Warnings *w) {
         return r;
 }
 
+static bool warnings_is_loopback(const NetRule *rule) {
+        for (size_t i = 0; rule->kind == NET_BLOCK && i < ELEMENTSOF(net_loopback); i++)
+                if (net_block_allows(&rule->address, rule->prefix, &net_loopback[i]))
+                        return true;
+        return false;
+}
+
+/* Tells about a rule for the loopback, because inside, programs expect their own there. Also tells
+ * about a name that is probably meant as a set. */
+static int warnings_tell_rule(const Warnings *w, const char *text, const PolicyNote *note) {
+        _cleanup_(net_rules_clear) NetRules rules = { 0 };
+        const char *ignored;
+        char what[80];
+        int r = 0;
+
+        (void)snprintf(what, sizeof(what), "this names a host; the set of this name is @%s", text);
+        if (net_set(text))
+                r = warnings_add(w, note, text, what);
+        else if (text[0] != '@' && net_rules_add(&rules, text, &ignored) == 0 &&
+                 warnings_is_loopback(&rules.items[0]))
+                r = warnings_add(w, note, text,
+                                 "the command can connect to services on the host's loopback; "
+                                 "--import PORT allows one port, and nothing else there");
+        return r;
+}
+
+static int find_misread_rules(const Warnings *w) {
+        const StrList *allow = &w->policy->net_allow;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < allow->count; i++) {
+                const PolicyNote *note = policy_note(w->policy, "network.allow", allow->items[i]);
+
+                if (warnings_is_of_call(note))
+                        r = warnings_tell_rule(w, allow->items[i], note);
+        }
+        return r;
+}
+
 /* In the order of the lines that they add. Each returns 0, -ENOMEM, or another negative errno with
  * its error. */
 static int (*const finders[])(const Warnings *w) = {
-        find_unset,    find_shown_hides, find_unshown, find_unguarded,
-        find_unhidden, find_filters,     find_vain,    find_ports_of_host,
+        find_unset,   find_shown_hides, find_unshown,       find_unguarded,     find_unhidden,
+        find_filters, find_vain,        find_ports_of_host, find_misread_rules,
 };
 
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,

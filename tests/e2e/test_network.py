@@ -470,6 +470,21 @@ def test_a_bad_rule_is_refused_with_the_reason(rule: str, holt: Holt) -> None:
     assert BAD_RULES[rule] in result.err, str(result)
 
 
+@pytest.mark.parametrize(("rule", "said"), [
+    ("127.0.0.1:80", "services on the host's loopback; --import PORT allows one port"),
+    ("[::1]:80", "services on the host's loopback"),
+    ("127.0.0.0/8:*", "services on the host's loopback"),
+    ("npm", "--net npm: this names a host; the set of this name is @npm"),
+    ("npm:443", None),
+    ("@npm", None),
+    ("0.0.0.0/0:80", None),
+    ("10.0.0.0/8:80", None),
+])
+def test_a_rule_that_may_be_misread_is_told(rule: str, said: str | None, holt: Holt) -> None:
+    err = holt(["run", "--net", rule, "--", "true"]).ok().err
+    assert said in err if said else err == "", err
+
+
 def test_rules_fold_case_and_drop_a_trailing_dot(holt: Holt) -> None:
     answers = probe(
         holt, ["get", "web.example.org"], ["get", "WEB.Example.ORG"], ["get", "web.example.org."], net="Web.EXAMPLE.org.:80")
