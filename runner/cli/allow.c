@@ -12,7 +12,7 @@ typedef struct AllowOptions {
 } AllowOptions;
 
 static const Option allow_options[] = {
-        { "--once", NULL, "each grant holds for one connection", OPTION_BOOL,
+        { "--once", NULL, "each rule allows only one connection", OPTION_BOOL,
           offsetof(AllowOptions, once), NULL },
         { "--json", NULL, "print an error as JSON", OPTION_BOOL, offsetof(AllowOptions, json),
           NULL },
@@ -71,10 +71,9 @@ int cmd_allow(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "allow",
                             .usage = "NAME net:RULE|net:@SET... [--once] [--json]",
-                            .summary =
-                                    "Adds rules to the network of a session. They hold at once in "
-                                    "a live session,\nand from the next start on in a session "
-                                    "at rest.",
+                            .summary = "Adds rules to the network of a session. In a live session, "
+                                       "they apply\nimmediately. In a session at rest, they apply "
+                                       "from the next start on.",
                             .options = allow_options,
                             .options_count = ELEMENTSOF(allow_options),
                             .operands = true },

@@ -83,11 +83,10 @@ int cmd_create(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "create",
                             .usage = "NAME [OPTIONS]",
-                            .summary = "Makes a session: a sandbox that lasts. Its workspace is "
-                                       "/workspace inside: a "
-                                       "directory of its own,\nor the one that --workspace names. "
-                                       "/mnt/files is for "
-                                       "files that you exchange with it.",
+                            .summary = "Creates a session: a sandbox that lasts. Inside, the "
+                                       "workspace is at /workspace: an empty directory,\nor the "
+                                       "directory of --workspace. /mnt/files is for files that you "
+                                       "exchange with the session.",
                             .options = create_options,
                             .options_count = ELEMENTSOF(create_options),
                             .policy = true,

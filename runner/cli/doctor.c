@@ -36,8 +36,8 @@ static const Option doctor_options[] = {
 static const OptionSyntax doctor_syntax = {
         .verb = "doctor",
         .usage = "[--json]",
-        .summary = "Tries every layer of the sandbox on this host, then a whole sandbox. Names the "
-                   "cure for each\none that fails. Changes nothing on the host.",
+        .summary = "Tests every layer of the sandbox on this host, then a whole sandbox. Says how "
+                   "to fix what fails.\nChanges nothing on the host.",
         .options = doctor_options,
         .options_count = ELEMENTSOF(doctor_options),
         .help_epilog = "Exit codes: 0 if holt run works here with every layer that its policy "

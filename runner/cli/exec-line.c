@@ -29,7 +29,7 @@ static const Option exec_options[] = {
           OPTION_ENUM, offsetof(ExecOptions, keep), exec_keep_names },
         { "--detach", NULL, "print the id of the process and leave it running", OPTION_BOOL,
           offsetof(ExecOptions, detach), NULL },
-        { "--ask", NULL, "ask on your terminal about each host that no rule names", OPTION_BOOL,
+        { "--ask", NULL, "ask on your terminal about each host that no rule allows", OPTION_BOOL,
           offsetof(ExecOptions, ask), NULL },
         { "--report", "FILE", "write the result to this file as JSON", OPTION_STRING,
           offsetof(ExecOptions, report), NULL },

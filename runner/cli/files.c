@@ -27,7 +27,7 @@ static const Option files_options[] = {
           offsetof(FilesOptions, recursive), NULL },
         { "-r", NULL, "short for --recursive", OPTION_BOOL, offsetof(FilesOptions, recursive),
           NULL },
-        { "--parents", NULL, "for mkdir: make the directories above it, and accept an existing one",
+        { "--parents", NULL, "for mkdir: create missing parents, and accept an existing directory",
           OPTION_BOOL, offsetof(FilesOptions, parents), NULL },
         { "-p", NULL, "short for --parents", OPTION_BOOL, offsetof(FilesOptions, parents), NULL },
         { "--replace", NULL, "for mv, cp: replace an existing file", OPTION_BOOL,
@@ -370,10 +370,9 @@ int cmd_files(int argc, char **argv) {
                                      "[PATH] | stat PATH |\n"
                                      "             mkdir PATH... | rm PATH... | mv FROM TO | cp "
                                      "FROM TO  [OPTIONS]",
-                            .summary = "Works on the files of session NAME as a command in it sees "
-                                       "them. PATH is relative "
-                                       "to its\nworkspace. FILE is a file on the host; \"-\" is "
-                                       "stdin or stdout.",
+                            .summary = "Works on the files of session NAME, as commands in the "
+                                       "session see them. PATH is relative to\nthe workspace. FILE "
+                                       "is a file on the host; \"-\" is stdin or stdout.",
                             .options = files_options,
                             .options_count = ELEMENTSOF(files_options),
                             .operands = true,

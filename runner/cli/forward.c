@@ -13,8 +13,8 @@ typedef struct ForwardOptions {
 } ForwardOptions;
 
 static const Option forward_options[] = {
-        { "--stop", NULL, "close the port of the host again", OPTION_BOOL,
-          offsetof(ForwardOptions, stop), NULL },
+        { "--stop", NULL, "close the port of the host", OPTION_BOOL, offsetof(ForwardOptions, stop),
+          NULL },
         { "--json", NULL, "print the result as JSON", OPTION_BOOL, offsetof(ForwardOptions, json),
           NULL },
 };
@@ -84,10 +84,9 @@ int cmd_forward(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "forward",
                             .usage = "NAME [[ADDRESS:]HOSTPORT:]PORT [--stop] [--json]",
-                            .summary =
-                                    "Lets programs of the host connect to a port of a session, and "
-                                    "prints the address.\nReturns at once. The port stays open "
-                                    "until the session stops, or until --stop.",
+                            .summary = "Lets programs of the host connect to a port of a session, "
+                                       "and prints the address.\nReturns immediately. The port "
+                                       "stays open until the session stops, or until --stop.",
                             .options = forward_options,
                             .options_count = ELEMENTSOF(forward_options),
                             .operands = true },

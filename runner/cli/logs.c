@@ -25,7 +25,7 @@ static const Option logs_options[] = {
         { "--follow", NULL, "continue to print until the command has ended", OPTION_BOOL,
           offsetof(LogsOptions, follow), NULL },
         { "-f", NULL, "short for --follow", OPTION_BOOL, offsetof(LogsOptions, follow), NULL },
-        { "--from", "SEQ", "print from this chunk on, counted from 1", OPTION_STRING,
+        { "--from", "SEQ", "start with this chunk; chunks are counted from 1", OPTION_STRING,
           offsetof(LogsOptions, from), NULL },
         { "--tail", "N", "print only the last N lines of what is kept", OPTION_STRING,
           offsetof(LogsOptions, tail), NULL },

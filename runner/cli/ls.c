@@ -275,7 +275,7 @@ int cmd_show(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "show",
                             .usage = "NAME [--json]",
-                            .summary = "Describes a session. A session at rest is not started.",
+                            .summary = "Describes a session. Does not start a session at rest.",
                             .options = ls_options,
                             .options_count = ELEMENTSOF(ls_options),
                             .operands = true },

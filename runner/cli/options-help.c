@@ -94,7 +94,7 @@ static const struct {
         { "@GROUP",
           "group of system calls; man 5 holt-policy says which are allowed:", syscalls_group_name },
         { "RULE", "NAME[:PORT], *.NAME[:PORT], ADDRESS:PORT, or one of these sets:", help_set },
-        { "LAYER", "layer that may be left out; holt doctor tries each:", degradable_layer },
+        { "LAYER", "layer that may be left out; holt doctor tests each:", degradable_layer },
 };
 
 static bool takes_value(const OptionSyntax *syntax, const char *arg) {

@@ -127,8 +127,8 @@ int cmd_wait(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "wait",
                             .usage = "NAME ID [--json]",
-                            .summary = "Waits for the end of a process's command, and exits with "
-                                       "its exit code.",
+                            .summary = "Waits until the command of a process has ended, and exits "
+                                       "with its exit code.",
                             .options = ps_options,
                             .options_count = ELEMENTSOF(ps_options),
                             .operands = true },

@@ -539,9 +539,9 @@ static int python_python(const OptionResult *words, const void *data, Error *ret
 static const AskVerb verb = {
         .syntax = { .verb = "python",
                     .usage = "NAME [OPTIONS] [-c CODE | FILE | -]",
-                    .summary =
-                            "Runs code in the Python interpreter of session NAME. FILE is a file "
-                            "on the host; \"-\" is stdin.\nPrints the value of a last expression.",
+                    .summary = "Runs code in the Python interpreter of session NAME. FILE is a "
+                               "file on the host; \"-\" is stdin.\nIf the code ends with an "
+                               "expression, prints its value.",
                     .options = python_options,
                     .options_count = ELEMENTSOF(python_options),
                     .operands = true },

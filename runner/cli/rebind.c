@@ -53,11 +53,9 @@ int cmd_rebind(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rebind",
                             .usage = "NAME [--json]",
-                            .summary = "Makes a session at rest accept replaced sources: the files "
-                                       "and "
-                                       "directories that are now at\ntheir paths. It does not "
-                                       "follow a "
-                                       "directory that was renamed.",
+                            .summary = "If a mounted file or directory was replaced, makes a "
+                                       "session at rest use the new one, at the\nsame path. Does "
+                                       "not find a directory that was renamed.",
                             .options = rebind_options,
                             .options_count = ELEMENTSOF(rebind_options),
                             .operands = true },

@@ -57,8 +57,9 @@ static const Option run_options[] = {
 static const OptionSyntax run_syntax = {
         .verb = "run",
         .usage = "[OPTIONS] [--] [COMMAND [ARG...]]",
-        .summary = "Runs COMMAND, or an interactive bash, in a sandbox. It can write the working "
-                   "directory and\nread the system. It has no network, except for hosts of --net.",
+        .summary = "Runs COMMAND, or an interactive bash, in a sandbox. COMMAND can write to the "
+                   "working directory and\nread the system. It has no network, except for the "
+                   "hosts of --net.",
         .options = run_options,
         .options_count = ELEMENTSOF(run_options),
         .policy = true,

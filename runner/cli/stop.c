@@ -15,7 +15,7 @@ typedef struct StopOptions {
 } StopOptions;
 
 static const Option rm_options[] = {
-        { "--force", NULL, "do not fail if a session does not exist", OPTION_BOOL,
+        { "--force", NULL, "accept names of sessions that do not exist", OPTION_BOOL,
           offsetof(StopOptions, force), NULL },
         { "-f", NULL, "short for --force", OPTION_BOOL, offsetof(StopOptions, force), NULL },
         { "--json", NULL, "print an error as JSON", OPTION_BOOL, offsetof(StopOptions, json),
@@ -86,7 +86,7 @@ int cmd_stop(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "stop",
                             .usage = "NAME... [--json]",
-                            .summary = "Ends every process of the sessions. Their files stay.",
+                            .summary = "Ends every process of the sessions. Keeps their files.",
                             .options = &ask_json_option,
                             .options_count = 1,
                             .operands = true },
@@ -103,9 +103,8 @@ int cmd_rm(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rm",
                             .usage = "NAME... [-f] [--json]",
-                            .summary =
-                                    "Stops sessions and removes them, with everything in their "
-                                    "directories. A workspace that\nyou gave by --workspace stays.",
+                            .summary = "Stops sessions and removes them, with everything in their "
+                                       "directories. Does not remove\na workspace of --workspace.",
                             .options = rm_options,
                             .options_count = ELEMENTSOF(rm_options),
                             .operands = true },

@@ -9,13 +9,13 @@
 
 #define VERBS(LIGHT, FULL)                                                                         \
         LIGHT(run, "run a command in a sandbox of its own")                                        \
-        FULL(create, "make a session, a sandbox that lasts")                                       \
+        FULL(create, "create a session, a sandbox that lasts")                                     \
         FULL(exec, "run a command in a session")                                                   \
         FULL(sh, "run an interactive bash in a session")                                           \
         FULL(python, "run code in the Python interpreter of a session")                            \
         FULL(ps, "list the processes of a session")                                                \
         FULL(logs, "print the output of a process")                                                \
-        FULL(wait, "wait for the end of a process")                                                \
+        FULL(wait, "wait until a process has ended")                                               \
         FULL(kill, "kill a process and everything that it has started")                            \
         FULL(allow, "add rules to the network of a session")                                       \
         FULL(forward, "let the host connect to a port of a session")                               \
@@ -27,12 +27,12 @@
         FULL(ls, "list the sessions")                                                              \
         FULL(show, "describe a session")                                                           \
         FULL(tier, "change the size of a session at rest")                                         \
-        FULL(rebind, "accept a directory or file that replaced a mounted one")                     \
+        FULL(rebind, "let a session use a mounted file or directory that was replaced")            \
         FULL(stop, "end every process of a session")                                               \
         FULL(rm, "remove a session and its files")                                                 \
         FULL(serve, "serve sessions over JSON-RPC, for other programs")                            \
         FULL(policy, "show, check and describe policies")                                          \
-        LIGHT(doctor, "try every layer on this host, and name the cures")
+        LIGHT(doctor, "test every layer on this host, and say how to fix it")
 
 #define VERB_DECLARE(name, help) int cmd_##name(int argc, char **argv);
 VERBS(VERB_DECLARE, VERB_DECLARE)

@@ -15,14 +15,14 @@ static int method_session_allow(RpcCall *call, void *data, Error *error) {
 
 static const RpcParam allow_params[] = {
         { "grants", RPC_STRINGS, true, 256,
-          "\"net:\" and a rule or a set each, such as \"net:example.org:443\"" },
+          "each is \"net:\" and a rule or a set, such as \"net:example.org:443\"" },
         { "once", RPC_BOOL, false, 0,
-          "each holds for one connection, and none is stored; only for a live session" },
+          "each grant allows one connection, and is not stored; only for a live session" },
 };
 
 static const RpcField allowed_fields[] = {
         { "live", RPC_BOOL, RPC_ALWAYS,
-          "true: the rules are in force now. false: only the session's next start has them" },
+          "true: the rules apply now. false: they apply from the session's next start on" },
 };
 static const RpcShape allowed_shape = { .name = "SessionAllowed", RPC_FIELDS(allowed_fields) };
 

@@ -72,8 +72,7 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
 /* For method_take_content(). */
 #define METHOD_CONTENT                                                                             \
         { "content", RPC_STRING, false, 0, "text" }, {                                             \
-                "base64", RPC_STRING, false, 0,                                                    \
-                        "the content as bytes, in base64, instead of as text"                      \
+                "base64", RPC_STRING, false, 0, "the content in base64, instead of content"        \
         }
 /* For method_answer_content(). */
 #define METHOD_PART                                                                                \
@@ -84,10 +83,11 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
 #define METHOD_MODE                                                                                \
         {                                                                                          \
                 "mode", RPC_UINT, false, 0777,                                                     \
-                        "permission bits; default: those of the file, 0644 for a new one"          \
+                        "permission bits; default: those of the existing file, or 0644 for a new " \
+                        "file"                                                                     \
         }
 #define METHOD_MAKE_PARENTS                                                                        \
-        { "make_parents", RPC_BOOL, false, 0, "make the directories above it" }
+        { "make_parents", RPC_BOOL, false, 0, "create missing parent directories" }
 
 enum {
         METHOD_FILE_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(EXISTS) |

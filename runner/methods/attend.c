@@ -15,7 +15,8 @@ static const RpcField ask_fields[] = {
         METHOD_NOTE_FIELDS,
         { "name", RPC_STRING, RPC_ALWAYS, "the host, in its ASCII form" },
         { "port", RPC_UINT, RPC_ALWAYS, "the port" },
-        { "timeout_ms", RPC_UINT, RPC_ALWAYS, "time to answer; then it is refused" },
+        { "timeout_ms", RPC_UINT, RPC_ALWAYS,
+          "time to answer; after it, the connection is refused" },
 };
 static const RpcShape ask_shape = { .name = "NetworkQuestion", RPC_FIELDS(ask_fields) };
 
@@ -40,8 +41,8 @@ static const RpcOutgoing ask_request = {
 static const RpcMethod methods[] = {
         {
                 .name = "network.attend",
-                .help = "lets this connection be asked about hosts that no rule allows, as long as "
-                        "it and the live session last",
+                .help = "asks this connection about hosts that no rule allows, until the "
+                        "connection ends or the session stops",
                 .result = &rpc_nothing,
                 .errors = RPC_ERROR(USAGE),
                 .sends = { &ask_request },

@@ -191,7 +191,7 @@ static const char *const types[] = { "file", "directory", "link", "other", NULL 
 static_assert(ELEMENTSOF(types) == FILE_TYPE_MAX + 1, "every type is listed");
 
 static const RpcField stat_fields[] = {
-        { "type", RPC_STRING, RPC_ALWAYS, "kind of the file", .values = types },
+        { "type", RPC_STRING, RPC_ALWAYS, "type of the file", .values = types },
         { "size", RPC_UINT, RPC_ALWAYS, "in bytes" },
         { "modified_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "mode", RPC_UINT, RPC_ALWAYS, "permission bits" },

@@ -141,7 +141,7 @@ static const RpcParam get_params[] = {
 static const RpcParam set_params[] = {
         { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
         { "value", RPC_STRING, false, STORE_VALUE_MAX, "text" },
-        { "base64", RPC_STRING, false, 0, "the value as bytes, in base64, instead of as text" },
+        { "base64", RPC_STRING, false, 0, "the value in base64, instead of value" },
 };
 
 static const RpcParam keys_params[] = {
@@ -158,11 +158,11 @@ static const RpcParam history_params[] = {
 
 static const RpcParam begin_params[] = {
         { "name", RPC_STRING, true, 64, "name of the row; not the name of a method" },
-        { "operands", RPC_STRINGS, false, 64, "the subject of the row, such as paths" },
+        { "operands", RPC_STRINGS, false, 64, "operands that the row shows, such as paths" },
 };
 
 static const RpcParam end_params[] = {
-        { "success", RPC_BOOL, true, 0, "whether all went well" },
+        { "success", RPC_BOOL, true, 0, "whether all calls succeeded" },
         { "kind", RPC_STRING, false, 32, "kind of the error, such as \"missing\"" },
         { "errno", RPC_STRING, false, 32, "errno of the error, such as \"ENOENT\"" },
         { "error", RPC_STRING, false, 4096, "text of the error" },
@@ -181,7 +181,7 @@ static const RpcField mount_fields[] = {
         { "moved_to", RPC_STRING, RPC_SOMETIMES, "where the source is now, if it was renamed" },
 };
 static const RpcShape mount_shape = { .name = "Mount",
-                                      .help = "a path of the host that the session has",
+                                      .help = "a path of the host that is mounted in the session",
                                       RPC_FIELDS(mount_fields) };
 
 /* data_prepare() fills them in. */
@@ -211,21 +211,22 @@ static const RpcField show_fields[] = {
         { "keeper_pid", RPC_UINT, RPC_SOMETIMES,
           "PID of the session's process on the host, if the session is live" },
         { "started_ms", RPC_UINT, RPC_SOMETIMES,
-          "time of its last start, in milliseconds since the epoch, if it is live" },
+          "time of the last start, in milliseconds since the epoch, if the session is live" },
         { "processes", RPC_UINT, RPC_SOMETIMES, "number of commands that run in a live session" },
         { "created_ms", RPC_UINT, RPC_ALWAYS, "time of creation, in milliseconds since the epoch" },
         { "idle_us", RPC_UINT, RPC_ALWAYS,
-          "time without use after which it stops, in microseconds; 0 means never" },
-        { "preset", RPC_STRING, RPC_OR_NULL, "the preset that its policy extends" },
+          "time without use after which the session stops, in microseconds; 0 means never" },
+        { "preset", RPC_STRING, RPC_OR_NULL, "the preset that the session's policy extends" },
         { "tier", RPC_STRING, RPC_OR_NULL, "size of the session", .values = tier_names },
         { "cpus", RPC_UINT, RPC_OR_NULL, "number of processors; null for all" },
-        { "owned", RPC_BOOL, RPC_ALWAYS, "whether it is removed with the client that created it" },
+        { "owned", RPC_BOOL, RPC_ALWAYS,
+          "whether the session is removed when the client that created it disconnects" },
         { "directory", RPC_STRING, RPC_ALWAYS, "path of the session on the host" },
         { "cwd", RPC_STRING, RPC_ALWAYS, "directory inside in which commands start" },
         { "workspace", RPC_STRING, RPC_OR_NULL, "path of the workspace on the host" },
         { "mounts", RPC_SHAPES, RPC_ALWAYS,
           "paths of the host that are mounted, besides the system", .shape = &mount_shape },
-        { "limits", RPC_SHAPE, RPC_ALWAYS, "limits of each command, or of all together",
+        { "limits", RPC_SHAPE, RPC_ALWAYS, "limits of each command, or of all commands together",
           .shape = &limits_shape },
         { "network", RPC_SHAPE, RPC_ALWAYS, "the hosts that commands can reach",
           .shape = &network_shape },
@@ -240,10 +241,12 @@ static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_field
 
 static const RpcField stop_fields[] = {
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,
-          "files moved away from protected paths: relative to the workspace, or absolute" },
-        { "set_aside_omitted", RPC_UINT, RPC_ALWAYS, "number of names that set_aside leaves out" },
+          "new names of files that holt has set aside at protected paths: relative to the "
+          "workspace, or absolute" },
+        { "set_aside_omitted", RPC_UINT, RPC_ALWAYS,
+          "number of further files that set_aside does not list" },
         { "unguarded", RPC_STRING, RPC_SOMETIMES,
-          "why a file at a protected path could not be moved away" },
+          "why a file at a protected path could not be set aside" },
 };
 static const RpcShape stopped_shape = { .name = "SessionStopped", RPC_FIELDS(stop_fields) };
 
@@ -269,10 +272,10 @@ static const RpcField history_row_fields[] = {
         { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "ended_ms", RPC_UINT, RPC_OR_NULL, "milliseconds since the epoch" },
         { "params", RPC_OBJECT, RPC_OR_NULL, "its parameters; long values are cut" },
-        { "result", RPC_OBJECT, RPC_OR_NULL, "how it ended; null while it runs" },
+        { "result", RPC_OBJECT, RPC_OR_NULL, "how the call ended; null while it runs" },
 };
 static const RpcShape history_row_shape = { .name = "HistoryRow",
-                                            .help = "something that was done in the session",
+                                            .help = "a call in the session",
                                             RPC_FIELDS(history_row_fields) };
 
 static const RpcField history_fields[] = {
@@ -282,7 +285,7 @@ static const RpcField history_fields[] = {
 static const RpcShape history_shape = { .name = "History", RPC_FIELDS(history_fields) };
 
 static const RpcField noted_fields[] = {
-        { "unrecorded", RPC_STRING, RPC_SOMETIMES, "why it is not in the history yet" },
+        { "unrecorded", RPC_STRING, RPC_SOMETIMES, "why the call is not in the history yet" },
 };
 static const RpcShape noted_shape = { .name = "Noted", RPC_FIELDS(noted_fields) };
 
@@ -294,7 +297,7 @@ static const RpcField audit_row_fields[] = {
 };
 static const RpcShape audit_row_shape = {
         .name = "AuditRow",
-        .help = "something that was refused, granted, killed or limited",
+        .help = "an event of the session, such as a refusal, a grant or a kill",
         RPC_FIELDS(audit_row_fields)
 };
 
@@ -333,7 +336,8 @@ static RpcMethod methods[] = {
         },
         {
                 .name = "session.stop",
-                .help = "ends every process of the session; its files stay; the reply comes when it is at rest",
+                .help = "ends every process of the session, and keeps the files; the reply comes when the session is "
+                        "at rest",
                 .result = &stopped_shape,
                 .example = { "{}", "{\"set_aside\": [], \"set_aside_omitted\": 0}" },
                 .at_rest = true,
@@ -394,7 +398,7 @@ static RpcMethod methods[] = {
         },
         {
                 .name = "history.begin",
-                .help = "makes all file calls of this connection one row of the history, until "
+                .help = "combines all file calls of this connection into one row of the history, until "
                         "history.end or the end of the connection",
                 RPC_PARAMS(begin_params),
                 .result = &rpc_nothing,

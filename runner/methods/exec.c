@@ -240,7 +240,7 @@ const char *const method_keeps[] = { "head", "tail", NULL };
 /* Parameters of both methods: the command, its surroundings and its limits. */
 #define COMMAND_PARAMS                                                                             \
         { "argv", RPC_STRINGS, false, 65536, "the command and its arguments" },                    \
-                { "shell", RPC_STRING, false, 0, "a command line for bash -c, instead of argv" },  \
+                { "shell", RPC_STRING, false, 0, "command line for bash -c, instead of argv" },    \
                 { "cwd", RPC_STRING, false, 4096,                                                  \
                   "directory to start in, relative to the workspace" },                            \
                 { "env", RPC_MAP, false, 1024,                                                     \
@@ -257,7 +257,8 @@ const char *const method_keeps[] = { "head", "tail", NULL };
                   .values = method_keeps },                                                        \
         {                                                                                          \
                 "tools", RPC_STRINGS, false, 1024,                                                 \
-                        "tools of any client that it may call; default: this connection's tools"   \
+                        "tools, of any client, that the code may call; default: this "             \
+                        "connection's tools"                                                       \
         }
 
 static const RpcParam exec_params[] = {
@@ -271,31 +272,30 @@ static const RpcParam spawn_params[] = {
         { "input", RPC_BOOL, false, 0,
           "stdin is a pipe that process.write fills; default: stdin is empty" },
         { "owned", RPC_BOOL, false, 0,
-          "kill it, with all that it has started, when this connection ends" },
+          "kill the command, and everything that it has started, when this connection ends" },
         { "watch", RPC_BOOL, false, 0,
-          "send all its output in base64 after the reply, as fast as this client reads, and then "
-          "its end" },
+          "after the reply, send all output in base64, as fast as this client reads, and then "
+          "process.exited" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
         { "background", RPC_BOOL, false, 0,
-          "start in the background of the terminal: process.stopped says when it wants to read, "
-          "process.resume gives it the terminal" },
+          "start in the background of the terminal: process.stopped says when the command wants to "
+          "read, process.resume moves it to the foreground" },
         { "rows", RPC_UINT, false, 65535, "height of the terminal" },
         { "columns", RPC_UINT, false, 65535, "width of the terminal" },
         { "mode", RPC_STRING, false, 200,
-          "settings of the terminal: struct termios as for TCSETS, in hexadecimal" },
+          "settings of the terminal: a struct termios, as for the ioctl TCSETS, in hexadecimal" },
         { "master", RPC_BOOL, false, 0,
           "answer with the master side of the terminal, as an fd (SCM_RIGHTS)" },
         { "fds", RPC_UINT, false, 7,
-          "a bit for each of fds 0 to 2 that comes with the request (SCM_RIGHTS); for some files "
-          "the "
-          "command gets a copy or a pipe, see SECURITY.md" },
+          "a bit for each of fds 0 to 2 that comes with the request (SCM_RIGHTS); instead of some "
+          "files, the command gets a copy or a pipe; see SECURITY.md" },
 };
 
 static const RpcField spawn_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
         { "pid", RPC_UINT, RPC_ALWAYS, "the PID inside" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
-        { "ended", RPC_SHAPE, RPC_SOMETIMES, "if the command has ended already",
+        { "ended", RPC_SHAPE, RPC_SOMETIMES, "the end, if the command has already ended",
           .shape = &method_ended },
 };
 static const RpcShape spawned_shape = { .name = "Spawned", RPC_FIELDS(spawn_fields) };
@@ -308,7 +308,7 @@ enum {
 static const RpcMethod methods[] = {
         {
                 .name = "exec",
-                .help = "runs a command, and waits for its end",
+                .help = "runs a command, and waits until it has ended",
                 RPC_PARAMS(exec_params),
                 .result = &method_result,
                 .errors = START_ERRORS,
@@ -318,7 +318,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.spawn",
-                .help = "starts a command, and does not wait for its end",
+                .help = "starts a command, and does not wait until it has ended",
                 RPC_PARAMS(spawn_params),
                 .result = &spawned_shape,
                 .errors = START_ERRORS,

@@ -167,13 +167,13 @@ static const RpcParam mkdir_params[] = {
         { "mode", RPC_UINT, false, 0777, "permission bits; default 0755" },
         METHOD_MAKE_PARENTS,
         { "owned", RPC_BOOL, false, 0,
-          "remove it when this connection ends, unless files.move has renamed it; its name must "
-          "be \".holt-\" and 16 hexadecimal digits" },
+          "remove the directory when this connection ends, unless files.move has renamed it; its "
+          "name must be \".holt-\" and 16 hexadecimal digits" },
 };
 
 static const RpcParam link_params[] = {
         METHOD_PATH("path"),
-        { "target", RPC_PATH, true, 4096, "the link's target, which need not exist" },
+        { "target", RPC_PATH, true, 4096, "the symlink's target, which need not exist" },
 };
 
 static const RpcParam remove_params[] = {
@@ -195,14 +195,15 @@ static const RpcParam copy_params[] = {
 };
 
 static const RpcField copy_fields[] = {
-        { "left_out", RPC_UINT, RPC_ALWAYS, "number of fifos, sockets and devices" },
+        { "left_out", RPC_UINT, RPC_ALWAYS,
+          "number of FIFOs, sockets and devices that were not copied" },
 };
 static const RpcShape copied_shape = { .name = "Copied", RPC_FIELDS(copy_fields) };
 
 static const RpcMethod methods[] = {
         {
                 .name = "files.write",
-                .help = "replaces a file in one step, or makes it",
+                .help = "creates a file, or replaces it in one step",
                 RPC_PARAMS(write_params),
                 METHOD_WRITES_FILE,
                 .example = { "{\"path\": \"notes.txt\", \"content\": \"first line\\n\"}",
@@ -211,7 +212,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "files.append",
-                .help = "adds to the end of a file, or makes it",
+                .help = "appends to a file, or creates it",
                 RPC_PARAMS(append_params),
                 METHOD_WRITES_FILE,
                 .example = { "{\"path\": \"notes.txt\", \"content\": \"second line\\n\"}",
@@ -229,7 +230,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "files.mkdir",
-                .help = "makes a directory",
+                .help = "creates a directory",
                 RPC_PARAMS(mkdir_params),
                 METHOD_CHANGES_FILES,
                 .example = { "{\"path\": \"src\", \"make_parents\": true}", "{}" },
@@ -237,7 +238,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "files.link",
-                .help = "makes a symlink",
+                .help = "creates a symlink",
                 RPC_PARAMS(link_params),
                 METHOD_CHANGES_FILES,
                 .example = { "{\"path\": \"latest\", \"target\": \"v2\"}", "{}" },
@@ -245,7 +246,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "files.remove",
-                .help = "removes a file or a directory; follows no link",
+                .help = "removes a file or a directory, without following symlinks",
                 RPC_PARAMS(remove_params),
                 METHOD_CHANGES_FILES,
                 .example = { "{\"path\": \"src\", \"recursive\": true}", "{}" },
@@ -261,7 +262,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "files.copy",
-                .help = "copies a file, a link or a directory",
+                .help = "copies a file, a symlink or a directory",
                 RPC_PARAMS(copy_params),
                 .result = &copied_shape,
                 .errors = METHOD_FILE_ERRORS,

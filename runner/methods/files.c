@@ -197,14 +197,15 @@ static const RpcParam path_params[] = {
 
 static const RpcParam list_params[] = {
         { "path", RPC_PATH, false, 4096, "a directory; default: the workspace" },
-        { "recursive", RPC_BOOL, false, 0, "list all below it, too; no link is followed" },
+        { "recursive", RPC_BOOL, false, 0,
+          "list everything below it, too, without following symlinks" },
         { "after", RPC_PATH, false, 4096,
           "only names after this one: \"next\" of the previous page" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
 };
 
 static const RpcParam glob_params[] = {
-        { "pattern", RPC_STRING, true, 1024, "such as \"src/**/*.py\", relative to path" },
+        { "pattern", RPC_STRING, true, 1024, "pattern such as \"src/**/*.py\", relative to path" },
         { "path", RPC_PATH, false, 4096, "a directory; default: the workspace" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
 };
@@ -212,7 +213,7 @@ static const RpcParam glob_params[] = {
 static const RpcParam grep_params[] = {
         { "pattern", RPC_STRING, true, 1024, "a POSIX extended regular expression" },
         { "path", RPC_PATH, false, 4096, "a directory or a file; default: the workspace" },
-        { "ignore_case", RPC_BOOL, false, 0, "letters match in either case" },
+        { "ignore_case", RPC_BOOL, false, 0, "ignore the case of letters" },
         { "glob", RPC_STRING, false, 1024,
           "search only files whose name matches, such as \"*.py\"" },
         { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of lines at most; default 1000" },
@@ -220,7 +221,7 @@ static const RpcParam grep_params[] = {
 
 static const RpcParam stat_params[] = {
         METHOD_PATH("path"),
-        { "follow", RPC_BOOL, false, 0, "follow a link at the end of the path; default true" },
+        { "follow", RPC_BOOL, false, 0, "follow a symlink at the end of the path; default true" },
 };
 
 static const RpcField entry_fields[] = { METHOD_NAME_FIELDS };
@@ -269,7 +270,7 @@ static const RpcShape exists_shape = { .name = "Exists", RPC_FIELDS(exists_field
 static const RpcMethod methods[] = {
         {
                 .name = "files.read",
-                .help = "reads a part of a file; text ends with a whole character",
+                .help = "reads a part of a file; text ends with a complete character",
                 RPC_PARAMS(read_params),
                 .result = &method_content,
                 METHOD_READS_FILES,

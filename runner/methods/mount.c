@@ -191,11 +191,14 @@ static int method_mount_delete(RpcCall *call, void *data, Error *error) {
 /* --- the table --- */
 
 #define MOUNT_PATH                                                                                 \
-        { "path", RPC_PATH, true, 4000, "path below /mnt/files, absolute or relative to it" }
+        {                                                                                          \
+                "path", RPC_PATH, true, 4000,                                                      \
+                        "path below /mnt/files, absolute or relative to /mnt/files"                \
+        }
 
 static const RpcParam list_params[] = {
         { "prefix", RPC_PATH, false, 4000,
-          "only paths that start with this, with or without /mnt/files/ before it" },
+          "only paths that start with this prefix, which may begin with /mnt/files/" },
         { "cursor", RPC_PATH, false, 4096, "\"next_cursor\" of the previous page" },
         { "limit", RPC_UINT, false, 500, "number of items at most; default 100", .min = 1 },
 };
@@ -212,7 +215,7 @@ static const RpcParam download_params[] = {
         MOUNT_PATH,
         METHOD_PART,
         { "fd", RPC_BOOL, false, 0,
-          "answer with an fd of the file (SCM_RIGHTS) in place of its content" },
+          "answer with an fd of the file (SCM_RIGHTS) instead of its content" },
 };
 
 static const RpcParam delete_params[] = {
@@ -276,7 +279,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "mount.upload",
-                .help = "writes a file below /mnt/files, and makes the directories above it",
+                .help = "writes a file below /mnt/files, and creates missing parent directories",
                 RPC_PARAMS(upload_params),
                 .result = &uploaded_shape,
                 .errors = METHOD_FILE_ERRORS,

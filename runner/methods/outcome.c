@@ -41,11 +41,10 @@ static const RpcField denial_fields[] = {
         { "what", RPC_STRING, RPC_ALWAYS,
           "the system call, the path or the host that was refused" },
         { "count", RPC_UINT, RPC_ALWAYS,
-          "how often, or the number of paths that this entry stands for" },
+          "how often it was refused, or the number of paths that this entry stands for" },
         { "answer", RPC_STRING, RPC_ALWAYS,
-          "the errno that the program got, \"SIGSYS\", or \"\" if only a word of the command names "
-          "the "
-          "path, which may not be the reason" },
+          "the errno that the program got, or \"SIGSYS\"; \"\" if the path is only a word of the "
+          "command line, which may not be the reason" },
         { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
         { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },
         { "grant", RPC_STRING, RPC_OR_NULL, "the option of holt create that would allow it" },
@@ -87,7 +86,7 @@ static const RpcShape limit_hit_shape = { .name = "LimitHit",
 
 static const RpcField refused_fields[] = {
         { "denials", RPC_SHAPES, RPC_ALWAYS, "the refused paths", .shape = &denial_shape },
-        { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that it reached",
+        { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached",
           .shape = &limit_hit_shape },
 };
 const RpcShape method_refused = { .name = "Refused", RPC_FIELDS(refused_fields) };
@@ -97,33 +96,36 @@ static const RpcField outcome_fields[] = {
         { "cause", RPC_STRING, RPC_ALWAYS, "how the command ended", .values = method_causes },
         { "exit_code", RPC_UINT, RPC_ALWAYS, "128 + n after signal n, 124 after a timeout" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
-        { "usage", RPC_SHAPE, RPC_ALWAYS, "time and memory that it used", .shape = &method_usage },
+        { "usage", RPC_SHAPE, RPC_ALWAYS, "time and memory that the command used",
+          .shape = &method_usage },
         { "stdout_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stdout that were not kept" },
         { "stderr_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stderr that were not kept" },
-        { "denials", RPC_SHAPES, RPC_ALWAYS, "refused in the session while it ran",
-          .shape = &denial_shape },
+        { "denials", RPC_SHAPES, RPC_ALWAYS,
+          "what was refused in the session while the command ran", .shape = &denial_shape },
         { "unreached", RPC_SHAPES, RPC_SOMETIMES,
-          "allowed hosts that were not reached while it ran", .shape = &unreached_shape },
-        { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that it reached, if it failed",
+          "allowed hosts that were not reached while the command ran", .shape = &unreached_shape },
+        { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached, if it failed",
           .shape = &limit_hit_shape },
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,
-          "files moved away from protected paths: relative to the workspace, or absolute" },
+          "new names of files that holt has set aside at protected paths: relative to the "
+          "workspace, or absolute" },
         { "still_aside", RPC_STRINGS, RPC_SOMETIMES,
           "files of the host that were set aside earlier and still have their new names" },
         { "unguarded", RPC_STRING, RPC_SOMETIMES,
-          "why a file at a protected path could not be moved away" },
+          "why a file at a protected path could not be set aside" },
         { "replaced", RPC_STRING, RPC_OR_NULL,
-          "the protected path that the host replaced, so that holt stopped the sandbox" },
+          "path of the file that the host replaced, if holt stopped the sandbox because of it" },
         { "stopped_for", RPC_STRING, RPC_SOMETIMES,
-          "the path for which holt killed everything in the session before this; told once" },
-        { "unrecorded", RPC_STRING, RPC_SOMETIMES, "why it is not in the history yet" },
+          "path of such a file, if holt stopped the session before this call; only the next result "
+          "has it" },
+        { "unrecorded", RPC_STRING, RPC_SOMETIMES, "why the call is not in the history yet" },
 };
 const RpcShape method_outcome = { .name = "Outcome", RPC_FIELDS(outcome_fields) };
 
 static const RpcField ended_fields[] = {
-        { "signal", RPC_UINT, RPC_OR_NULL, "the signal that ended it" },
-        { "stdout_bytes", RPC_UINT, RPC_ALWAYS, "bytes that it wrote to stdout" },
-        { "stderr_bytes", RPC_UINT, RPC_ALWAYS, "bytes that it wrote to stderr" },
+        { "signal", RPC_UINT, RPC_OR_NULL, "the signal that ended the command" },
+        { "stdout_bytes", RPC_UINT, RPC_ALWAYS, "bytes that the command wrote to stdout" },
+        { "stderr_bytes", RPC_UINT, RPC_ALWAYS, "bytes that the command wrote to stderr" },
         { "stream_error", RPC_STRING, RPC_SOMETIMES,
           "why holt could not write or read a file that came with the request" },
 };

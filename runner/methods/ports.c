@@ -60,8 +60,8 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "ports.close",
-                .help = "closes the ports of the host that lead to a port inside, and replies with "
-                        "the last of them",
+                .help = "closes the ports of the host that lead to a port inside; the reply has "
+                        "the last one that was closed",
                 RPC_PARAMS(close_params),
                 .result = &method_port,
                 .errors = RPC_ERROR(MISSING),

@@ -133,25 +133,26 @@ static const RpcParam id_params[] = {
 
 static const RpcParam write_params[] = {
         METHOD_PROCESS_ID,
-        { "data", RPC_STRING, false, 0, "text for its stdin" },
-        { "base64", RPC_STRING, false, 0, "the same as bytes, in base64, instead of as text" },
+        { "data", RPC_STRING, false, 0, "text for the stdin of the process" },
+        { "base64", RPC_STRING, false, 0, "bytes for stdin, in base64, instead of data" },
 };
 
 static const RpcParam resize_params[] = {
         METHOD_PROCESS_ID,
-        { "rows", RPC_UINT, true, 65535, "height of its terminal" },
-        { "columns", RPC_UINT, true, 65535, "width of its terminal" },
+        { "rows", RPC_UINT, true, 65535, "height of the terminal" },
+        { "columns", RPC_UINT, true, 65535, "width of the terminal" },
 };
 
 static const RpcParam signal_params[] = {
         METHOD_PROCESS_ID,
         { "signal", RPC_STRING, true, 16, "\"TERM\", \"SIGTERM\" or \"15\"" },
         { "all", RPC_BOOL, false, 0,
-          "send it to all processes that the command has started; stopped ones continue" },
+          "send the signal to all processes that the command has started; stopped processes "
+          "continue" },
 };
 
 static const RpcField kill_fields[] = {
-        { "killed", RPC_BOOL, RPC_ALWAYS, "false if it had ended already" },
+        { "killed", RPC_BOOL, RPC_ALWAYS, "false if the process had already ended" },
 };
 static const RpcShape killed_shape = { .name = "Killed", RPC_FIELDS(kill_fields) };
 
@@ -194,8 +195,8 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.resume",
-                .help = "puts a stopped command into the foreground of its terminal, and continues "
-                        "all that it has started",
+                .help = "moves a stopped command to the foreground of its terminal, and continues "
+                        "everything that it has started",
                 RPC_PARAMS(id_params),
                 .result = &rpc_nothing,
                 .errors = RPC_ERROR(NO_PROCESS),
@@ -204,7 +205,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.kill",
-                .help = "kills a process and all that it has started",
+                .help = "kills a process and everything that it has started",
                 RPC_PARAMS(id_params),
                 .result = &killed_shape,
                 .errors = RPC_ERROR(NO_PROCESS),

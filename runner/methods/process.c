@@ -197,8 +197,9 @@ static int method_process_explain(RpcCall *call, void *data, Error *error) {
 static const RpcParam explain_params[] = {
         METHOD_PROCESS_ID,
         { "stderr", RPC_STRING, false, EXPLAIN_STDERR_MAX,
-          "the end of what it wrote to stderr, in base64" },
-        { "argv", RPC_STRINGS, false, 4096, "its command, if stderr is not known" },
+          "the end of the command's stderr, in base64" },
+        { "argv", RPC_STRINGS, false, 4096,
+          "the command and its arguments, if stderr is not known" },
 };
 
 static const char *const streams[] = { "stdout", "stderr", NULL };
@@ -214,7 +215,7 @@ static const RpcParam id_params[] = {
 
 static const RpcParam wait_params[] = {
         METHOD_PROCESS_ID,
-        { "output", RPC_BOOL, false, 0, "answer with its output, too" },
+        { "output", RPC_BOOL, false, 0, "include stdout and stderr in the reply" },
         { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
 };
 
@@ -236,13 +237,14 @@ static const RpcField entry_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
         { "command", RPC_STRING, RPC_ALWAYS, "the command line" },
         { "state", RPC_STRING, RPC_ALWAYS,
-          "background: it has ended, and processes that it started still run", .values = states },
-        { "pid", RPC_UINT, RPC_ALWAYS, "inside the sandbox; 0 until it has started" },
+          "background: the command has ended, but processes that it started still run",
+          .values = states },
+        { "pid", RPC_UINT, RPC_ALWAYS, "PID inside the sandbox; 0 until the command has started" },
         { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
         { "cause", RPC_STRING, RPC_SOMETIMES, "how the command ended", .values = method_causes },
-        { "exit_code", RPC_UINT, RPC_SOMETIMES, "of a command that has ended" },
-        { "usage", RPC_SHAPE, RPC_SOMETIMES, "time and memory that it used, if it has ended",
-          .shape = &method_usage },
+        { "exit_code", RPC_UINT, RPC_SOMETIMES, "exit code of a command that has ended" },
+        { "usage", RPC_SHAPE, RPC_SOMETIMES,
+          "time and memory that the command used, if it has ended", .shape = &method_usage },
 };
 static const RpcShape entry_shape = { .name = "Process",
                                       .help = "a command of the session",
@@ -264,7 +266,7 @@ static const RpcField chunk_fields[] = {
         { "base64", RPC_STRING, RPC_SOMETIMES, "the chunk, if base64 was asked for" },
 };
 static const RpcShape chunk_shape = { .name = "Chunk",
-                                      .help = "a piece of a process's output",
+                                      .help = "a chunk of a process's output",
                                       RPC_FIELDS(chunk_fields) };
 
 static const RpcField read_fields[] = {
@@ -277,7 +279,8 @@ static const RpcField read_fields[] = {
         { "elsewhere", RPC_STRINGS, RPC_ALWAYS,
           "streams that went to the caller's own descriptors or terminal" },
         { "state", RPC_STRING, RPC_ALWAYS,
-          "background: it has ended, and processes that it started still run", .values = states },
+          "background: the command has ended, but processes that it started still run",
+          .values = states },
 };
 static const RpcShape output_shape = { .name = "Output", RPC_FIELDS(read_fields) };
 
@@ -298,7 +301,7 @@ static const RpcShape output_note_shape = { .name = "OutputNote",
                                             .base = &chunk_shape };
 const RpcOutgoing method_process_output = {
         .name = "process.output",
-        .help = "a piece of a watched process's output",
+        .help = "a chunk of a watched process's output",
         .params = &output_note_shape,
         .example = { "{\"session\": \"work\", \"id\": \"p1\", \"seq\": 1, \"stream\": \"stdout\","
                      " \"offset\": 0, \"text\": \"ready\\n\"}" },
@@ -327,7 +330,7 @@ static const RpcField exited_note_fields[] = {
 static const RpcShape exited_note_shape = { .name = "ExitedNote", RPC_FIELDS(exited_note_fields) };
 const RpcOutgoing method_process_exited = {
         .name = "process.exited",
-        .help = "a watched process has ended, and all of its output was sent before",
+        .help = "a watched process has ended; all of its output was sent before this",
         .params = &exited_note_shape,
         .example = { "{\"session\": \"work\", \"id\": \"p1\", \"cause\": \"exited\","
                      " \"exit_code\": 0}" },
@@ -360,7 +363,8 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.watch",
-                .help = "sends the output and the end of a process from now on",
+                .help = "from now on, sends notifications about the output and the end of a "
+                        "process",
                 RPC_PARAMS(watch_params),
                 .result = &rpc_nothing,
                 .errors = RPC_ERROR(NO_PROCESS),
@@ -380,7 +384,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.wait",
-                .help = "waits for the end of a command",
+                .help = "waits until a command has ended",
                 RPC_PARAMS(wait_params),
                 .result = &waited_shape,
                 .errors = RPC_ERROR(NO_PROCESS) | RPC_ERROR(USAGE) | RPC_ERROR(NOT_FOUND) |
@@ -390,8 +394,8 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.explain",
-                .help = "finds the paths that were refused to a failed command, and limits that it "
-                        "reached, if its stderr went to descriptors of the client",
+                .help = "finds the refused paths of a failed command, and limits that it reached, "
+                        "if its stderr went to descriptors of the client",
                 RPC_PARAMS(explain_params),
                 .result = &method_refused,
                 .errors = RPC_ERROR(NO_PROCESS) | RPC_ERROR(USAGE),

@@ -81,14 +81,16 @@ static int method_python_restart(RpcCall *call, void *data, Error *error) {
 
 static const RpcParam run_params[] = {
         { "code", RPC_STRING, true, 0,
-          "the code; if its last statement is an expression, the result has its value" },
+          "the code; if its last statement is an expression, result is the repr of the value" },
         { "file", RPC_STRING, false, 4096, "name of the code in tracebacks, and its __file__" },
         { "cwd", RPC_STRING, false, 4096,
-          "directory for this run, relative to the workspace; default: that of the run before" },
+          "directory for this run, relative to the workspace; default: the directory in which the "
+          "previous run ended" },
         { "env", RPC_MAP, false, 1024, "environment variables for this run" },
         { "tools", RPC_STRINGS, false, 1024,
-          "tools of any client that it may call; default: this connection's tools" },
-        { "fresh", RPC_BOOL, false, 0, "use an interpreter of its own, which ends with the run" },
+          "tools, of any client, that the code may call; default: this connection's tools" },
+        { "fresh", RPC_BOOL, false, 0,
+          "run the code in a separate interpreter, which ends with the run" },
         { "timeout_ms", RPC_UINT, false, 86400000000,
           "limit of wall time from the start of the code; the policy's limit is the default and "
           "the maximum" },
@@ -99,14 +101,13 @@ static const RpcParam run_params[] = {
         { "watch", RPC_BOOL, false, 0, "send output as it comes (process.output)" },
         { "base64", RPC_BOOL, false, 0, "output in base64" },
         { "run", RPC_STRING, false, 64,
-          "a name that the client chooses for the run, for python.interrupt and python.restart" },
+          "a name for the run, chosen by the client, for python.interrupt and python.restart" },
 };
 
 static const RpcParam end_params[] = {
         { "run", RPC_STRING, false, 64,
-          "name of a run of this connection, which is dropped if it still waits; default: the code "
-          "that "
-          "the lasting interpreter runs" },
+          "name of a run of this connection, which is dropped if it is still waiting; default: the "
+          "code that the lasting interpreter runs" },
 };
 
 static const RpcParam state_params[] = {
@@ -127,13 +128,13 @@ static const RpcField run_fields[] = {
         { "stdout", RPC_STRING, RPC_ALWAYS, "the part of stdout that was kept: text, or base64" },
         { "stderr", RPC_STRING, RPC_ALWAYS, "the part of stderr that was kept: text, or base64" },
         { "state_kept", RPC_BOOL, RPC_ALWAYS,
-          "false if the interpreter has ended, so that the next run starts with nothing" },
+          "false if the interpreter has ended, so that the next run starts without variables" },
         { "lost", RPC_STRING, RPC_OR_NULL,
           "how the interpreter ended between the previous run and this one",
           .values = method_causes },
         { "new_interpreter", RPC_BOOL, RPC_ALWAYS,
-          "true if it started without the variables of earlier runs, because their interpreter has "
-          "ended" },
+          "true if the run started without the variables of earlier runs, because their "
+          "interpreter had ended" },
         { "result", RPC_STRING, RPC_OR_NULL, "repr of the last expression" },
         { "displays", RPC_MAPS, RPC_ALWAYS,
           "figures and other values that the code has shown: text or base64 for each MIME type" },
@@ -240,7 +241,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "python.interrupt",
-                .help = "interrupts the code that runs, as Ctrl-C does",
+                .help = "interrupts the running code, as Ctrl-C does",
                 RPC_PARAMS(end_params),
                 .result = &interrupted_shape,
                 .example = { "{}", "{\"interrupted\": true}" },
@@ -248,7 +249,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "python.restart",
-                .help = "kills the interpreter; the next run has a new one",
+                .help = "kills the interpreter; the next run starts a new one",
                 RPC_PARAMS(end_params),
                 .result = &restarted_shape,
                 .example = { "{}", "{\"killed\": true}" },

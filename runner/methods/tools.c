@@ -52,14 +52,16 @@ int method_take_grant(const Keeper *keeper, const RpcCall *call, Grant **ret, Er
 
 static const RpcParam register_params[] = {
         { "name", RPC_STRING, true, TOOL_NAME_MAX,
-          "made of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"" },
-        { "description", RPC_STRING, true, TOOL_DESCRIPTION_MAX, "what it does, for a model" },
-        { "input_schema", RPC_OBJECT, true, 0, "JSON Schema of its payload, an object" },
-        { "output_schema", RPC_OBJECT, false, 0, "JSON Schema of the value that it returns" },
+          "name of the tool, made of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"" },
+        { "description", RPC_STRING, true, TOOL_DESCRIPTION_MAX,
+          "what the tool does, for a model" },
+        { "input_schema", RPC_OBJECT, true, 0,
+          "JSON Schema of the tool's payload, which is an object" },
+        { "output_schema", RPC_OBJECT, false, 0, "JSON Schema of the value that the tool returns" },
         { "timeout_ms", RPC_UINT, false, TOOL_TIMEOUT_MAX,
           "time limit of a call, including the wait for its turn; default 30000" },
         { "checked_by_client", RPC_BOOL, false, 0,
-          "the client checks payloads and values itself; the schemas only describe them" },
+          "the client itself checks payloads and values; the schemas only describe them" },
 };
 
 static const RpcParam unregister_params[] = {
@@ -68,9 +70,10 @@ static const RpcParam unregister_params[] = {
 
 static const RpcField tool_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "name of the tool" },
-        { "description", RPC_STRING, RPC_ALWAYS, "what it does, as its client says" },
+        { "description", RPC_STRING, RPC_ALWAYS, "what the tool does, as its client describes it" },
         { "input_schema", RPC_OBJECT, RPC_ALWAYS, "JSON Schema of its payload" },
-        { "output_schema", RPC_OBJECT, RPC_OR_NULL, "JSON Schema of the value that it returns" },
+        { "output_schema", RPC_OBJECT, RPC_OR_NULL,
+          "JSON Schema of the value that the tool returns" },
         { "timeout_ms", RPC_UINT, RPC_ALWAYS, "limit of a call" },
 };
 static const RpcShape tool_shape = { .name = "Tool",
@@ -87,8 +90,8 @@ static const RpcField call_fields[] = {
         METHOD_NOTE_FIELDS,
         { "name", RPC_STRING, RPC_ALWAYS, "the tool" },
         { "payload", RPC_OBJECT, RPC_ALWAYS, "as input_schema describes it" },
-        { "call", RPC_STRING, RPC_ALWAYS, "the call's own id, for tool.cancel: \"c1\"" },
-        { "exec", RPC_STRING, RPC_ALWAYS, "the process that calls it: \"p1\"" },
+        { "call", RPC_STRING, RPC_ALWAYS, "id of the call, for tool.cancel, such as \"c1\"" },
+        { "exec", RPC_STRING, RPC_ALWAYS, "id of the process that calls the tool, such as \"p1\"" },
         { "timeout_ms", RPC_UINT, RPC_ALWAYS, "limit of the call" },
 };
 static const RpcShape tool_call_shape = { .name = "ToolCall", RPC_FIELDS(call_fields) };
@@ -110,13 +113,13 @@ static const RpcOutgoing call_request = {
 
 static const RpcField cancel_fields[] = {
         METHOD_NOTE_FIELDS,
-        { "call", RPC_STRING, RPC_ALWAYS, "the id that tool.call had: \"c1\"" },
+        { "call", RPC_STRING, RPC_ALWAYS, "the id from tool.call, such as \"c1\"" },
 };
 static const RpcShape tool_cancel_shape = { .name = "ToolCancel", RPC_FIELDS(cancel_fields) };
 
 static const RpcOutgoing cancel_note = {
         .name = "tool.cancel",
-        .help = "nobody waits for a call of a tool any more",
+        .help = "a call of a tool was cancelled: nobody waits for its result any more",
         .params = &tool_cancel_shape,
         .example = { "{\"session\": \"work\", \"call\": \"c1\"}" },
 };
@@ -124,7 +127,7 @@ static const RpcOutgoing cancel_note = {
 static const RpcMethod methods[] = {
         {
                 .name = "tools.register",
-                .help = "offers a tool to code inside, as long as this connection lasts",
+                .help = "lets code inside call a tool of this client, until this connection ends",
                 RPC_PARAMS(register_params),
                 .result = &rpc_nothing,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(EXISTS),

@@ -279,11 +279,11 @@ static const RpcParam create_params[] = {
         { "policy", RPC_OBJECT, false, 0, "policy document (holt-policy(5))",
           .component = RPC_POLICY },
         { "policy_name", RPC_PATH, false, 4095,
-          "name of a preset, or path of a policy file; policy adds to it" },
+          "name of a preset, or path of a policy file; the parameter policy adds to it" },
         { "workspace", RPC_PATH, false, 4095,
-          "host directory used as the workspace; its .holt.json may narrow the policy. Default: a "
-          "directory of the session" },
-        { "env", RPC_MAP, false, 1024, "environment variables of all its commands" },
+          "host directory used as the workspace; its .holt.json may narrow the policy. Default: an "
+          "empty directory of the session" },
+        { "env", RPC_MAP, false, 1024, "environment variables of all commands" },
         { "tier", RPC_STRING, false, 16, "size of the session", .values = tier_names },
         { "idle", RPC_STRING, false, 64,
           "stop the session after this time without use, such as \"10m\"; \"none\" means never",
@@ -295,8 +295,8 @@ static const RpcParam create_params[] = {
           "directory" },
         { "owned", RPC_BOOL, false, 0, "stop and remove the session when this connection ends" },
         { "find", RPC_BOOL, false, 0,
-          "use an existing session of this name if it has the given settings; settings that are "
-          "not given may have any value" },
+          "use an existing session of this name if it has the same settings; settings that the "
+          "request leaves out may have any value" },
 };
 
 static const RpcParam connect_params[] = {
@@ -373,7 +373,7 @@ enum {
 const RpcMethod serve_methods[] = {
         {
                 .name = "session.create",
-                .help = "makes a session; its first use starts it",
+                .help = "creates a session; the first use of the session starts it",
                 RPC_PARAMS(create_params),
                 .result = &created_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(POLICY) | RPC_ERROR(LAYER) |
@@ -394,8 +394,8 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.connect",
-                .help = "opens a socket of the session, which comes with the reply (SCM_RIGHTS); "
-                        "messages on it have no parameter session",
+                .help = "opens a socket of the session, and passes it with the reply (SCM_RIGHTS); "
+                        "messages on this socket have no parameter session",
                 RPC_PARAMS(connect_params),
                 .result = &connected_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(POLICY) |
@@ -414,8 +414,8 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.rebind",
-                .help = "makes a session at rest accept replaced sources: the files and "
-                        "directories that are now at their paths",
+                .help = "if mounted files or directories of a session at rest were replaced: makes "
+                        "the session use the new ones, at the same paths",
                 RPC_PARAMS(rebind_params),
                 .result = &rebound_shape,
                 .errors = REST_ERRORS,
