@@ -6,8 +6,8 @@
 # Typed text is data. It never becomes part of a pattern or of a program (sed, grep, an unquoted word). compgen -W
 # expands its words, so it gets only words of this file.
 
-# The help of a verb, which may be two words. holt is not run with any other word that was typed, because it is not a
-# verb.
+# The help of a verb, which may be two words. A typed word with other characters than letters is no verb, and is never
+# passed to holt.
 _holt_help() {
         local word
 

@@ -5,8 +5,8 @@
 
 # Typed text is data: it never becomes part of a pattern, a format or a program (sed, grep).
 
-# The help of a verb, which may be two words. holt is not run with any other word that was typed, because it is not a
-# verb.
+# The help of a verb, which may be two words. A typed word with other characters than letters is no verb, and is never
+# passed to holt.
 function __holt_help
     for word in $argv
         string match -qr '^[a-z]+$' -- $word; or return

@@ -62,7 +62,7 @@ def texts_of(bundle):
 
 
 def whole_bundle(whole):
-    """Calls the method with IPython's arguments. IPython requires that it accepts them, but some implementations do not."""
+    """Calls the method with IPython's arguments. IPython requires that the method accepts them, but some methods do not."""
     try:
         return whole(include=None, exclude=None)
     except TypeError:
@@ -151,7 +151,7 @@ def is_figure(value):
 
 
 def is_open(value):
-    """Whether a value is a figure of pyplot's that is still open; the end of the run shows it."""
+    """Whether a value is an open figure of pyplot. Such a figure is shown at the end of the run."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if not pyplot or not is_figure(value):
         return False
@@ -196,7 +196,7 @@ def backend():
 
 
 class BackendFinder:
-    """Creates that module on its first import, so that matplotlib is loaded only if code needs it."""
+    """Creates the backend module on its first import, so that matplotlib is loaded only if code needs it."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

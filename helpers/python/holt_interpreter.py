@@ -145,7 +145,7 @@ def split(tree):
 
 
 def names_in(part):
-    """The names that code uses at its top level, including comprehensions."""
+    """The names that code uses at its top level, including those in comprehensions."""
     names = set(part.co_names)
     for inner in part.co_consts:
         if isinstance(inner, types.CodeType) and inner.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
@@ -437,7 +437,7 @@ def send(message):
 
 def wait():
     """Waits for a request, while tasks of earlier runs go on. If such a task never yields, an interrupt for the requested run
-    stops the task instead. Returns an error for that run then."""
+    stops the task instead, and an error for that run is returned."""
     global waiting, broken_off
     waiting, broken_off = True, False
     stopped = sys.modules["holt_loop"].wait(channel.fileno())

@@ -21,7 +21,7 @@ DISTRIBUTIONS = {
     "OpenSSL": "pyopenssl", "git": "gitpython", "attr": "attrs", "markdown_it": "markdown-it-py",
 }
 
-failed = {}  # the reason for each name; reset for the next run, when packages may be available
+failed = {}  # why each name could not be installed; reset for the next run, when packages may be available
 
 
 def find_spec(name, namespace):

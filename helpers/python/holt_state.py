@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists, saves and restores the variables of a session's interpreter. holt_interpreter loads this module for such a request; it
-passes in guarded() to run the code's own methods."""
+"""Lists, saves and restores the variables of a session's interpreter. holt_interpreter loads this module for such a request,
+and passes its guarded(), which runs the code's own methods."""
 
 import errno
 import importlib
@@ -87,7 +87,7 @@ def load(request, own, namespace, guarded):
             state = pickle.load(file)
         except (OSError, MemoryError):
             raise
-        except Exception:  # the file may be no pickle and raise anything: "c" begins an import, even in "country,town"
+        except Exception:  # a file that is no pickle may raise any exception: "c" begins an import, even in "country,town"
             pass
     if not isinstance(state, dict) or state.get("holt") != 1:
         return {"error": {"message": f"{request['path']} was not written by python.save", "kind": "data"}}

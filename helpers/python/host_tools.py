@@ -43,9 +43,9 @@ def _say(text):
 
 
 class ToolResult(dict):
-    """A dict that also finds a key by another spelling: result["apiKey"] finds "api_key". The other key must be the only one
-    that differs just by case, dashes and underscores. A note on stderr reports each such use. get() and patterns of match
-    work like []; "in", pop() and all other methods use the exact key."""
+    """A dict that also finds a key by another spelling: result["apiKey"] finds "api_key". It finds the other key only if that
+    is the only one with the same text apart from case, dashes and underscores. A note on stderr reports each such use. get()
+    and patterns of match work like []; "in", pop() and all other methods use the exact key."""
 
     def __missing__(self, key):
         if isinstance(key, str):

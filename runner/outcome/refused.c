@@ -181,8 +181,7 @@ static bool search_note_hidden(const Search *search, const Suspect *s, const Pla
         const unsigned before = search->found->count;
         const char *by = mount->hidden_by ? mount->hidden_by : mount->origin;
         const bool own = !mount->hidden_by && str_starts(mount->origin, "hidden: ");
-        /* A session keeps its own copy of the policy, so an index in its lists tells the user
-         * nothing. */
+        /* In a session's own copy of the policy, an index tells nothing. */
         const char *pattern = str_starts(by, "the session's policy: $.filesystem.hide[")
                                       ? strstr(by, "]: ")
                                       : NULL;
@@ -438,8 +437,7 @@ static bool judge_script(const Search *search, const Suspect *s) {
                (judge_moved(search, &missing) || judge_missing(search, &missing));
 }
 
-/* ENOENT behind a symlink of the command's own files. holt does not look at the symlink's target on
- * the host. */
+/* ENOENT behind a symlink of the command's own files, whose target on the host is not read. */
 static bool judge_link(const Search *search, const Suspect *s) {
         _cleanup_free_ char *target = NULL, *why = NULL;
 
@@ -504,8 +502,7 @@ static bool search_judge_moved(Search *search, const Complaint *complaint, const
         return found;
 }
 
-/* The message of sed -i names only its temporary file. The refused file is then one of the
- * command's words. */
+/* sed -i reports only its temporary file. The refused file is one of the command's words. */
 static void search_victims(Search *search, const char *cwd, const char *const *argv, int errnum) {
         CommandWords words = argv_words(argv);
         char path[COMMAND_WORD_MAX + 1];
@@ -545,8 +542,7 @@ static void search_text(Search *search, const char *cwd, const char *const *argv
         free(complaints);
 }
 
-/* No message says what failed. A word of the command that names a file of the host may be the
- * reason. */
+/* No message says what failed. A word that names a file of the host may be the reason. */
 static void search_words(Search *search, const char *cwd, const char *const *argv) {
         CommandWords words = argv_words(argv);
         char path[COMMAND_WORD_MAX + 1];

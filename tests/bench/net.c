@@ -141,7 +141,7 @@ static void many(const struct sockaddr_in *address, int count) {
 
 static uint32_t each; /* The MIB that each stream receives. */
 
-/* Counts bytes and does not wait for their end: an old pasta loses the end of a stream. */
+/* Counts bytes and does not wait for the end of the stream, which an old pasta loses. */
 static void *receive(void *arg) {
         char *data = malloc(CHUNK);
         int fd = (int)(intptr_t)arg;

@@ -170,7 +170,7 @@ def test_an_option_without_its_value(option: str, holt: Holt) -> None:
 @pytest.mark.parametrize("option", ("--ro", "--timeout", "--policy", "--report", "--env", "--cwd"))
 @pytest.mark.parametrize("next_word, cure", (("--", "ends the options"), ("--allow-wide", "=--allow-wide")))
 def test_an_option_does_not_swallow_the_next(option: str, next_word: str, cure: str, holt: Holt) -> None:
-    """ Otherwise "--" could become a value, and the command would mean something else."""
+    """If it did, "--" could become a value, and the command would mean something else."""
     result = holt(["run", option, next_word, "touch", "ran"], report=False)
 
     assert f"{option} needs a value" in result.refusal()
@@ -312,7 +312,8 @@ def test_more_arguments_than_fit(holt: Holt) -> None:
 
 
 def test_more_variables_than_fit(holt: Holt, put: Make) -> None:
-    """holt's own command line is short; a quarter of the stack's limit is for all that init gets, and the command."""
+    """holt's own command line is short. But all that init gets must fit into a quarter of the stack's limit, together
+    with the command."""
     variables = {f"LONG{i}": "x" * 100_000 for i in range(3)}
     put("policy.json", json.dumps({"holt": 1, "env": {"set": variables}}))
     result = holt(["run", "--policy", "policy.json", *TOUCH], prefix=("prlimit", "--stack=1048576:1048576"))
@@ -380,7 +381,7 @@ def test_a_mount_without_permissions_is_an_error(kind: str, option: str, holt: H
 
 
 def test_a_run_works_with_any_value_of_the_home_variable(holt: Holt) -> None:
-    """HOME unset, empty or nonsense is no reason to fail."""
+    """A HOME that is unset, empty or nonsense is no reason to fail."""
     for home in ("", "relative", "/no/such", "/" * 5000):
         assert holt(["run", "--", "true"], env={"HOME": home}).code == 0
 

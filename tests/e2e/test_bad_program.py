@@ -158,7 +158,7 @@ def test_a_script_without_its_interpreter(holt: Holt, put: Make) -> None:
 
 
 def test_a_script_whose_interpreter_has_moved(holt: Holt, put: Make, mkdir: Make) -> None:
-    """A virtual environment's programs are like this: its directory is elsewhere inside."""
+    """The programs of a virtual environment are such scripts: its directory has another path inside."""
     top = mkdir("project")
     put("project/bin/python", "", 0o755)
     put("project/script", f"#!{top}/bin/python\n", 0o755)
@@ -186,7 +186,7 @@ def test_a_script_whose_interpreter_is_not_mounted(holt: Holt, place: Path, put:
 
 
 def test_a_script_gives_no_reason_to_mount_what_is_no_program(holt: Holt, place: Path, put: Make) -> None:
-    """A command may have written its first line. Otherwise holt would recommend to mount somebody's keys."""
+    """A command may have written the script's first line. Otherwise holt would recommend to mount somebody's keys."""
     key = put(place / ".ssh" / "id_rsa", "a key\n", 0o600)
     put("script", f"#!{key}\n", 0o755)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """If a layer is missing on the host, holt says so before it runs a command. holt names the layer and its cure, unless
-the caller has allowed to leave it out. doctor says the same."""
+the caller has allowed holt to leave the layer out. doctor says the same."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def test_allow_degraded_is_for_one_layer(holt: Holt) -> None:
 
 
 def test_without_clone3_there_is_clone(holt: Holt, hostile: Hostile) -> None:
-    """Docker's profile says ENOSYS to clone3 so that programs fall back; holt does, and nothing is less for it."""
+    """Docker's profile answers clone3 with ENOSYS, so that programs fall back to clone. holt does so, and loses
+    nothing by it."""
     prefix = hostile.refusing("clone3")
 
     went_on_without(holt(["run", *ECHO], prefix=prefix))

@@ -65,7 +65,7 @@ def test_below_the_workspace_the_command_starts_where_the_caller_is(holt: Holt, 
 
 @pytest.mark.parametrize("cwd, starts", ((".", "a/b"), ("./c", "a/b/c"), ("..", "a"), ("../../.git", ".git"), ("a", "a"), (".git", ".git")))
 def test_a_dot_in_cwd_is_where_the_caller_is(cwd: str, starts: str, holt: Holt, mkdir: Make) -> None:
-    """holt run --workspace ../.. --cwd . starts here, as a person reads it."""
+    """A person expects that "holt run --workspace ../.. --cwd ." starts here."""
     for name in (".git", "a", "a/b", "a/b/c"):
         mkdir(name)
 
@@ -296,7 +296,7 @@ def test_a_directory_on_a_file_is_an_error(holt: Holt, other: Path, put: Make) -
 
 @pytest.mark.identities("user", "nested")
 def test_mounts_of_the_host_below_come_along(holt: Holt) -> None:
-    """/dev/shm, a mount of its own on every host, below a --ro of /dev."""
+    """/dev/shm is a mount of its own on every host, and lies below a --ro of /dev."""
     here = Path("/dev/shm")
     assert here.is_mount()
 
@@ -415,7 +415,7 @@ def test_git_lfs_keeps_large_files_out_of_commits(holt: Holt) -> None:
 
 @needs("git")
 def test_a_missing_filter_of_git_is_told(holt: Holt, sessions: Sessions, put: Make) -> None:
-    """git would commit the files as they are, without a word."""
+    """git would commit the files unfiltered, without any message."""
     holt.identity.run(["git", "init", "--quiet"], cwd=holt.cwd)
     put(".gitattributes", "# filter=no\n*.a filter=lfs\n*.b -filter\n*.c text filter=strip eol=lf\n*.d filter=strip\n")
     put(".git/info/attributes", "*.e filter=own")

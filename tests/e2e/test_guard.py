@@ -221,7 +221,7 @@ def test_a_git_file_is_left_alone(holt: Holt, identity: Identity, repository: Pa
 def test_a_git_file_can_not_be_made_to_name_another_repository(
     holt: Holt, identity: Identity, repository: Path, place: Path
 ) -> None:
-    """The host's git would take its config, and run what it says."""
+    """The host's git would obey the config of the named repository, and run programs that it names."""
     tree = place / "tree"
     git(identity, repository, "worktree", "add", "-q", str(tree))
     holt.sh("mkdir evil; git init -q --bare evil; rm -f .git; echo 'gitdir: evil' > .git", cwd=tree)

@@ -99,7 +99,7 @@ def test_keys_are_the_command_s_again_after_fg(shell: Terminal) -> None:
         shell.send("fg\n")
         shell.until_raw()
         shell.send(CTRL_C)
-        shell.expect("caught\r\n")  # "\r\n" tells the output from the command line that fg prints
+        shell.expect("caught\r\n")  # "\r\n" distinguishes the output from the command line that fg prints
     shell.send(CTRL_Z)
     stopped(shell)
     shell.send("kill %1; fg\n")

@@ -83,7 +83,7 @@ def test_each_policy_field_has_an_effect() -> None:
         assert re.search(read, text), row.split(",")[0]
 
 
-# Limits that the launcher or the keeper keeps by itself. All others are rlimits.
+# Limits that the launcher or the keeper enforces by itself. All others are rlimits.
 KEPT_OUTSIDE = {"timeout", "kill_after", "output"}
 
 

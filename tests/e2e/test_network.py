@@ -518,5 +518,5 @@ print(reply)
 
 
 def test_an_urgent_byte_does_not_stop_a_connection(holt: Holt) -> None:
-    """splice(2) never moves such a byte. It arrives as a common one."""
+    """splice(2) never moves such a byte. It arrives as an ordinary byte."""
     assert holt(["run", "--net", "web.example.org:7", "--", "python3", "-c", URGENT]).ok().out == "b'a!b'\n"

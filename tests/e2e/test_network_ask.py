@@ -113,7 +113,8 @@ def test_the_question_ends_at_its_deadline(holt: Holt) -> None:
 
 
 def test_the_command_keeps_its_streams(holt: Holt) -> None:
-    """The answer comes from the terminal, although stdin is a file and stdout a pipe. It is the host, because sed could draw on the terminal."""
+    """The answer comes from the terminal, although stdin is a file and stdout a pipe. The answer must be the name of
+    the host, because sed could draw on the terminal."""
     argv = holt.argv(["run", "--ask", "--", "bash", "-c", f"cat; {CURL} http://other.example.org/"])
     with Terminal(holt.identity, ["bash", "-c", '"$0" "$@" < /etc/hostname | sed s/^/out:/', *argv], cwd=holt.cwd) as terminal:
         terminal.expect(r"type other\.example\.org:80 to allow it once")

@@ -54,7 +54,7 @@ print(json.dumps([results, time.monotonic() - started < 5]))
 
 
 def test_connects_fail_at_once_without_holt_egress(holt: Holt) -> None:
-    """Nobody holds the queue of level 2 then, and packets to addresses of others must not vanish in it."""
+    """Then nobody reads the queue of level 2, and packets to addresses outside must not vanish in it."""
     with holt.start(["run", "--net", "web.example.org:80,203.0.113.0/24:80", "--", "python3", "-c", CONNECTS],
                     stdin=subprocess.PIPE) as running:
         assert running.readline() == "begin"

@@ -121,7 +121,7 @@ def test_a_session_at_rest_refuses_it_with_the_cure(session: Session) -> None:
 
 
 def test_a_session_without_a_network_needs_a_lasting_rule(sessions: Sessions) -> None:
-    """At rest, to start it would not help; and once it lives, it still has no network."""
+    """A start would not help a session at rest, because it still has no network when it lives."""
     session = sessions.create("n")
     message = (
         'holt allow: a grant for one connection needs a session with a network, and session "n" has none\n'

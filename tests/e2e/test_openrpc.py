@@ -87,7 +87,7 @@ def test_every_component_is_used(document: Document) -> None:
     for name in document.root["components"]["schemas"]:
         assert name == "ErrorData" or f"#/components/schemas/{name}" in used, name
     for name in document.root["components"]["errors"]:
-        # Two can have no method, and a third none that is known.
+        # Two of these errors can belong to no method, and a third to no known method.
         assert name in (*GENERAL, "protocol") or f"#/components/errors/{name}" in used, name
 
 

@@ -31,7 +31,7 @@ MEBIBYTE = 1 << 20
 
 def ending(result: Result) -> tuple[int, str, Any]:
     assert result.report, result
-    # After a SIGINT, holt dies of it.
+    # A SIGINT that ended the command ends holt, too.
     assert result.code in (result.report["exit_code"], -signal.SIGINT)
     return result.report["exit_code"], result.cause, result.report["signal"]
 
@@ -43,7 +43,7 @@ def output(result: Result) -> tuple[int, int]:
 
 
 def until_alone(running: Running) -> None:
-    """Waits until holt's child, the sandbox, is gone. The command has to say "ready" on stderr."""
+    """Waits until holt's child, the sandbox, is gone. The command must print "ready" on stderr."""
     deadline = time.monotonic() + HANGS
     assert running.process.stderr and running.process.stderr.readline() == b"ready\n"
     while leaks.descendants(running.pid):

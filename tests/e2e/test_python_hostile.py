@@ -70,7 +70,7 @@ f.f_globals["run"] = lambda r: {"exit_code": 1, "error": {"name": 5, "more": "x"
 
 
 def test_forged_answers_have_the_documented_form(rpc: Bound) -> None:
-    """Clients can rely on it."""
+    """Clients can rely on this form."""
     run(rpc, TAKE_OVER)
     empty: Json = {"name": "", "type": "", "repr": "", "size": None}
     forged = {**empty, "name": "a\x1b[2J", "size": "\x1b[1m"}
@@ -108,7 +108,7 @@ def test_broken_streams_of_a_run_are_repaired_or_replaced(code: str, sessions: S
 
 
 @pytest.mark.parametrize("code, error", (
-    # An interrupt at any time keeps it from leaving.
+    # An interrupt at any time keeps the output from being written.
     ("class Stuck:\n  def write(self, text): pass\n  def flush(self): raise KeyboardInterrupt\nsys.stdout = Stuck()",
      "KeyboardInterrupt"),
     ("os.close(1)", None), ("os.dup2(os.open('/dev/full', os.O_WRONLY), 1)", None),

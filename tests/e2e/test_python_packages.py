@@ -72,7 +72,7 @@ def test_looking_for_a_module_installs_nothing(sessions: Sessions, wheels: Path,
 
 @needs_module("pip")
 def test_a_package_that_comes_later_is_found(sessions: Sessions, wheels: Path) -> None:
-    """One run asks once, however often it imports; the next one looks again."""
+    """One run asks pip only once, however often it imports the module; the next run asks again."""
     wheel = wheels / "tinypkg-1.0-py3-none-any.whl"
     wheel.rename(wheels / "away")
     rpc = Bound(sessions.create("w", "--wheels", wheels).rpc(), {})

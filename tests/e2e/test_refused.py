@@ -318,7 +318,7 @@ def test_without_stderr_the_words_of_the_command_count(holt: Holt, extra: Path) 
 
 
 def test_an_output_limit_shows_the_messages_of_one_pipe(holt: Holt, extra: Path) -> None:
-    """holt-run(1) recommends it for 2>&1."""
+    """holt-run(1) recommends such a limit for 2>&1."""
     result = holt.sh("cat ../extra/d; exit 1", "--output", "1M", stderr=subprocess.STDOUT)
     assert only(result)["grant"] == "--ro ../extra"
     result = holt.sh("echo \"can't start new thread\" >&2; exit 1", "--output", "1M", "--pids", "9", stderr=subprocess.STDOUT)

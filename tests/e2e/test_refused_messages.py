@@ -212,7 +212,7 @@ def test_a_symlink_that_leads_out_of_the_sandbox(holt: Holt) -> None:
     ],
 )
 def test_packages_of_the_system_are_installed_outside(holt: Holt, message: str) -> None:
-    """Settings and locks of a package manager would not help: it needs root."""
+    """Writable settings and locks would not help a package manager, because it needs root."""
     result = holt(["run", "--", "sh", "-c", 'echo "$0" >&2; exit 100', message])
     (denial,) = told(result)
     assert denial["grant"] is None and "install them on the host" in denial["why_not"]

@@ -23,7 +23,7 @@ Put = Callable[..., Path]
 
 def ending(result: Result) -> tuple[int, str, Any]:
     assert result.report, result
-    # After a SIGINT, holt dies of it.
+    # A SIGINT that ended the command ends holt, too.
     assert result.code in (result.report["exit_code"], -signal.SIGINT)
     return result.report["exit_code"], result.cause, result.report["signal"]
 
@@ -79,7 +79,7 @@ def test_the_time_has_that_of_the_processor_in_it(holt: Holt) -> None:
 
         assert result.report
         used = result.report["usage"]
-        assert used["wall_us"] >= used["user_us"] + used["system_us"] - 1000, used  # counted by ticks on some
+        assert used["wall_us"] >= used["user_us"] + used["system_us"] - 1000, used  # some machines count it in ticks
 
 
 def test_a_real_time_signal_too(holt: Holt) -> None:
@@ -182,8 +182,8 @@ def test_the_largest_process_is_measured(holt: Holt) -> None:
 
 
 def test_kills_for_lack_of_memory_are_counted(holt: Holt) -> None:
-    """The number is 0, or null: the command may be over before the counter is read.
-    tests/vm has the cgroups for some."""
+    """The number is 0, or null: the command may be over before the counter is read. tests/vm has cgroups in which
+    there are kills."""
     for command in ("true", "no-such-program"):
         assert usage(holt(["run", "--", command]))["oom_kills"] in (0, None)
 

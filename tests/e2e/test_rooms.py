@@ -95,7 +95,7 @@ def test_each_function_has_a_name_of_its_own() -> None:
     """A name in a backtrace or in a search leads to one function. One word alone does not name the object."""
     found: "dict[str, set[str]]" = {}
     for paths in rooms.sources().values():
-        # The programs of the build replace functions of others.
+        # Programs that only the build runs replace functions of other files.
         for path in (path for path in paths if not path.name.startswith("gen-")):
             text = re.sub(r"^#ifdef.*?^#endif", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
             for static, name in FUNCTION.findall(text):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are not as they should be, and clients that go: others are served on."""
+"""Clients that send wrong requests or disconnect: the others are still served."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_holes_stay_holes_whichever_way_they_go(session: Session, place: Path, i
 
 
 def make_deep(top: Path, depth: int) -> None:
-    """Directories called d in each other, with a file f in each."""
+    """Makes nested directories, each called d and with a file f in it."""
     top.mkdir(parents=True)
     fd = os.open(top, os.O_RDONLY)
     for _ in range(depth):

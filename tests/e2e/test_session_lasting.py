@@ -50,7 +50,7 @@ def test_run_and_shm_do_not_last(session: Session) -> None:
 
 
 def test_tmp_size_bounds_what_does_not_last(sessions: Sessions) -> None:
-    """holt show names the directories that it limits: /tmp is on the disk."""
+    """holt show names the directories that --tmp-size limits. /tmp is not one of them, because it is on the disk."""
     session = sessions.create("w", "--tmp-size", "1MiB", "--tmpfs", "/scratch")
 
     for place in ("/run", "/dev/shm", "/scratch"):

@@ -14,7 +14,7 @@ from lib.sessions import Session, until
 
 pytestmark = pytest.mark.alike
 
-# More than is kept of a stream, 1 MiB; the end of it is told apart.
+# More output than is kept of a stream, 1 MiB. Its last line differs from all others.
 FLOOD = "seq 400000; echo LATE"
 FLOOD_BYTES = sum(len(f"{n}\n") for n in range(1, 400001)) + len("LATE\n")
 

@@ -179,7 +179,7 @@ def test_a_failure_is_json_where_it_was_asked_for(
 
 @pytest.mark.identities("user")
 def test_every_verb_of_sessions_takes_json(sessions: Sessions, session: Session) -> None:
-    """So a program can use it with every verb. If several names fail, each has a line."""
+    """A program can use --json with every verb. If several names fail, each has a line."""
     process = session.detach("sleep 1000")
     assert json.loads(session("kill", process, "--signal", "CONT", "--json").ok().out) == {}
     assert json.loads(session("kill", process, "--json").ok().out) == {"killed": True}
@@ -233,7 +233,7 @@ def test_errors_name_hidden_and_protected_paths(sessions: Sessions, put: Put) ->
         "files w rm Makefile": protected, "files w put work/mine conf/x": protected, "files w mv mine conf/y": protected,
     }.items():
         result = sessions(line.split())
-        # To root of a user namespace the empty file that hides one is readable.
+        # Root of a user namespace can read the empty file that hides another one.
         if sessions.holt.identity.name == "nested" and said == hidden and (result.code, result.out) == (0, ""):
             continue
         if result.code != 125 or f"The session's policy {said}" not in result.cure:

@@ -123,7 +123,7 @@ def test_only_output_is_a_pipe(sh: Callable[..., Terminal], session: Session, pl
 
 
 def test_stop_hangs_up_on_a_shell_that_waits_for_keys(sh: Callable[..., Terminal], session: Session) -> None:
-    """An interactive shell does not heed TERM; nobody waits until it is killed."""
+    """An interactive shell ignores TERM. Nobody waits until it is killed."""
     shell = sh()
     shell.expect(PROMPT)
     shell.until_raw()

@@ -279,7 +279,7 @@ def test_all_output_arrives(options: dict[str, bool], terminal: Start) -> None:
 
 @pytest.mark.parametrize("options", (*REOPENED, INHERITED))
 def test_typed_text_arrives(options: dict[str, bool], terminal: Start) -> None:
-    """A terminal that does not control is what a harness makes by openpty(3) and setsid(2) alone."""
+    """If a harness calls only openpty(3) and setsid(2), the terminal is not the controlling one."""
     caller = terminal(["run", "--", "sh", "-c", "echo ready; read line; echo got $line"], **options)
     caller.expect("ready")
     caller.until_raw()

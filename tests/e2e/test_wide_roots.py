@@ -90,7 +90,7 @@ def account(place: Path, identity: Identity) -> tuple[Path, list[Arg]]:
     return home, ["unshare", "--mount", *flags, "--", "sh", "-c", WITH_ACCOUNT, passwd, *rest]
 
 
-# Services and cron jobs come without it.
+# Services and cron jobs have no HOME.
 NO_HOME = (["env", "-u", "HOME"], ["env", "HOME="], ["env", "HOME=relative"])
 
 

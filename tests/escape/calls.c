@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that no build, test or script needs, and that many escapes from sandboxes have used. The
- * arguments are harmless, even as root. An answer that is no refusal shows that the kernel has
- * looked at them. */
+ * arguments are harmless, even as root. Any answer except a refusal shows that the kernel has
+ * looked at the arguments. */
 #include "hostile.h"
 
 typedef struct Call {

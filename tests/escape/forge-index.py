@@ -2,8 +2,8 @@
 """Writes a .git/index that git itself would not write. Run it inside, at the workspace's top, with the kind as its
 argument.
 
-In each kind, git finds a gitlink to the repository at sub (or d/sub), but in bytes where one would not look for it. The
-kind "file" gives git a program at the path of the second argument.
+In each kind, git finds a gitlink to the repository at sub (or d/sub), but in bytes where a simpler reader would not
+look for it. The kind "file" gives git a program at the path of the second argument.
 """
 
 import hashlib

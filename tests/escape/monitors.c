@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attacks a session's init and monitors from below: their memory, their descriptors, and the socket
- * on which the keeper trusts them. args[0] is a process, or "child" for one of our own. That is the
- * control, which Yama allows too. */
+ * on which the keeper trusts them. args[0] is a process, or "child" for one of our own. The child
+ * is the control: Yama allows attacks on it, too. */
 #include "hostile.h"
 
 #include <dirent.h>
@@ -104,7 +104,8 @@ static bool send_forged(int fd) {
                write(fd, &message, sizeof(message)) > 0;
 }
 
-/* Sends it through every descriptor of the process, opened again by its name, or borrowed. */
+/* Sends the forged message through every descriptor of the process, opened again by its name, or
+ * borrowed. */
 static void forge(char **args) {
         pid_t pid = target(args[0]);
         int pidfd = (int)syscall(CALL_pidfd_open, pid, 0), errnum = 0;
@@ -124,7 +125,8 @@ static void forge(char **args) {
         finish(args[0], pid, -1);
 }
 
-/* Sends it through all descriptors of our own, whatever is at their other ends. args: none. */
+/* Sends the forged message through all descriptors of our own, whatever is at their other ends.
+ * args: none. */
 static void forge_own(char **args) {
         int sent = 0;
 

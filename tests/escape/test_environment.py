@@ -146,7 +146,7 @@ def test_the_search_in_memory_finds_a_secret_that_is_there(password: str) -> Non
 
 @pytest.mark.root_host
 def test_a_secret_is_in_the_memory_of_no_process_inside(password: str, holt: Holt) -> None:
-    """Init is executed from a sealed memory file, not carried over by fork. Root of the host checks that."""
+    """Init is executed from a sealed memory file, not carried over by fork. Only the host's root can check that."""
     waiting = ["run", "--", "sh", "-c", "echo ready; read line"]
     with holt.start(waiting, stdin=subprocess.PIPE, env={"TOKEN": password}) as run:
         assert run.readline() == "ready"

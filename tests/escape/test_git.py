@@ -348,7 +348,7 @@ def test_a_git_that_is_a_link_or_a_file_is_guarded_or_refused(
 
 
 def test_hooks_that_are_a_link_are_guarded(holt: Holt, repository: Repository) -> None:
-    """A project that keeps its hooks among its files and symlinks to them."""
+    """The project keeps its hooks among its files, and .git/hooks is a symlink to them."""
     hooks = repository.path / ".git" / "hooks"
     repository.identity.run(["mv", hooks, repository.path / "githooks"]).check_returncode()
     hooks.symlink_to("../githooks")
@@ -359,7 +359,7 @@ def test_hooks_that_are_a_link_are_guarded(holt: Holt, repository: Repository) -
 
 
 def test_a_workspace_without_git_is_left_without(holt: Holt, workspace: Path) -> None:
-    """Stubs to mount on would be litter, and a change in .git/hooks."""
+    """holt makes no stubs to mount on: they would be litter, and would change .git/hooks."""
     holt(["run", "--", "true"]).ok()
 
     assert list(workspace.iterdir()) == []

@@ -128,7 +128,7 @@ def test_a_path_in_the_index_leads_nowhere_else(
 
 @pytest.fixture
 def below(holt: Holt, put: Make) -> str:
-    """The hook of a repository right below the workspace; its owner is the identity's, as put() makes it."""
+    """The hook of a repository right below the workspace. It belongs to the identity, because put() makes it."""
     put("r1/.git/HEAD", "ref: refs/heads/main\n", 0o666)
     put("r1/.git/config", "[core]\n", 0o666)
     put("r1/.git/hooks/sample", "", 0o666)
@@ -153,7 +153,7 @@ def test_a_repository_below_the_workspace_is_told(holt: Holt, sessions: Sessions
 
 @pytest.mark.identities("user")
 def test_a_loop_is_told_once(holt: Holt, below: str) -> None:
-    """Each terminal session is told anew. Without keyrings, as in many containers, each run is told."""
+    """Each terminal session gets the warning once. Without keyrings, as in many containers, each run gets it."""
     add_key = {"x86_64": 248, "aarch64": 217}[platform.machine()]
     probe = f"import ctypes; exit(ctypes.CDLL(None).syscall({add_key}, b'user', b'holt: probe', b'x', 1, -4) < 0)"
     loop = ["setsid", "-w", "sh", "-c", 'for i in 1 2 3; do "$0" run -- true; done', holt.binary]

@@ -240,7 +240,7 @@ def test_strict_refuses_ioctls_on_a_socket_as_stdin(holt: Holt) -> None:
 
 @pytest.mark.identities("user", "root")
 def test_a_pipe_in_front_hides_the_host_s_interfaces(holt: Holt) -> None:
-    """The cure in SECURITY.md."""
+    """SECURITY.md recommends such a pipe."""
     command = ["python3", "-c", INTERFACES_OF.format(fd="socket.socket()")]
     assert holt(["run", "--", *command], stdin=b"").ok().out == "lo\n"
 

@@ -119,8 +119,7 @@ def test_writing_to_the_interpreter_s_descriptors_affects_no_other_run(code: str
 
 
 def test_old_answers_without_end_are_not_read_for_ever(host: Host, session: Session) -> None:
-    """Some arrive, because code has answered in its interpreter's place. An interpreter that goes on with that is
-    ended."""
+    """A few may arrive, because code has answered in its interpreter's place. If they do not stop, the interpreter is ended."""
     with Steady(host, session):
         result = run(host, FDS + "push(b'{\"id\": 1}\\n', 100)\nwhile True: pass")
         assert (result["cause"], result["state_kept"]) == ("lost", False)

@@ -70,7 +70,7 @@ def test_a_second_signal_ends_a_keeper_without_patience(number: signal.Signals, 
 
 @pytest.mark.identities("root")
 def test_a_keeper_does_not_wait_for_a_sandbox_that_can_not_end(session: Session) -> None:
-    """If a process outside traces it, it stays as a zombie, and so does init."""
+    """A process inside that is traced from outside stays as a zombie, and so does init."""
     keeper, init = session.keeper(), session.init()
     traced = session.processes("bash")[0].pid
     assert ctypes.CDLL(None, use_errno=True).ptrace(PTRACE_SEIZE, traced, 0, 0) == 0

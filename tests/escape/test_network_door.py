@@ -51,7 +51,7 @@ def test_a_listener_for_all_addresses_does_not_open_others(host: str, holt: Holt
 
 
 def test_an_address_without_a_name_yet_is_refused(holt: Holt, lab: Lab) -> None:
-    """Numbers follow each other, so a program can guess the address of a name that nobody has asked for."""
+    """Addresses are given out in order, so a program can guess the address of a name that nobody has asked for."""
     refused(probe(holt, *(["say", f"198.18.1.{n}", 8080, "x"] for n in range(1, 30)), net=NET), lab)
 
 

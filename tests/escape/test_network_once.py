@@ -71,7 +71,7 @@ def test_one_of_fifty_connections_passes(session: Session, lab: Lab) -> None:
 
 
 def test_another_host_or_port_does_not_pass(session: Session, lab: Lab) -> None:
-    """The connection that asks for another host than its own is refused, but it was one."""
+    """The connection that asks for another host than its own is refused, but it counts as the one connection."""
     session("allow", "net:other.example.org:8080", "--once").ok()
 
     answers = session.exec("python3", "-c", TRICKS).ok().out.splitlines()

@@ -42,7 +42,7 @@ def run(holt: Holt, *args: Arg) -> Result:
 
 
 def test_an_imported_port_opens_no_other(holt: Holt, ports: list[int]) -> None:
-    """The neighbours on the host's loopback, and the port's own number at other addresses."""
+    """Tries the neighbours on the host's loopback, and the port's own number at other addresses."""
     own, *others = ports
     words = [f"{host}:{port}" for host in ("127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "::ffff:127.0.0.1") for port in others]
     words += [f"{host}:{own}" for host in ("127.0.0.2", "10.0.0.1", "169.254.169.254", "198.18.0.1", "fd00:686f:6c74::1")]

@@ -62,7 +62,7 @@ print(json.dumps([*results, errno.errorcode.get(state, state)]))
 
 @pytest.mark.identities("user", "root", "nested")
 def test_verdicts_can_not_be_forged(holt: Holt) -> None:
-    """Binds to the queue, verdicts for its packets, and the removal of the filter."""
+    """The program binds to the queue, sends verdicts for its packets, and removes the filter."""
     *forged, state = inside(holt, FORGED)
 
     assert len(forged) == 67 and all(
@@ -137,7 +137,8 @@ print(json.dumps(reached()))
 @pytest.mark.parametrize(("host", "port", "count"), (("dropped.example.org", 80, 6000), ("web.example.org", 81, 6000),
                                                      ("web.example.org", 80, 1500)))
 def test_a_flood_of_connections_that_are_given_up(host: str, port: int, count: int, holt: Holt) -> None:
-    """More than holt-egress keeps. They hold up the next connection for no longer than a packet that is sent again."""
+    """These are more connections than holt-egress keeps. They hold up the next connection for no longer than it takes
+    to send a packet again."""
     program = f"HOST, PORT, COUNT = {host!r}, {port}, {count}\n" + GIVEN_UP
 
     assert inside(holt, program) == ["HTTP/1.1 200", True]

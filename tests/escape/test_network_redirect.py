@@ -84,7 +84,8 @@ def test_a_direct_connection_is_reported_as_what_it_is(holt: Holt) -> None:
 
 
 def test_no_option_forges_the_address(holt: Holt, lab: Lab) -> None:
-    """Each option would change the target, its judgement or the filter. None goes to a port that a rule allows."""
+    """Each option would change the target, its judgement or the filter. No attempt goes to a port that a rule
+    allows."""
     program = """
 SO_MARK, IP_TRANSPARENT, IPV6_TRANSPARENT, IP_OPTIONS, IP_FREEBIND = 36, 19, 75, 4, 15
 other = address("other.example.org")

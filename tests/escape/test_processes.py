@@ -169,8 +169,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_empty_files_are_bounded_too(kind: str, holt: Holt) -> None:
-    """Inodes are kernel memory that the size does not count. A larger size has more of them, so it is not a limit of
-    the host that ends it."""
+    """Inodes are kernel memory that the size does not count. A larger size allows more inodes, which shows that the
+    limit is not the host's."""
 
     def make(enough: int, size: str) -> list[str]:
         script = MAKE.format(make=KINDS[kind], enough=enough)

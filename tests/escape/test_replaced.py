@@ -433,7 +433,7 @@ def test_the_same_file_is_set_aside_if_the_command_ends_first(
 
 
 def test_paths_in_a_hidden_directory_need_no_mount(holt: Holt, secret: Path, identity: Identity) -> None:
-    """Nothing below it can be seen inside. It stays protected, and its names are watched."""
+    """Nothing below the hidden directory can be seen inside. The directory stays protected, and its names are watched."""
     identity.run(["bash", "-ec", "mkdir -p deep/d; ln -s deep k; echo s >deep/d/key"], cwd=secret).check_returncode()
     hides = [word for path in (".git", "keys", "keys/key", "k", "deep/d/key") for word in ("--hide", path)]
     script = "echo ready; for i in $(seq 20); do touch x; mv x y; done; read -r _"

@@ -68,8 +68,8 @@ def test_nothing_is_reached_through_init_and_monitors(directory: str, whom: str,
 
 
 def test_forged_messages_on_a_command_s_descriptors_have_no_effect(victim: Session, hostile: Hostile) -> None:
-    """These descriptors lead to the keeper, which treats every byte from them as output. Sending succeeds here and
-    there; only the effect counts."""
+    """These descriptors lead to the keeper, which treats every byte from them as output. Sending succeeds inside as it does on
+    the host; only the effect counts."""
     attack = Attack("monitors", "forge-own", control="none", why_none="it has no keeper there that could believe it")
     with victim.rpc() as rpc:
         for terminal in (0, 7):

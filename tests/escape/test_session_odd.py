@@ -116,7 +116,7 @@ def test_methods_follow_a_moved_parent_of_a_mount(session: Session) -> None:
 
 
 def test_a_deep_directory_and_one_of_many_names(sessions: Sessions, session: Session, place: Path) -> None:
-    """Following them ends, and both are removed completely."""
+    """A walk through either comes to an end, and both are removed completely."""
     session.out(
         "python3 -c \"import os\nfor i in range(1500): os.mkdir('d'); os.chdir('d')\";"
         "mkdir many; cd many; seq 50000 | xargs touch"

@@ -77,7 +77,7 @@ def lead_to(target: Path, directory: Path, way: str) -> str:
 
 
 def careless_read(directory: Path) -> str:
-    """Checks first whether it is a symlink, and then reads: that is unsafe."""
+    """Checks first whether the directory is a symlink, and then reads in it: that is unsafe."""
     path = directory / "dir"
     return "" if path.is_symlink() else (path / "secret").read_text()
 
@@ -286,7 +286,7 @@ def test_a_directory_that_is_copied_out_to_where_a_command_writes_stays_there(
 def test_a_directory_of_the_workspace_that_is_copied_in_is_what_is_there(
     sessions: Sessions, hostile: Hostile, workspace: Path, canary: Canary, identity: Identity
 ) -> None:
-    """The host reads it by its own path."""
+    """holt cp reads the directory by its path on the host."""
     session = sessions.create("w", "--workspace", workspace, "--ro", str(hostile.directory))
     session.out(make_tree("/workspace/", str(canary.path)) + " && mkdir t && mv dir link a e t")
     session.detach(f"cd t && exec {' '.join(swap(hostile))}")

@@ -52,7 +52,8 @@ def test_a_command_cannot_write_the_settings(
 
 @USER_AND_ROOT
 def test_a_session_cannot_write_the_settings_of_its_creator(sessions: Sessions, program: Make) -> None:
-    """Only the caller's environment says where they are. Settings there are refused, so this session has none."""
+    """Only the caller's environment says where the settings are. Settings in that place are refused, so this session
+    has none."""
     config = program("elsewhere/holt/config.json", '{"holt": 1}').parents[1]
     env = {**sessions.env, "XDG_CONFIG_HOME": str(config)}
     assert "--no-config" in sessions(["create", "w", "--rw", str(config)], env=env).cure

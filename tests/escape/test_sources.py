@@ -188,7 +188,7 @@ def test_a_source_that_is_swapped_all_the_time(sources: Sources, holt: Holt) -> 
 
 
 def test_a_link_of_the_caller_is_followed_once(sessions: Sessions, place: Path, holt: Holt) -> None:
-    """holt create follows it; afterwards it may lead anywhere."""
+    """holt create follows the symlink. Afterwards, the symlink may lead anywhere."""
     for name in ("one", "two"):
         (place / name).mkdir()
         (place / name / "file").write_text(name)
@@ -270,7 +270,7 @@ def test_a_tmpfs_after_a_boot(sessions: Sessions, place: Path, holt: Holt) -> No
 
 @pytest.mark.identities("root")
 def test_a_source_without_a_path(sessions: Sessions) -> None:
-    """The next start would not find it."""
+    """The next start would not find such a source."""
     made = sessions(["create", "w", "--ro", "/dev/stdin:/x"], stdin=b"pipe")
     assert "does not lead to it" in made.refusal(), str(made)
 

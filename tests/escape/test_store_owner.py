@@ -170,7 +170,7 @@ def test_a_stranger_above_the_store(above: str, holt: Holt, place: Path) -> None
 
 @pytest.mark.identities("user", "root")
 def test_the_directories_of_a_link_are_looked_at(holt: Holt, place: Path) -> None:
-    """The directories that contain it, and those through which it leads."""
+    """holt checks the directories that contain the symlink, and those through which it leads."""
     for name in ("shared", "shared/data", "mine"):
         (place / name).mkdir()
         holt.identity.own(place / name)

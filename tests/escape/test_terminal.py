@@ -70,7 +70,7 @@ def test_nothing_is_typed_into_the_caller_s_terminal(
 def test_no_terminal_of_the_caller_is_reached_without_seccomp(
     name: str, holt: Holt, hostile: Hostile, workspace: Path
 ) -> None:
-    """A host without seccomp, and a caller who runs without it: the terminal inside is still another."""
+    """The host has no seccomp, and the caller runs without it. The terminal inside is still not the caller's."""
     argv = holt.argv(
         ["run", "--allow-degraded", "seccomp", "--ro", hostile.directory, "--", hostile.path("terminal"), name],
         prefix=hostile.refusing("seccomp"),

@@ -326,7 +326,7 @@ def swapped(work: Session, command: str, swap: Callable[[], object], **options: 
 def test_a_tool_that_leads_into_the_workspace_later(
     starter: str, work: Session, place: Path, holt: Holt, program: Callable[..., Path]
 ) -> None:
-    """The host makes a symlink of it: the next call checks it again."""
+    """The host replaces the tool by a symlink, and the next call checks the tool again."""
     evil, price = program("workspace/evil", "#!/bin/sh\necho 6.6\n"), program("tools/price")
 
     def swap() -> None:

@@ -4,9 +4,10 @@
  * text, which calls fail, and when a monitor dies. Monitors and commands run to their end inside
  * the call that starts them.
  *
- * No access may miss its memory. Only signals and calls are allowed that a real kernel would
- * accept. Each start is answered once, and each end is reported once. Only orphans and descendants
- * of a monitor may be killed. In the end no memory and no fd is left.
+ * Every access to memory must stay within the memory that is mapped for it. Only signals and calls
+ * are allowed that a real kernel would accept. Each start is answered once, and each end is
+ * reported once. Only orphans and descendants of a monitor may be killed. In the end no memory and
+ * no fd is left.
  *
  * init uses the kernel's headers, which conflict with libc's of the same names. So this file uses
  * compiler builtins. */
@@ -207,7 +208,7 @@ static void fake_exit(void) {
         longjmp(kernel.ends[kernel.level], 1);
 }
 
-/* Waits for a monitor. It may not want the status of an orphan. */
+/* Waits for a monitor, which passes NULL if it does not need the status. */
 static long wait_as_monitor(int *status, long options, long *usage) {
         const unsigned what = is_over() ? 255 : take();
         Person *child = (Person *)0;

@@ -46,8 +46,6 @@ static bool list_within(const StrList *a, const StrList *b) {
         return true;
 }
 
-/* Checks the rule without the table under test. policy_load() may fail half way, and even then the
- * policy must not be wider. */
 /* Whether a rule of the caller covers each of the project's. */
 static bool rules_within(const StrList *inner, const StrList *outer) {
         _cleanup_(net_rules_clear) NetRules a = { 0 }, b = { 0 };
@@ -68,6 +66,8 @@ static bool rules_within(const StrList *inner, const StrList *outer) {
         return within;
 }
 
+/* Checks the rule of the project's file without the table under test. policy_load() may fail half
+ * way, and even then the policy must not be wider. */
 static void fuzz_project(const char *bytes, size_t size) {
         static const char *const rules[] = { "*.a.example:443", "10.0.0.0/8:22", "0.0.0.0/0:443" };
         _cleanup_(policy_clear) Policy caller = { 0 }, project = { 0 };

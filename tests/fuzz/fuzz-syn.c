@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the reader of the first packet of a connection. Bytes after the headers change nothing,
- * and a packet that is cut is refused or gives the same. */
+ * and a packet that is cut is refused or gives the same result. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

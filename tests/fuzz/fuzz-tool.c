@@ -2,8 +2,9 @@
 /* Fuzzes the whole of holt-tool (helpers/tool.c) on a fake kernel. libFuzzer's input is the
  * payload, from the command line or stdin, and the bridge's bytes in pieces.
  *
- * No access may miss its memory, and only known calls are made. The request is one line that
- * rewrites to itself. The output is complete lines, and the exit code is one of holt-tool's.
+ * Every access to memory must stay within the memory that is mapped for it, and only known calls
+ * are made. The request is one line that rewrites to itself. The output is complete lines, and the
+ * exit code is one of holt-tool's.
  *
  * Input format: the actions, the sizes of pieces, two bytes with the payload's length, the payload,
  * and the bridge's bytes. */
@@ -60,7 +61,7 @@ static void take(Bytes *to, const char *data, size_t length) {
         to->length += length;
 }
 
-/* Returns up to one piece of it. */
+/* Copies up to one piece of `from`, and returns its length. */
 static long give(Text *from, char *to, size_t size) {
         size_t n = from->length < size ? from->length : size;
 
@@ -71,7 +72,7 @@ static long give(Text *from, char *to, size_t size) {
         return (long)n;
 }
 
-/* Maps exactly that size, so that ASan finds accesses beside it. */
+/* Maps exactly `size` bytes, so that ASan finds accesses beside them. */
 static long map(void *old, size_t size) {
         char *memory = __builtin_realloc(old, size);
         unsigned i = 0;

@@ -31,7 +31,7 @@ RUNS_PREFIXES = (SCRATCH_PREFIX, "holt-worker-", "holt-sdk-", "holt-bench-")
 # Longer than any teardown takes: the check waits for the end of a run and does not time it.
 SETTLE = 20.0
 
-# Looks at a tree of processes that changes all the time, such as that of a fork bomb.
+# The number of looks at a tree of processes that changes all the time, such as that of a fork bomb.
 TREES_MAX = 20
 
 

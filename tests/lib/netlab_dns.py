@@ -37,7 +37,7 @@ def address_record(name: str, text: str) -> tuple[str, int, bytes]:
 
 
 class Zone:
-    """Names and their answers; netlab.ZONE describes the entries."""
+    """Names and their answers; netlab._zone() describes the entries."""
 
     def __init__(self, entries: dict[str, Json]) -> None:
         self.entries = entries

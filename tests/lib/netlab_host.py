@@ -50,7 +50,7 @@ def checked(result: int, what: str) -> None:
 
 
 def enter_namespaces(own_user: bool) -> None:
-    """own_user: also a user namespace, in which the caller keeps its ids."""
+    """Enters new namespaces. own_user: also a user namespace, in which the caller keeps its ids."""
     uid, gid = os.geteuid(), os.getegid()
     checked(libc.unshare(CLONE_NEWNET | CLONE_NEWNS | (CLONE_NEWUSER if own_user else 0)), "unshare")
     if own_user:

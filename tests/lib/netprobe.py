@@ -71,7 +71,7 @@ def connect(host: str, port: int) -> Any:
 
 
 def dial_within(host: str, port: int, seconds: float) -> Any:
-    """A connect that gives up."""
+    """Connects, and gives up after some seconds."""
     with socket.create_connection((host, port), timeout=seconds):
         return "ok"
 
@@ -143,7 +143,7 @@ def exchange(host: str, port: int, text: str) -> Any:
 
 
 def get(host: str, port: int = 80, field: str | None = None, target: str = "/") -> Any:
-    """Asks for a page with another Host than host, if field is given."""
+    """Asks for a page. field: the Host to send instead of host."""
     with dial(host, port) as end:
         return request(end, host if field is None else field, target)
 
@@ -179,7 +179,7 @@ def tls(host: str, port: int = 443, sni: str | None = "", field: str | None = No
 
 
 def tls_in_pieces(host: str, size: int, pause: float, sni: str = "") -> Any:
-    """Sends the ClientHello in pieces of some bytes, and then works as tls()."""
+    """Sends the ClientHello in pieces of size bytes, and then does the same as tls()."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     session = context().wrap_bio(incoming, outgoing, server_hostname=sni or host)
     with dial(host, 443) as end:
@@ -269,7 +269,7 @@ def listen(host: str, port: int) -> Any:
 
 
 def dns(name: str, kind: int, over: str = "udp", server: str = "198.18.0.1", edns: bool = False) -> Any:
-    """A query as it is: returns the code, the types of the answers, and the lowest TTL."""
+    """Sends a query without a resolver. Returns the code, the types of the answers, and the lowest TTL."""
     labels = b"".join(bytes([len(p)]) + p.encode("latin-1") for p in name.split(".") if p) + b"\0"
     query = struct.pack("!6H", 4711, 0x0100, 1, 0, 0, int(edns)) + labels + struct.pack("!2H", kind, 1)
     query += b"\0" + struct.pack("!HHIH", 41, 1232, 0, 0) if edns else b""
@@ -314,7 +314,7 @@ def socks(host: str, port: int, text: str = "", address: bool = False) -> Any:
 
 
 def tunnel(host: str, port: int, *texts: str) -> Any:
-    """The same by CONNECT. Returns the status line, or the reply to the texts."""
+    """Asks the proxy inside for a host by CONNECT. Returns the status line, or the reply to the texts."""
     with dial(*PROXY) as end:
         end.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode("latin-1"))
         head = b""

@@ -7,7 +7,7 @@
     /usr/bin/python3 -m pytest tests/escape -n 4                four workers; only as root (lib/isolate.py)
     HOLT=build-asan/runner/holt MUST_RUN=1 ...                  another binary; a skip is a failure
 
-A test that takes the fixture identity (or holt, workspace, ..., which stand on it) must leave nothing behind: see
+A test that takes the fixture identity (or holt, workspace, ..., which depend on it) must leave nothing behind: see
 lib/leaks.py. lib/selection.py chooses the tests of a lane and their identities.
 """
 

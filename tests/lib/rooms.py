@@ -19,10 +19,10 @@ ORDER = (
     "outcome", "sandbox", "process", "files", "session", "inside", "keeper", "methods", "serve", "cli", "main",
 )
 
-# A larger folder holds two subjects. cli/ has a file for each verb.
+# A larger folder probably holds two subjects. cli/ has a file for each verb.
 FILES_MAX, LINES_MAX, UNBOUNDED = 25, 5000, {"cli", "helpers"}
 
-# A longer file does, too.
+# A longer file probably holds two subjects, too.
 FILE_LINES_MAX = 600
 
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)

@@ -11,8 +11,9 @@ under other identities:
 - The first unmarked test of each file is its smoke test and runs under every identity.
 
 The full lane adds the tests marked slow. It runs every test that starts holt under every identity, except for those marked
-alike, for which the rules of the default lane hold. These test texts that holt parses, code inside, where the user is always
-the same, or replies of a live session. If one of them could fail under one identity only, name its identities instead.
+alike, for which the rules of the default lane hold. Tests marked alike check texts that holt parses, code inside, where the
+user is always the same, or replies of a live session. If one of them could fail under one identity only, name its identities
+instead.
 """
 
 from __future__ import annotations

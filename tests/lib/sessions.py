@@ -245,7 +245,7 @@ class Rpc:
         self._socket.shutdown(socket.SHUT_WR)
 
     def answered(self, number: int) -> bool:
-        """Whether the reply has already come, before those that were waited for."""
+        """Whether the reply has already come, while the client waited for another one."""
         return number in self._answers
 
     def note(self, method: str, timeout: float = HANGS, **members: Any) -> Json:

@@ -33,7 +33,7 @@ void make_file(const char *path, const char *text);
 void assert_file(const char *path, const char *text);
 bool there(const char *path);
 
-/* Root is refused nothing, so a test of permissions becomes another user for a while. */
+/* Nothing is refused to root, so a test of permissions becomes another user for a while. */
 void become_user(Fixture *f);
 void become_root(void);
 

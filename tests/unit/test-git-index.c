@@ -85,7 +85,8 @@ static void put_extension(Bytes *bytes, const char *name, const void *data, size
         put(bytes, data, size);
 }
 
-/* Writes so many bytes behind the entries that they are read by the faster way of a large index. */
+/* Writes so many bytes behind the entries that the entries are read in the faster way of a large
+ * index. */
 static void put_more(Bytes *bytes) {
         static const uint8_t zeros[8192];
 

@@ -79,7 +79,7 @@ static void line_clear(Line *line) {
         free(line->pipes);
 }
 
-/* Tells the pump the events that there are within `msec`, as connection-move.c does. */
+/* Waits up to `msec` for events, and tells the pump of them, as connection-move.c does. */
 static void line_note(Line *line, int msec) {
         struct epoll_event events[2];
         int n = epoll_wait(line->epoll_fd, events, 2, msec);
@@ -97,7 +97,7 @@ static void line_note(Line *line, int msec) {
         }
 }
 
-/* Runs turns until an event must come, and returns the result of the last turn. */
+/* Runs turns until the pump needs another event. Returns the result of the last turn. */
 static int line_run(Line *line, int msec, bool last) {
         int r;
 
@@ -156,7 +156,7 @@ static size_t receive_some(const Line *line, char *room, size_t have, size_t len
         return n > 0 ? (size_t)n : 0;
 }
 
-/* Pieces of all sizes, a receiver that stops now and then, and a sender that does. */
+/* The pieces have all sizes. The receiver and the sender stop now and then. */
 static void test_all_bytes_arrive_in_order(void **state) {
         const size_t total = 24 * (size_t)ROOM;
         size_t sent = 0, have = 0;

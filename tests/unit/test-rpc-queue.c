@@ -26,7 +26,7 @@ static void test_a_slow_reader_gets_everything(void **state) {
         disconnect(fd);
 }
 
-/* Its requests wait, and its replies take little more than RPC_QUEUE_SOFT. */
+/* The client's requests wait, and its replies take little more than RPC_QUEUE_SOFT. */
 static void test_a_client_that_does_not_read_is_not_read(void **state) {
         int fd = toy_connect();
         ssize_t n;

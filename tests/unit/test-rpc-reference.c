@@ -71,7 +71,7 @@ static void test_the_reference_as_json(void **state) {
         free(text);
 }
 
-/* Only the first has an example. */
+/* Only the first method has an example. */
 static void test_the_reference_as_openrpc(void **state) {
         const JsonValue *method, *value;
         JsonDocument *document = NULL;

@@ -69,7 +69,8 @@ static void test_allow_and_deny(void **state) {
         strlist_clear(&deny);
 }
 
-/* Makes as many runs as names can: no jump can reach across such a program. */
+/* The numbers with one answer are in as many separate runs as possible: no jump can reach across
+ * such a program. */
 static void test_ragged_programs(void **state) {
         size_t longest = 0;
 

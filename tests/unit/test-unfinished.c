@@ -72,7 +72,7 @@ static void fill(int dir_fd, const char *name, const Unfinished *noted) {
         assert_true(file_fd >= 0);
 }
 
-/* Makes a directory as a process that ends before it is finished. */
+/* Makes a directory like a process that ends before the directory is finished. */
 static void abandon(Case *c, char ret_name[UNFINISHED_NAME_SIZE]) {
         Unfinished unfinished;
 

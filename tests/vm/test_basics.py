@@ -118,7 +118,7 @@ def test_an_interactive_shell_has_a_terminal_of_its_own(terminal: Callable[..., 
     shell.expect(r"Stopped[^$]+\$ ")
     shell.send("fg\n")
     shell.expect("sh -c")
-    # If it can read, it is in the foreground.
+    # If the command can read, it is in the foreground.
     shell.send("typed\n")
     shell.expect(r"read\s")
     shell.send("\x03")

@@ -197,7 +197,8 @@ class CommandsApi(Part):
 
     @operation
     def allow(self, *grants: str, once: bool = False) -> "Steps[None]":
-        """Allows the session more of the network, at once and until it is removed: box.allow("net:example.org:443").
+        """Allows the session more of the network, at once and for as long as the session exists:
+        box.allow("net:example.org:443").
 
         Each grant is "net:" and a rule, or "net:@" and a named set. A session at rest is not
         started: its next start has the rules. Raises UsageError for a live session without a network.

@@ -108,7 +108,7 @@ class Connection:
         with self._lock:
             if self.ended:
                 return False
-            # Also delay it behind a delayed request, so that the requests of a thread keep their order.
+            # A request behind a delayed one is delayed, too, so that the requests of a thread keep their order.
             late = not request.urgent and (len(self._waiting) >= IN_FLIGHT or bool(self._delayed))
             if late:
                 self._delayed.append((line, [os.dup(fd) for fd in request.fds]))
@@ -414,7 +414,8 @@ class Connection:
                 bell.poll(_BUSY)
 
     def _rest(self, bell: Any, seen: int) -> bool:
-        """Returns True if nobody else reads. Otherwise waits a moment, or until a long reader leaves, and returns False."""
+        """Returns True if nobody else reads. Otherwise returns False after a moment, or, if one reader stays for longer,
+        when that reader leaves."""
         if self._reader in (None, self._thread) and self._reads == seen:
             return True
         reads = self._reads
@@ -526,7 +527,7 @@ class Connection:
         self._close()
 
     def _close(self) -> None:
-        """Closes the socket once no event loop watches it, so that its number is not reused for another file before."""
+        """Closes the socket once no event loop watches it. Until then, no other file may get its number."""
         self._loops = {loop for loop in self._loops if not loop.is_closed()}
         if self.ended and not self._loops:
             with self._write_lock:

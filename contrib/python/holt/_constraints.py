@@ -61,7 +61,8 @@ def constraints_of(marks: Iterable[Any]) -> Dict[str, Any]:
 
 
 def constrained(schema: JsonSchema, constraints: Mapping[str, Any]) -> JsonSchema:
-    """Returns a schema with the constraints that JSON schemas can express. Members of a union get their own."""
+    """Returns a schema with the constraints that JSON schemas can express. Each member of a union gets the
+    constraints for its type."""
     if not constraints:
         return schema
     if "anyOf" in schema:

@@ -76,7 +76,7 @@ def holt() -> str:
 
 @pytest.fixture(autouse=True)
 def place(holt: str) -> Iterator[Path]:
-    """The directory for sessions of this test. At the end, no session and no server of one may be left. A test's
+    """The directory for sessions of this test. At the end, no session and no `holt serve` may be left. A test's
     monkeypatch does not undo this, so that the cleanup never touches the developer's own sessions."""
     with pytest.MonkeyPatch.context() as environment:
         yield from placed(holt, environment)
@@ -256,7 +256,7 @@ def local() -> Iterator[LocalSandbox]:
 
 @pytest.fixture
 def bridge(holt: str) -> None:
-    """For a test that needs tools."""
+    """Skips a test that needs tools if this holt has none."""
     reference = subprocess.run([holt, "serve", "--methods", "--json"], stdout=subprocess.PIPE, check=True).stdout
     if "tools.register" not in json.loads(reference):
         pytest.skip("this holt has no tools.register")

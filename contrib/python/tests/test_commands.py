@@ -184,7 +184,7 @@ def test_output_of_a_command_as_it_comes(box: Sandbox) -> None:
 
 
 def test_on_output_misses_nothing(box: Sandbox) -> None:
-    """More than the session keeps, from the first byte on."""
+    """on_output gets more than the session keeps, from the first byte on."""
     for _ in range(5):
         parts: "list[bytes]" = []
         done = box.bash("seq 400000", on_output=lambda c: parts.append(c.data), output_max=1000, keep="tail")

@@ -208,7 +208,7 @@ def test_a_reader_whose_connection_is_closed(played: Played) -> None:
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("bytes_before", (0, 20))
 def test_a_reader_that_is_interrupted_loses_nothing(played: Played, bytes_before: int) -> None:
-    """Ctrl-C, even between two parts of a message."""
+    """Ctrl-C interrupts the reader, even between two parts of a message."""
     own, other, got = played.ask("own"), played.ask("other"), []  # type: Request, Request, List[Any]
     reply = json.dumps({"id": other.number, "result": "theirs"}).encode() + b"\n"
 

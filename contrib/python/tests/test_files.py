@@ -197,7 +197,7 @@ def test_saving_follows_no_link_of_the_session(planted: Sandbox, place: Path) ->
 
 
 def test_no_link_is_followed_in_a_workspace_that_was_renamed(planted: Sandbox, place: Path) -> None:
-    """Another sandbox can rename it, for example. The program's working directory moves with it."""
+    """Another sandbox can rename the workspace, for example. The program's working directory moves with it."""
     (place / "workspace").rename(place / "moved")
     for target in (None, "d/new", place / "moved" / "d" / "new"):
         with pytest.raises(UsageError, match="is a symlink in a directory that the session can write"):

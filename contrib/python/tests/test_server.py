@@ -72,7 +72,7 @@ def test_a_server_ends_with_its_program_despite_a_fork(fake: Fake) -> None:
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_request_leaves_no_half_line(fake: Fake) -> None:
-    """Ctrl-C while the server does not read."""
+    """Ctrl-C comes while the server does not read."""
     server = fake("import os, signal; answer({}); os.kill(os.getpid(), signal.SIGSTOP); echo_forever()")
     ask(server, "x")
     assert server._process and server._serve

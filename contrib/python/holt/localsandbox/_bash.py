@@ -90,7 +90,7 @@ class BashCalls(Life):
                 data = yield from FilesApi.read_bytes.steps(self._names.files, mark, max_bytes=4096)
                 kind, limit = data.decode().split()
                 value = int(limit)
-            except (HoltError, ValueError):  # nothing, or something that the command has made
+            except (HoltError, ValueError):  # the file is missing, or the command has written it
                 pass
             else:
                 self._box._ask_and_forget("process.kill", id=result.id)
