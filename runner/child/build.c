@@ -12,6 +12,8 @@
  * unmounting waits for the other processors.
  *
  * The memory is the launcher's (clone.h), so nothing here allocates, logs, or calls a library. */
+#include "child/build.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,7 +21,6 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
-#include "child/build.h"
 #include "child/identity.h"
 
 /* sys/mount.h and linux/mount.h cannot be included together. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resolves a path that a git config names, part by part. The kernel would resolve it too, but it
  * does not tell which symlinks it has followed, and fails if the file does not exist. */
+#include "guards/config-way.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -8,7 +10,6 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
-#include "guards/config-way.h"
 #include "guards/guard.h"
 #include "guards/guards.h"
 

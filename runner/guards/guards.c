@@ -4,6 +4,8 @@
  *
  * A path that exists will be mounted read-only over itself (build-mounts.c). A missing one is
  * looked for after the command has ended (guard.c). */
+#include "guards/guards.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -14,7 +16,6 @@
 #include "base/sys.h"
 #include "git/repository.h"
 #include "guards/guard.h"
-#include "guards/guards.h"
 #include "guards/restore.h"
 #include "guards/strays.h"
 

@@ -2,6 +2,8 @@
 /* Hides absolute paths. The caller may mean the path inside or the file on the host, so both are
  * hidden. policy/plan-mounts.c hides the path itself. This file finds every place inside where a
  * mount of the plan shows the host's file of that path. */
+#include "guards/hidden.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "base/paths.h"
-#include "guards/hidden.h"
 #include "reach/reach.h"
 
 typedef struct Hidden {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that holt obeys, and programs that it runs. If the sandbox could change one, it is pinned
  * by a guard, or the run is refused. */
+#include "guards/inputs.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,6 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "guards/guards.h"
-#include "guards/inputs.h"
 #include "reach/reach.h"
 #include "reach/recorded.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "inside/tools.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>

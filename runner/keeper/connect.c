@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client's side of a keeper's life: find it, or start it. */
+#include "keeper/connect.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +15,6 @@
 #include "base/home.h"
 #include "base/own-limits.h"
 #include "base/strings.h"
-#include "keeper/connect.h"
 #include "session/live.h"
 
 enum {

@@ -22,6 +22,8 @@
  * places, by bind mounts. The start of a session reads the mount table for that. A single run does
  * so only if a source is on the store's file system, but in another mount. The reason is that
  * reading the table takes 2 µs for each mount of the host. */
+#include "reach/own-store.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +35,6 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "reach/mount-table.h"
-#include "reach/own-store.h"
 #include "reach/reach.h"
 
 enum {

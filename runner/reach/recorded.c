@@ -12,6 +12,8 @@
  * same type and owner, and have no second name. The session itself must not be able to do that
  * (recorded_refuse_renamed()). A tmpfs such as /run is a new one after a boot. Then type and owner
  * must be the same. */
+#include "reach/recorded.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +22,6 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "reach/reach.h"
-#include "reach/recorded.h"
 
 /* --- errors --- */
 

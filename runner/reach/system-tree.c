@@ -4,6 +4,8 @@
  *
  * An entry is shown only if every user of the host may read it. That is checked by its mode and not
  * by trying: if root runs holt, the command has neither root's rights nor root's groups. */
+#include "reach/system-tree.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +18,6 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/util.h"
-#include "reach/system-tree.h"
 
 /* The search for entries. */
 typedef struct SystemSearch {

@@ -2,6 +2,8 @@
 /* Opens the files that a plan names, once, and decides everything that depends on the host. After
  * this, only files of root are looked up by name, and the child checks that it finds the same files
  * again. reach/system-tree.c handles the system, and prepare-mounts.c the caller's mounts. */
+#include "sandbox/prepare.h"
+
 #include <errno.h>
 #include <sys/sysinfo.h>
 
@@ -13,7 +15,6 @@
 #include "guards/inputs.h"
 #include "guards/watch.h"
 #include "reach/own-store.h"
-#include "sandbox/prepare.h"
 #include "sandbox/shown-limits.h"
 #include "sandbox/stdio-files.h"
 

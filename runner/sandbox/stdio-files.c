@@ -17,6 +17,8 @@
  * The commands of a session share one Landlock domain, which leaves reading and truncating to the
  * mounts (child/landlock.c). So they never get a file that needs this protection: the keeper copies
  * the bytes between the file and a pipe (process/detour.c). */
+#include "sandbox/stdio-files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +31,6 @@
 
 #include "base/sys.h"
 #include "reach/reach.h"
-#include "sandbox/stdio-files.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U

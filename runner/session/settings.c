@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/directory.h"
+
 #include "session/settings.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "policy/load.h"
 #include "policy/network-fields.h"
 #include "policy/schema.h"
+#include "session/directory.h"
 #include "session/tier.h"
 
 /* Keys in the store's meta table. */

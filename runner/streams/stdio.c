@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "streams/stdio.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -10,8 +12,6 @@
 #include <sys/vfs.h>
 #include <termios.h>
 #include <unistd.h>
-
-#include "streams/stdio.h"
 
 #ifndef PIDFS_MAGIC
 #define PIDFS_MAGIC 0x50494446
