@@ -37,8 +37,8 @@ static bool create_has_word(const OptionResult *words, const char *path) {
         return false;
 }
 
-/* A session has its own workspace unless the caller names one. Then only the policy file of the
- * named directory applies, and never that of the working directory. */
+/* A session has its own workspace unless the caller names one. If the caller names one, only the
+ * policy file of that directory applies, and never that of the working directory. */
 static int create_take_words(const void *data, SessionSpec *spec, Error *reterr) {
         const OptionResult *words = data;
         int r = policy_words_apply(&spec->settings.policy, words, reterr);
@@ -48,7 +48,8 @@ static int create_take_words(const void *data, SessionSpec *spec, Error *reterr)
         return r == 0 ? policy_files_inputs(NULL, &spec->settings.inputs, reterr) : r;
 }
 
-/* Prints the session. Options without effect are warnings on stderr, or a member of the JSON. */
+/* Prints the session. Reports options without effect as warnings on stderr, or as a member of the
+ * JSON. */
 static int create_tell(const char *name, bool json, const StrList *warnings, Error *reterr) {
         if (json)
                 return show_session(name, true, warnings, reterr);

@@ -81,8 +81,8 @@ static void try_layer(Layer layer, bool from_root, Finding *finding) {
         }
 }
 
-/* shown: root uses the working directory as workspace, because id-mapped mounts depend on its file
- * system. For other users there is no workspace. */
+/* shown: the working directory becomes the workspace. This is for root, because id-mapped mounts
+ * depend on the file system. For other users there is no workspace. */
 static int choose_workspace(Policy *policy, bool shown, Error *reterr) {
         int r = policy_set(policy, "filesystem.workspace.mode", shown ? "ro" : "none",
                            ORIGIN_CALLER, "doctor", reterr);

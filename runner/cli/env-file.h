@@ -5,6 +5,6 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-/* Fills ret with the variables of all files, and then with the items of env, which may be NULL. The
- * last item of a name is the one that counts. */
+/* Fills ret with the variables of all files, and then with the items of env, which may be NULL. If
+ * a name has several items, the last one counts. */
 int env_files_read(const StrList *files, const StrList *env, StrList *ret, Error *reterr);

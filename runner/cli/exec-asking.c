@@ -65,7 +65,7 @@ ExecAsking *exec_asking_free(ExecAsking *asking) {
         return NULL;
 }
 
-/* Replies to the first question; NULL is an error: nobody could be asked. */
+/* Replies to the first question. If allow is NULL, the reply is an error: nobody could be asked. */
 static void exec_asking_reply(ExecAsking *asking, const char *allow) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Error ignored;

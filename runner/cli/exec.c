@@ -283,8 +283,8 @@ static int exec_run(Exec *exec, Error *reterr) {
 
 /* --- the command line --- */
 
-/* Passes the caller's TERM, because the output reaches the caller's terminal, unless --env sets
- * it. */
+/* Passes the caller's TERM, unless --env sets it, because the output reaches the caller's
+ * terminal. */
 static int pass_term(Exec *exec, Error *reterr) {
         if (exec->plan.fds == 0 || ask_env_has(&exec->line.env, "TERM"))
                 return 0;

@@ -19,7 +19,8 @@ static bool git_hint_says(const GitHint *hint, const char *words) {
 
 /* --- no repository --- */
 
-/* Writes "..", "../.." and so on for the directory top above the working directory. */
+/* Writes the path of a directory above the working directory, relative to it: "..", "../.." and so
+ * on. below is the path from there to the working directory. */
 static void git_hint_climb(const char *below, char *ret, size_t size) {
         size_t length = (size_t)snprintf(ret, size, "..");
 
@@ -67,7 +68,7 @@ static bool git_hint_cut(char *path, const char *part) {
         return at != NULL;
 }
 
-/* Whether path is a directory of git. Anything may be named in a .git file. */
+/* Whether path is a directory of git. A .git file may name any path. */
 static bool git_hint_is_git(const char *path) {
         static const char *const parts[] = { "HEAD", "objects", "refs" };
         bool all = !home_lies_below(path);

@@ -3,7 +3,7 @@
  * kill(2) reaches only holt itself. But the kernel can send a signal when a pipe has something to
  * read. The kernel judges the right to send it by the ids that the pipe's owner had when F_SETOWN
  * was called. So root prepares a pipe whose signal goes to the caller's process group, and nowhere
- * else. So no process must stay root. */
+ * else. Thanks to that pipe, no process must stay root. */
 #include "cli/interrupt.h"
 
 #include <fcntl.h>
@@ -37,9 +37,9 @@ static void interrupt_group(void) {
         (void)kill(0, SIGINT);
 }
 
-/* The key went to the command's terminal alone, because holt had set the caller's to raw mode.
- * Without raw mode, the kernel would have sent SIGINT to the whole job, for example to a script
- * that calls holt in a loop. So holt sends it now. */
+/* The key went to the command's terminal alone, because holt had set the caller's terminal to raw
+ * mode. Without raw mode, the kernel would have sent SIGINT to the whole job, for example to a
+ * script that calls holt in a loop. So holt sends it now. */
 int interrupt_end(const char *cause, int exit_code, Interrupt by) {
         sigset_t set;
 

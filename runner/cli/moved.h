@@ -10,7 +10,7 @@
 typedef enum MovedWhy {
         MOVED_MADE,     /* It appeared at a protected path. */
         MOVED_REPLACED, /* The host has replaced a protected file, so it may be the host's. */
-        MOVED_STILL,    /* The same, during an earlier command of the session. */
+        MOVED_STILL,    /* Like MOVED_REPLACED, but during an earlier command of the session. */
         MOVED_WHY_MAX,
 } MovedWhy;
 

@@ -34,7 +34,8 @@ static const char *const refused[] = {
         "couldn't connect to server",
         "econnrefused",
 };
-/* A program of the sandbox refuses connections, too. */
+/* These names mean the sandbox itself: if no server listens inside, connections are refused,
+ * too. */
 static const char *const own[] = { "127.0.0.1", "localhost", "::1" };
 
 /* Returns where the word begins, or NULL. */
@@ -72,7 +73,7 @@ static bool network_hint_is_host(char byte) {
 }
 
 /* Copies the host that the command could not resolve, as curl, git and node name it. The text is
- * the command's, so anything else than a name that a rule takes is left out, and false returned. */
+ * the command's, so the function returns false for anything that is no name for a rule. */
 static bool network_hint_host(const char *text, size_t length, char ret[NET_NAME_MAX + 1]) {
         static const char *const before[] = { "could not resolve host: ", "getaddrinfo enotfound ",
                                               "getaddrinfo eai_again " };

@@ -17,5 +17,6 @@ typedef struct NetworkHint {
         bool told; /* The denials already name what the network has refused. */
 } NetworkHint;
 
-/* If they are, prints what the sandbox's network is, and how to get more of it. */
+/* If the messages are about such a host, prints which network the sandbox has, and how to get more
+ * of it. */
 void network_hint_print(const NetworkHint *hint, FILE *out);

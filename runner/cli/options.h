@@ -4,8 +4,8 @@
  *
  * "--name value" and "--name=value" mean the same; "--" ends the options. Names cannot be
  * shortened, and one-letter options cannot be combined. Policy options are only noted here, and
- * options_apply() applies them later, because every --policy comes before them wherever it is
- * written. */
+ * options_apply() applies them later, because every --policy takes effect before them, no matter
+ * where it is written. */
 #pragma once
 
 #include <stdbool.h>

@@ -147,7 +147,7 @@ static int write_to(int source_fd, int fd) {
         return r;
 }
 
-/* --- either --- */
+/* --- a new file or an open one --- */
 
 static int save_to(RpcClient *client, int source_fd, int there_fd) {
         _cleanup_close_ int fd = FD_NONE;

@@ -81,9 +81,9 @@ static int find_own(const struct stat *st, int flags) {
         return FD_NONE;
 }
 
-/* Opening a FIFO waits for its other end, and a command may have
- * made it. So a FIFO with a name is opened only if holt has it open already, such as /dev/stdin. A
- * pipe without a name, such as a shell's <(...), has another end. */
+/* Opening a FIFO waits for its other end, and a command may have made the FIFO. So a FIFO with a
+ * name is opened only if holt has it open already, such as /dev/stdin. A pipe without a name, such
+ * as a shell's <(...), has another end. */
 int transfer_open_stream(int path_fd, const struct stat *st, int flags) {
         char path[PATH_MAX];
         const bool waits = S_ISSOCK(st->st_mode) || S_ISFIFO(st->st_mode);

@@ -64,7 +64,7 @@ int transfer_refuse(const char *doing, const char *path, int r, Error *reterr);
  * Returns an fd that the caller owns, or a negative errno: -ELOOP for such a link. */
 int transfer_open_own(RpcClient *client, const char *path, int flags);
 /* Opens the file of an O_PATH fd, whose status is st. Returns an fd that the caller owns, or a
- * negative errno: -ENXIO for a FIFO or socket with a name, which nobody may have open. */
+ * negative errno. -ENXIO means a FIFO or socket with a name, whose other end may not be open. */
 int transfer_open_stream(int path_fd, const struct stat *st, int flags);
 /* Opens a host file for reading. Refuses a directory, and (-ENXIO) a FIFO or socket that has a
  * name, unless holt has it open already. Opening never waits: a lease of another process on the

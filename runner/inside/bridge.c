@@ -30,7 +30,8 @@ typedef struct Asked {
         ToolCall *call;
 } Asked;
 
-/* A connection is freed only by its own events; a broken one waits for the next. */
+/* A connection is freed only when it handles its own events; a broken one waits for its next
+ * event. */
 typedef struct Connection {
         struct Connection *next;
         Bridge *bridge;
@@ -228,7 +229,7 @@ static bool bridge_wants_input(const Connection *c) {
         return !c->eof && !c->broken && !c->more && !bridge_is_full(c);
 }
 
-/* A long line may grow while all of them together stay within their limit. */
+/* A long line may grow while all long lines together stay within their limit. */
 static bool may_grow(const Connection *c) {
         size_t sum = 0;
 
@@ -499,7 +500,7 @@ static int bridge_set_variable(StrList *env, const char *name, const char *value
         return 0;
 }
 
-/* Adds more to a variable that lists paths. */
+/* Adds the path `more` to a variable that lists paths. */
 static int add_to_path(StrList *env, const char *name, const char *more, bool in_front) {
         char **old = find_variable(env, name);
         const char *value = old ? *old + strlen(name) + 1 : "";

@@ -16,9 +16,8 @@
  * All input is an attacker's. Limits apply to lines, connections, unread replies and the memory
  * that these need together. Past a limit, the bridge replies with an error or closes the
  * connection. All connections together get one slice of each turn of the loop, so that a flood does
- * not keep the session's clients waiting.
- * Tokens separate cooperative code only: the processes of a session belong to one user and can read
- * each other's environment. */
+ * not keep the session's clients waiting. Tokens separate only code that cooperates: the processes
+ * of a session belong to one user and can read each other's environment. */
 #pragma once
 
 #include "inside/tools.h"

@@ -293,8 +293,8 @@ static int fill_command(const InterpreterSession *session, ProcessSpec *spec) {
         return r == 0 ? bridge_fill_env(NULL, &spec->env) : r;
 }
 
-/* The time allowed for becoming ready. Code in the session's root may run by then, so it is
- * limited. */
+/* The time allowed for becoming ready. Code in the session's root may run before the interpreter is
+ * ready, so the time is limited. */
 static uint64_t ready_time(const Interpreter *i) {
         const uint64_t timeout = i->first ? i->first->timeout : 0;
 

@@ -37,7 +37,7 @@ typedef struct InterpreterSession {
         const LaunchPlan *plan;
         const char *program;        /* Interpreter named in the policy, or NULL. */
         const Denials *denials;     /* Denials in the session so far. */
-        const Network *network;     /* The same for its network. */
+        const Network *network;     /* The session's network, whose denials count too. */
         void *data;                 /* Passed to the functions below. */
         void (*on_run)(void *data); /* A run begins. */
         /* Returns whether the session's history has a run of code. */
@@ -52,8 +52,7 @@ typedef struct InterpreterSession {
         const char *(*note)(void *data, const char *params, const char *result,
                             uint64_t started_ms);
         /* Writes the members "denials" and "limits_hit". complaint: the message of the error that
-         * ended the run, or
-         * ""; NULL if the run succeeded. */
+         * ended the run, perhaps ""; NULL if the run succeeded. */
         void (*write_denials)(void *data, const Process *process, const char *complaint,
                               JsonWriter *w);
 } InterpreterSession;
