@@ -76,7 +76,7 @@ Files *files_free(Files *files);
  * - ERROR_MISSING: the file does not exist.
  * - ERROR_EXISTS: the file exists already.
  * - ERROR_USAGE: wrong kind of file, invalid path, read-only, not permitted, or a mount point.
- * - ERROR_LIMIT: the disk, or more than 10 million entries.
+ * - ERROR_LIMIT: the disk is full, or there are more than 10 million entries.
  * - ERROR_BUSY: a process inside has a lease on the file.
  * - ERROR_SETUP: any other reason. */
 
@@ -90,8 +90,8 @@ int files_open_read(Files *files, const char *path, int *ret_fd, Error *reterr);
 /* Replaces the whole file at once: a new file beside it is written, flushed and renamed over it. So
  * a reader sees the old or the new file, even after a crash. make_parents also makes missing
  * directories. A mode of 0 keeps the old file's mode, or is 0644. A symlink at the end of path is
- * followed. A keeper that is killed meanwhile may leave ".holt-" and 16 digits beside the file,
- * until the next keeper starts (files/unfinished.h). */
+ * followed. A keeper that is killed meanwhile may leave a file named ".holt-" and 16 digits beside
+ * it, until the next keeper starts (files/unfinished.h). */
 int files_write(Files *files, const char *path, const void *data, size_t length, unsigned mode,
                 bool make_parents, Error *reterr);
 /* Appends in place, and makes a missing file. *ret_size is the file's size afterwards; ret_size may
@@ -146,10 +146,10 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
 /* Receives one entry. name is relative to the requested path, and may contain any bytes except NUL.
  * Returns 0, or a negative errno that ends the listing. */
 typedef int (*FilesEntryFn)(void *data, const char *name, const FileStat *stat);
-/* Lists names in byte order: those behind after ("" for all), at most limit. A limit of 0 is
- * FILES_LIST_MAX. *ret_more is true if further names exist. recursive lists subdirectories too;
- * symlinks are not followed. *ret_missed names a directory whose entries are not all listed. It
- * may omit a directory that lies before "after". /proc and /sys below path are skipped. */
+/* Lists names in byte order: those behind `after` ("" for all), at most `limit` of them. A limit of
+ * 0 means FILES_LIST_MAX. *ret_more is true if further names exist. recursive lists subdirectories
+ * too; symlinks are not followed. *ret_missed names a directory whose entries are not all listed.
+ * It may omit a directory that lies before `after`. /proc and /sys below path are skipped. */
 int files_list(Files *files, const char *path, bool recursive, const char *after, uint64_t limit,
                FilesEntryFn fn, void *data, bool *ret_more, FilesMissed *ret_missed, Error *reterr);
 /* Lists regular files at any depth below path whose names start with prefix, in the same way. */
@@ -157,8 +157,8 @@ int files_list_below(Files *files, const char *path, const char *prefix, const c
                      uint64_t limit, FilesEntryFn fn, void *data, bool *ret_more,
                      FilesMissed *ret_missed, Error *reterr);
 /* Finds paths below path that match pattern: "*" and "?" within a name, "[...]", and "**" for any
- * directories; see glob.h. Returns the first limit of them in byte order. *ret_more is also true if
- * the tree is too deep or too large to search. */
+ * directories; see glob.h. Passes the first `limit` of them to fn, in byte order. *ret_more is also
+ * true if the tree is too deep or too large to search. */
 int files_glob(Files *files, const char *path, const char *pattern, uint64_t limit, FilesEntryFn fn,
                void *data, bool *ret_more, Error *reterr);
 /* Finds lines that match the POSIX extended regular expression (grep-pattern.h) in regular files at

@@ -39,9 +39,9 @@ void files_place_clear(FilesPlace *place);
  * negative errno of openat2(2). -ELOOP means a magic link of /proc or a circle of symlinks; -EAGAIN
  * means that the tree changes all the time. */
 int files_open(const Files *files, const char *path, int flags);
-/* Finds the directory of the last part of path, which may be missing. follow: finds that of the
- * target of a symlink there instead. Returns 0, -EINVAL (no name at the end), -ELOOP (40 symlinks),
- * or another negative errno of openat2(2). */
+/* Finds the directory of the last part of path, which may be missing. follow: if that part is a
+ * symlink, finds the directory of its target instead. Returns 0, -EINVAL (no name at the end),
+ * -ELOOP (40 symlinks), or another negative errno of openat2(2). */
 int files_place(const Files *files, const char *path, bool follow, FilesPlace *ret);
 /* Does the same, after making missing directories if make_parents is true. */
 int files_place_made(const Files *files, const char *path, bool follow, bool make_parents,

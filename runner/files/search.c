@@ -24,8 +24,8 @@ static bool is_passed_over(int r, const char *name, FilesMissed *missed) {
         return r == -EACCES || r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
 }
 
-/* Entries are examined only now, so that a million names cost one page of stat(2). A name that
- * readdir(3) returned twice is skipped. */
+/* Entries are examined only now, so that even in a directory of a million names, stat(2) is called
+ * for one page only. A name that readdir(3) returned twice is skipped. */
 static int page_hand_out(int dir_fd, NamePage *page, FilesEntryFn fn, void *data,
                          FilesMissed *missed, size_t *ret_count) {
         size_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories that a client fills before files.move gives them their place, for example by `holt cp
- * -r`: files.mkdir with owned.
+/* Directories that a client makes by files.mkdir with `owned`, and fills before files.move gives
+ * them their place. `holt cp -r` makes such directories.
  *
  * Theory of operation. Such a directory is unfinished (files/unfinished.h): if the keeper is
  * killed, the next keeper removes it. If the connection of its client ends before the directory has

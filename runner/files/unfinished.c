@@ -106,7 +106,7 @@ void unfinished_leave(Unfinished *unfinished) {
 
 /* --- clearing up --- */
 
-/* Its maker died before filling it. */
+/* Removes a thing whose maker died before filling it. A thing that is not empty stays. */
 static int thing_remove_empty(const FilesPlace *place, int fd) {
         struct stat st;
         int r = 0;

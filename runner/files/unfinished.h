@@ -91,7 +91,7 @@ int unfinished_list(const UnfinishedNotes *notes, StrList *ret);
  * place may be NULL if everything lies beside its note.
  *
  * names is NULL, or from unfinished_list(): then only these notes are swept, and all of their
- * makers are known to be dead or dying. For each the sweep waits up to a second until the kernel
- * has dropped the lock. */
+ * makers are known to be dead or dying. For each note, the sweep waits up to a second until the
+ * kernel has dropped the lock. */
 void unfinished_sweep(const UnfinishedNotes *notes, const StrList *names, UnfinishedPlaceFn place,
                       void *data);

@@ -51,8 +51,8 @@ int files_upload_new(Files *files, const char *path, int source_fd, unsigned mod
         return 0;
 }
 
-/* Reading some files blocks. So this asks first; only the client itself could take the data in
- * between. */
+/* Reading some files blocks, so this function first asks whether they have data. Only the client
+ * itself could take the data in between. */
 static ssize_t read_now(int fd, char *buffer, size_t size) {
         const struct iovec iov = { buffer, size };
         struct pollfd p = { .fd = fd, .events = POLLIN };

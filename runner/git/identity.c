@@ -65,8 +65,8 @@ static void identity_read(Identity *identity, const char *path, unsigned depth) 
         }
 }
 
-/* Reads the configs in git's order (git-config(1)). GIT_CONFIG_GLOBAL replaces the two of the
- * caller. */
+/* Reads the configs in git's order (git-config(1)). GIT_CONFIG_GLOBAL replaces the caller's two
+ * configs. */
 static void identity_find(Identity *identity) {
         const char *global = getenv("GIT_CONFIG_GLOBAL"), *home = home_path();
         _cleanup_free_ char *directory = home_config_directory();
@@ -82,7 +82,7 @@ static void identity_find(Identity *identity) {
                 identity_read(identity, own, 0);
 }
 
-/* Reads the config of the workspace's own repository. Returns false if it can't be told which file
+/* Reads the config of the workspace's own repository. Returns false if holt cannot tell which file
  * that is: the .git of a linked worktree or a submodule is a file. */
 static bool identity_find_local(const Policy *policy, Identity *identity) {
         const char *workspace = policy->workspace_source ? policy->workspace_source : ".";

@@ -40,7 +40,7 @@ static bool state_is_ours(int dir_fd, const char *name) {
 
 /* --- symbolic refs --- */
 
-/* Whether the name is one that git allows (git-check-ref-format(1)). Only rules are checked whose
+/* Whether the name is one that git allows (git-check-ref-format(1)). Checks only the rules whose
  * violation could lead git elsewhere. git does not check a name when it writes through it. */
 static bool is_ref(const char *name) {
         const char *end = name + strcspn(name, " \t\r\n");

@@ -7,8 +7,8 @@
  *   "ref: refs/../../x", git writes a file of the caller's.
  * - A path in MERGE_RR (git-rerere(1)) that is not a file of the work tree. `git commit` copies the
  *   file to a place where the next run reads it.
- * - MERGE_AUTOSTASH and the same files of a rebase. `git commit` applies them silently, gitlinks
- *   included.
+ * - MERGE_AUTOSTASH, and the file autostash of a rebase. `git commit` applies them silently,
+ *   gitlinks included.
  * - The state of a rebase, `git am` or `git cherry-pick` in progress. When the caller continues it,
  *   git would run the commands, or write the files, that the state names. The caller may have
  *   started the operation before the run.

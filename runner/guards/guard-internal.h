@@ -26,8 +26,8 @@ void sweep_note(Sweep *sweep, int r);
 /* Makes a directory usable again, if the command has removed the right to enter it. */
 void sweep_let_in(int dir_fd);
 
-/* Renames `from` in dir_fd to a new name that begins with `name`, which is mostly the same. dir is
- * the path of dir_fd, for the report: "" or with a slash at its end. */
+/* Renames `from` in dir_fd to a new name that begins with `name`, which is usually the same as
+ * `from`. dir is the path of dir_fd, for the report: "" or with a slash at its end. */
 void sweep_set_aside(Sweep *sweep, int dir_fd, const char *dir, const char *from, const char *name);
 
 /* Sets aside the new file at a guard's path, and puts the earlier one there, in one step. git on

@@ -139,8 +139,8 @@ static bool search_step(GlobSearch *search, const GlobStates *now, const char *n
 static int search_directory(GlobSearch *search, int fd, const GlobStates *states, unsigned depth,
                             Error *reterr);
 
-/* Whether the command cannot enter the directory either. That holds if the caller may not enter it
- * and does not own it. An owner could restore the rights, which an earlier run may have removed. */
+/* Whether the directory is closed to the command. That holds if the caller may not enter it and
+ * does not own it. An owner could restore rights that an earlier run has removed. */
 static bool search_is_closed(int dir_fd, const char *name) {
         struct stat st;
 

@@ -9,14 +9,15 @@
  * if the sandbox could change one nevertheless, or another negative errno. Call it after
  * guards_prepare(). */
 int inputs_protect(LaunchPlan *plan, Error *reterr);
-/* The same for one path. reach belongs to this plan, whose mounts are open. input_fd is the file
- * that holt has read, or FD_NONE. Returns -ESTALE if the path no longer leads to that file. */
+/* Does the same as inputs_protect() for one path. reach belongs to this plan, whose mounts are
+ * open. input_fd is the file that holt has read, or FD_NONE. Returns -ESTALE if the path no longer
+ * leads to that file. */
 int inputs_protect_path(LaunchPlan *plan, const struct Reach *reach, const char *path, int input_fd,
                         Error *reterr);
-/* The same for each of these files. */
+/* Does the same as inputs_protect_path() for each of these files. */
 int inputs_protect_files(LaunchPlan *plan, const struct Reach *reach, const PlanInputs *inputs,
                          Error *reterr);
-/* The same for the system tree, unless it is the host's. */
+/* Does the same as inputs_protect_path() for the system tree, unless it is the host's. */
 int inputs_protect_rootfs(LaunchPlan *plan, const struct Reach *reach, Error *reterr);
 /* Guards the open file or directory fd if it lies in the workspace. A guard does not protect other
  * writable mounts, or symlinks on the way to the file. So look the path up again. */

@@ -19,7 +19,7 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-/* The copy has this name, with a random number, until it is complete. */
+/* Until the copy is complete, its name ends in this suffix and a random number. */
 #define RESTORE_SUFFIX ".holt-earlier"
 
 enum { REMEMBERED_MAX = 16 << 10 }; /* In bytes. Configs are smaller. */
