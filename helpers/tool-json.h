@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON for holt-tool, read and written like Python's json module. json_rewrite() checks a text and
  * writes the result of json.dumps(json.loads(text), ensure_ascii=False), in one pass. Errors have
- * Python's words and count characters. The functions after it read only its output, and so check
- * nothing.
+ * Python's words and count characters. The functions in the last part of this file read only its
+ * output, and so check nothing.
  *
  * There are two differences from Python. Duplicate keys stay, and the bridge refuses them. Lone
  * surrogates are refused here. */
@@ -471,7 +471,7 @@ static void add_plain_text(Buffer *out, Text value) {
                         escape++;
                 if (escape < ESCAPES) {
                         add_byte(out, escapes[escape][1]);
-                } else { /* u001f */
+                } else { /* such as \u001f */
                         const char last = value.at[i + 4];
 
                         add_byte(out, (char)((value.at[i + 3] - '0') * 16 +

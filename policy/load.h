@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policy documents: JSON to Policy, by the table of fields. Pure: the caller has read the file. */
+/* Policy documents: JSON to Policy, by the table of fields. The caller has read the file. */
 #pragma once
 
 #include "base/json.h"

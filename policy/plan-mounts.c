@@ -398,8 +398,8 @@ bool plan_guards_others(const char *path) {
         return path_below(path, ".git") || streq(path, "HEAD") || streq(path, ".holt.json");
 }
 
-/* Adds the guards of another read-write mount that depend on the policy: the paths that count in
- * every repository. */
+/* Adds those guards of another read-write mount that depend on the policy: the protected paths that
+ * count in every repository. */
 static int add_other(LaunchPlan *plan, const Policy *policy, const PlanMount *mount,
                      Error *reterr) {
         LaunchPlan *other = &plan->others[plan->others_count++];

@@ -219,8 +219,8 @@ typedef struct PolicyField {
         const char *session_help;   /* the help of holt create, or NULL if it is the same */
         const char *document_help;  /* the description in the schema, or NULL if it is the same */
         const char *unset;          /* the default of an unset path, for people; NULL for none */
-        /* For a path whose value may contain a password: returns it without. Owned by the caller.
-         */
+        /* For a path whose value may contain a password: returns the value without it. Owned by the
+         * caller. */
         char *(*mask)(const char *text);
 
         /* An additional check of the text before the kind's own, or NULL. Returns -EINVAL with a
@@ -238,7 +238,7 @@ typedef struct PolicyField {
         /* Called after the caller has set the value, or NULL. Returns like policy_set(). */
         int (*after_caller)(Policy *policy, const char *where, Error *reterr);
 
-        /* For a limit: how the plan, the results and holt ls carry it. */
+        /* For a limit: how the plan, the results and holt show carry it. */
         size_t plan;        /* offset of its uint64_t in the LaunchPlan; 0: the field is no limit */
         const char *result; /* its name among the limits of a result; NULL: results omit it */
         const char *scope;  /* for people: " each process"; NULL for the whole sandbox */

@@ -20,7 +20,7 @@ typedef struct Writer {
         int (*field)(const struct Writer *writer, const PolicyField *field, const char *name);
 } Writer;
 
-/* Returns the end of the fields whose paths share the first length bytes with field i. */
+/* Returns the end of the fields whose paths share the first `length` bytes with field i. */
 static size_t group_end(size_t i, size_t length) {
         const char *prefix = policy_fields[i].path;
 
@@ -29,7 +29,7 @@ static size_t group_end(size_t i, size_t length) {
         return i;
 }
 
-/* Writes the fields from i to end. Their paths share the first depth bytes. */
+/* Writes the fields from i to end. Their paths share the first `depth` bytes. */
 static int write_fields(const Writer *writer, size_t i, size_t end, size_t depth) {
         while (i < end) {
                 const PolicyField *field = &policy_fields[i];

@@ -68,7 +68,8 @@ const char *const tree_masked[] = {
 const size_t tree_masked_count = ELEMENTSOF(tree_masked);
 
 /* The settings of "git lfs install". Without them, git would commit large files as they are. The
- * sandbox has no network, so git-lfs must give up soon and leave a missing file as a pointer. */
+ * sandbox may have no network, so git-lfs must give up soon and leave a missing file as a
+ * pointer. */
 static const char git_lfs[] = "[filter \"lfs\"]\n"
                               "\tclean = git-lfs clean -- %f\n"
                               "\tsmudge = git-lfs smudge -- %f\n"
@@ -147,7 +148,7 @@ const size_t tree_private_count = ELEMENTSOF(tree_private);
 const char *const tree_covered[] = { "etc", "dev", "proc", "run", "sys" };
 const size_t tree_covered_count = ELEMENTSOF(tree_covered);
 
-/* Everybody may write to the files of pressure, which creates a monitor in the host's kernel.
+/* Everybody may write to the files in /proc/pressure, which creates a monitor in the host's kernel.
  * Reading them reveals the host's load, to the microsecond. */
 const TreeProc tree_proc[] = {
         { "sys", false },        { "sysrq-trigger", false },

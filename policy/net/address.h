@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses of IPv4 and IPv6, and the blocks to which no allowed name may resolve. Pure.
- */
+/* Addresses of IPv4 and IPv6, and the blocks to which no allowed name may resolve. */
 #pragma once
 
 #include <stdbool.h>

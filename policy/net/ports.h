@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports that a sandbox shares with the host. Pure. */
+/* Ports that a sandbox shares with the host. */
 #pragma once
 
 #include "base/error.h"

@@ -2,7 +2,8 @@
 /* Network rules: the names, addresses and ports that a sandbox may reach.
  *
  * A rule is HOST:PORTS. HOST is a name, "*." and a name, an address, or a block of addresses. PORTS
- * is a port, a range, or "*" for all. " # " and a reason may follow. Pure: nothing is looked up. */
+ * is a port, a range, or "*" for all. " # " and a reason may follow. These functions look up no
+ * name. */
 #pragma once
 
 #include <stdbool.h>

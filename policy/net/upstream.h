@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy inside, and the proxy outside through which holt-egress connects. Pure. */
+/* The proxy inside, and the proxy outside through which holt-egress connects. */
 #pragma once
 
 #include "base/strings.h"

@@ -183,7 +183,7 @@ static const CheckRange inet_protocols[] = {
 /* RLIMIT_CORE. If core_pattern is a pipe, the kernel starts its program as root in the host's own
  * namespaces, with memory that the sandbox has made. Only a limit of 1 stops that (core(5); 0 does
  * not), so the limit cannot be changed. Many scripts contain "ulimit -c 0", which asks for no more
- * than is in force: it succeeds. */
+ * than is in force, so it succeeds. */
 static const CheckRange core_limit[] = { VALUE(4, PRETEND) };
 static const CheckRange core_prlimit[] = { VALUE(4, CHECK_PRLIMIT_LOW) };
 static const CheckRange no_new_limit_low[] = { VALUE(0, CHECK_PRLIMIT_HIGH) };

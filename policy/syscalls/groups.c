@@ -396,7 +396,7 @@ const SyscallRow syscall_rows[] = {
         REPORT_HOST(HANDLE, "open_by_handle_at"),
         EPERM_(HANDLE, "name_to_handle_at"),
 
-        /* libuv, and therefore node, probes the first one. */
+        /* libuv, and therefore node, probes io_uring_setup. */
         REPORT_ENOSYS(IO_URING, "io_uring_enter"),
         REPORT_ENOSYS(IO_URING, "io_uring_register"),
         REPORT_ENOSYS(IO_URING, "io_uring_setup"),
