@@ -88,7 +88,7 @@ int landlock_abi(void) {
         return abi < 0 ? 0 : (int)abi;
 }
 
-/* Adds a rule. The rights must be handled ones. Without any, no rule is needed. */
+/* Adds a rule. The rights must be handled ones. Without any right, no rule is needed. */
 static int landlock_allow(int ruleset_fd, int fd, uint64_t rights, const char *what, Error *error) {
         const PathRule rule = { .allowed = rights, .parent_fd = fd };
 

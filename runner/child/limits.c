@@ -44,9 +44,9 @@ static bool has_cpu(const unsigned long *set, unsigned cpu) {
         return set[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1;
 }
 
-/* Chooses processors among those that holt itself may use. Each process starts at another one, so
- * that small sandboxes do not all use the first. If holt has no more than the plan asks for, all of
- * them are kept. */
+/* Chooses processors among those that holt itself may use. Each process of holt starts at another
+ * processor, so that small sandboxes do not all use the first one. If holt has no more than the
+ * plan asks for, all of them are kept. */
 static void choose_cpus(LaunchPlan *plan) {
         unsigned long own[ELEMENTSOF(plan->cpu_set)] = { 0 };
         unsigned count = 0, skip, left = plan->cpus;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side of the keeper: start one and connect to it. The same for a reader (reader.c).
- */
+/* The client's side of a keeper, and of a reader (reader.c): starts one and connects to it. */
 #pragma once
 
 #include <stdbool.h>
