@@ -48,7 +48,7 @@ static int net_settings_add_all(NetSettings *settings, const LaunchPlan *plan, E
         const char *ask = plan->net_asked ? EGRESS_ASK_YES : EGRESS_ASK_NOBODY;
         char time[24];
         const struct {
-                const char *name, *value; /* NULL is left out */
+                const char *name, *value; /* without a value, the pair is left out */
         } words[] = {
                 { "sni", plan->net_sni ? "required" : "optional" },
                 { "mode", plan->network == NETWORK_ALLOW ? "allow" : "none" },

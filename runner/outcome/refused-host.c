@@ -34,8 +34,8 @@ static const char *const known_dots[] = {
         ".nvm",  ".pyenv",  ".rbenv", ".rustup", ".sdkman", ".venv", ".yarn",
 };
 
-/* A path probably holds keys if it contains one of these parts. It is compared with a slash at its
- * end. */
+/* A path probably holds keys if it contains one of these parts. A slash is added to the path's end
+ * first. */
 static const char *const secret_parts[] = {
         "secret", "passwd",  "password",   "credential",      "shadow",  "keyring",
         "id_rsa", "id_dsa",  "id_ed25519", "id_ecdsa",        "sudoers", "machine-id",

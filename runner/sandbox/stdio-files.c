@@ -171,8 +171,9 @@ static int shield_file(Launch *launch, int number, int *fd, Error *reterr) {
         return shield_copy(number, fd, st.st_size, reterr);
 }
 
-/* Whether the command could read what others write, by opening the file again. It can open a file,
- * a named pipe or a device that it has for writing only. No path leads to a plain pipe. */
+/* Whether the command could read what others write, by opening the file again. That is possible
+ * with a file, a named pipe or a device that is open for writing only. No path leads to a plain
+ * pipe. */
 static bool shield_may_be_read(int fd, const struct stat *st) {
         enum { MEMORY = 1 }; /* /dev/null and similar devices store nothing. */
         const int flags = fcntl(fd, F_GETFL);

@@ -6,8 +6,9 @@
 #include "base/wait.h"
 #include "serve/proxy-internal.h"
 
-/* The bytes that wait for a keeper: above the first limit its client is not read, and below the
- * second it is read again. The time is usec in which some of the bytes must leave. */
+/* Limits of the bytes that wait for a keeper. Above the first one, the keeper's client is not read;
+ * below the second one, it is read again. The time is in usec: until then, some of the bytes must
+ * leave. */
 enum {
         HOLD_QUEUE = RPC_CLIENT_QUEUE_MAX / 2,
         HOLD_UNTIL = RPC_CLIENT_QUEUE_MAX / 4,

@@ -91,7 +91,7 @@ static int write_number(Store *store, const char *name, uint64_t value, Error *r
 
 int settings_write(const Settings *settings, Store *store, Error *reterr) {
         const struct {
-                const char *name, *value; /* NULL is left out */
+                const char *name, *value; /* without a value, the pair is left out */
         } texts[] = {
                 { META_CWD, settings->cwd },
                 { META_TIER, settings->tier },

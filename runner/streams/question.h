@@ -13,8 +13,8 @@
  * one of the offered words.
  *
  * If the command's output goes to a pipe, its reader may be less(1), which draws on the same
- * terminal. So the person may see another host than the question's. Then the person must type the
- * host itself with its port to allow it. */
+ * terminal. The person may then see another host than the question's, and so must type the host
+ * itself with its port to allow it. */
 #pragma once
 
 #include <stdbool.h>

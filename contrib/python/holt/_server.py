@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs `holt serve`, and keeps connections to it and to the keepers of sessions.
 
-Theory of operation. `holt serve` makes and removes sessions. Other requests go straight to the keeper of their session,
-because the detour through `holt serve` would take longer than many replies. The first request for a session asks `holt
-serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. A request that only reads does
-not start a session at rest: then `holt serve` itself answers. If a keeper ends, for example because the session was stopped,
-the next request starts a new one. The new keeper gets the requests of repeat() again, such as those for tools. If `holt
-serve` ends, connections to keepers stay, and the next request that needs it starts another one; _lease.py keeps throwaway
-sessions until then. _liveness.py notices servers that hang.
+Theory of operation. `holt serve` makes and removes sessions. Other requests go straight to the keeper of their
+session, because the detour through `holt serve` would take longer than many replies. The first request for a session
+asks `holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. A request
+that only reads does not start a session at rest: then `holt serve` itself answers. If a keeper ends, for example
+because the session was stopped, the next request starts a new one. The new keeper gets the requests of repeat()
+again, such as those for tools. If `holt serve` ends, connections to keepers stay, and the next request that needs it
+starts another one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
 
 Requests are numbered per connection; _connection.py explains which thread reads the replies. A notification goes to its
 listeners by (method, session, id). A request of the server is a call of a tool, or a question about a host. The threads
