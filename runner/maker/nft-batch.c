@@ -90,24 +90,40 @@ int nft_batch_socket(int *ret_fd) {
         return 0;
 }
 
-int nft_batch_send(const NftBatch *batch, int fd) {
+/* Numbers the messages of the batch, so that its reply can be told from others. */
+static uint32_t batch_number(NftBatch *batch) {
+        static uint32_t last;
+
+        last++;
+        for (size_t at = 0; at < batch->used;) {
+                struct nlmsghdr *header = (struct nlmsghdr *)(batch->data + at);
+
+                header->nlmsg_seq = last;
+                at += NLMSG_ALIGN(header->nlmsg_len);
+        }
+        return last;
+}
+
+int nft_batch_send(NftBatch *batch, int fd) {
         const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+        const uint32_t number = batch_number(batch);
         _Alignas(struct nlmsghdr) char answer[4096];
         const struct nlmsghdr *header = (const struct nlmsghdr *)answer;
         const struct nlmsgerr *error;
         ssize_t n;
 
-        /* An earlier batch may have had more than one error. */
-        while (recv(fd, answer, sizeof(answer), MSG_DONTWAIT) >= 0)
-                ;
         if (sendto(fd, batch->data, batch->used, 0, (const struct sockaddr *)&kernel,
                    sizeof(kernel)) < 0)
                 return -errno;
-        n = recv(fd, answer, sizeof(answer), 0);
-        if (n < 0)
-                return -errno;
-        if (!mnl_nlmsg_ok(header, (int)n) || header->nlmsg_type != NLMSG_ERROR ||
-            mnl_nlmsg_get_payload_len(header) < sizeof(*error))
+        /* An earlier batch may have had more than one error. */
+        do {
+                n = recv(fd, answer, sizeof(answer), 0);
+                if (n < 0)
+                        return -errno;
+                if (!mnl_nlmsg_ok(header, (int)n))
+                        return -EBADMSG;
+        } while (header->nlmsg_seq != number);
+        if (header->nlmsg_type != NLMSG_ERROR || mnl_nlmsg_get_payload_len(header) < sizeof(*error))
                 return -EBADMSG;
         error = mnl_nlmsg_get_payload(header);
         return error->error;

@@ -41,7 +41,7 @@ void nft_batch_end(NftBatch *batch);
 int nft_batch_socket(int *ret_fd);
 /* Sends the batch, one message of which asks for a reply (NLM_F_ACK). Returns 0, or the error of
  * that message or of the first that failed. */
-int nft_batch_send(const NftBatch *batch, int fd);
+int nft_batch_send(NftBatch *batch, int fd);
 
 /* --- rules --- */
 
