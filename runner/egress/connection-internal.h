@@ -92,6 +92,8 @@ void connection_refuse_host(Connection *c, EgressReason reason, const char *name
 void connection_unreached(Connection *c, EgressReason reason);
 /* Ends an allowed connection that was made. errnum: 0, or its error. */
 void connection_end(Connection *c, int errnum);
+/* Ends a connection whose client has sent more than its one request to the proxy inside. */
+void connection_end_request(Connection *c);
 /* Connects to the next of c->targets. If all have failed, it frees the connection. */
 void connection_try(Connection *c);
 

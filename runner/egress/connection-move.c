@@ -35,10 +35,10 @@ static bool connection_take_chunk(Connection *c, const uint8_t *data, size_t len
         return r >= 0;
 }
 
-/* Looks at the bytes behind the part of a request that may move. Returns 0 or a negative errno.
- * -ECONNRESET: a client of the proxy inside has sent more than the one request that the proxy has
- * rewritten. Such bytes could be a request for another host. -ECONNRESET also means that the client
- * has ended in the middle of its request. */
+/* Looks at the bytes behind the part of a request that may move. Returns 0; 1 if a client of the
+ * proxy inside has sent more than the one request that the proxy has rewritten, because such bytes
+ * could be a request for another host; or a negative errno. -ECONNRESET: a chunk is malformed, or
+ * the client has ended in the middle of its request. */
 static int connection_keep_to_request(Connection *c) {
         uint8_t data[HTTP_CHUNK_HEAD];
         ssize_t n;
@@ -53,7 +53,9 @@ static int connection_keep_to_request(Connection *c) {
                 c->up.readable = false;
         if (n <= 0)
                 return 0;
-        if (c->chunks == CHUNKS_NONE || !connection_take_chunk(c, data, (size_t)n))
+        if (c->chunks == CHUNKS_NONE)
+                return 1;
+        if (!connection_take_chunk(c, data, (size_t)n))
                 return -ECONNRESET;
         return c->up.ending && !c->up.readable ? -ECONNRESET : 0;
 }
@@ -78,8 +80,8 @@ static void side_watch(LoopWatch *watch, uint32_t *events, const Pump *from, con
 static void connection_move(Connection *c) {
         int r = connection_keep_to_request(c), up = PUMP_WAITS, down;
 
-        if (r < 0)
-                return connection_end(c, -r);
+        if (r != 0)
+                return r < 0 ? connection_end(c, -r) : connection_end_request(c);
         down = pump_run(&c->down, c->egress->pipes, c->up.shut);
         if (c->state == CONNECTION_MOVES && down >= 0)
                 up = pump_run(&c->up, c->egress->pipes, c->down.shut);

@@ -170,6 +170,19 @@ void connection_end(Connection *c, int errnum) {
         connection_drop(c, errnum != 0);
 }
 
+/* A server may ignore "Connection: close", so that the client sends its next request on the same
+ * connection. After a reply that is complete, it may send it again on another one, but only if this
+ * one ends without a reset. */
+void connection_end_request(Connection *c) {
+        const bool replied = c->down.moved > 0 && c->down.held == 0 && !c->down.ahead;
+
+        if (!replied)
+                return connection_end(c, ECONNRESET);
+        c->client_watch = loop_unwatch(c->client_watch);
+        proxy_close(c->egress, TAKE_FD(c->client_fd));
+        connection_end(c, 0);
+}
+
 void connection_unreached(Connection *c, EgressReason reason) {
         EgressEvent event;
 

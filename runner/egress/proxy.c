@@ -5,7 +5,8 @@
  * socket.
  *
  * A refused client gets one reply. Closing a socket with unread bytes resets it, and the client
- * could lose the reply. So the proxy ends its side, and drops what the client still sends. */
+ * could lose the reply. So the proxy ends its side, and drops what the client still sends. The same
+ * goes for a client that sends another request after the reply of its server. */
 #include "egress/proxy.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@
 
 enum {
         PROXIES_MAX = 1024,         /* Clients that have not sent their request, or whose
-                                       refusal is being sent. */
+                                       last bytes are being dropped. */
         PROXY_BYTES_MAX = 16 << 20, /* Bytes of all requests together. */
         PROXY_ROOM = 2048,          /* Bytes of most requests. */
         PROXY_TIME = 30000000,      /* usec for a whole request. */
@@ -395,4 +396,15 @@ void proxy_refuse(Proxy *proxy, int fd, const EgressEvent *event) {
                                                        : socks_code((int)event->errnum));
         proxy_write_reason(event, line);
         proxy_send_http(proxy, proxy_status(event), line);
+}
+
+void proxy_close(Egress *egress, int fd) {
+        Proxy *proxy = calloc(1, sizeof(*proxy));
+
+        if (!proxy) {
+                fd_close(fd);
+                return;
+        }
+        *proxy = (Proxy){ .egress = egress, .fd = fd };
+        proxy_linger(proxy);
 }

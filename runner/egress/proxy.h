@@ -23,5 +23,7 @@ const Authority *proxy_target(const Proxy *proxy);
 int proxy_open(const Proxy *proxy, int fd, uint8_t **ret, size_t *ret_length, uint64_t *ret_body);
 /* Replies that the target was refused or could not be reached. Takes over fd, and frees proxy. */
 void proxy_refuse(Proxy *proxy, int fd, const EgressEvent *event);
+/* Ends the connection of a client that has its whole reply and may still send. Takes over fd. */
+void proxy_close(Egress *egress, int fd);
 /* Accepts NULL. Returns NULL. */
 Proxy *proxy_free(Proxy *proxy);

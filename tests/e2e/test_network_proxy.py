@@ -126,6 +126,36 @@ curl -sS -T - http://web.example.org/5 < /tmp/x"""
     assert [r["size"] for r in rows[2:4]] == [300000, 300000]
 
 
+TWICE = """
+import socket
+end = socket.create_connection(("198.18.0.1", 3128), timeout=60)
+def put(n):
+    end.sendall(b"PUT http://web.example.org:8081/%d HTTP/1.1\\r\\nContent-Length: 300000\\r\\n\\r\\n" % n + bytes(300000))
+put(1)
+reply = b""
+while not reply.endswith(b"}\\n"): reply += end.recv(65536)
+put(2)
+print(reply[:15], end.recv(65536))
+"""
+
+
+def test_a_second_request_on_a_connection_is_not_reset(holt: Holt, lab: Lab) -> None:
+    """A client sends a request again on another connection if the first one ends before the reply."""
+    out = holt(["run", "--net", "web.example.org:8081", "--proxy", "--", "python3", "-c", TWICE]).ok().out
+
+    assert out == "b'HTTP/1.1 200 OK' b''\n" and [row["target"] for row in lab.log("http")] == ["/1"]
+
+
+def test_a_server_that_keeps_its_connection_loses_no_request(holt: Holt, lab: Lab) -> None:
+    """curl reuses the connection, and sends a large upload on another one if the first ends, but perhaps not if it is reset."""
+    url = "http://web.example.org:8081"
+    script = f"head -c 8000000 /dev/zero > /tmp/x; curl -sS -H Expect: -T /tmp/x {url}/1 -T /tmp/x {url}/2"
+    out = holt.sh(script, "--net", NET + ",web.example.org:8081", "--proxy").ok().out
+
+    assert [(row["target"], row["size"]) for row in map(json.loads, out.splitlines())] == [("/1", 8000000), ("/2", 8000000)]
+    assert len(lab.log("tcp")) == 2
+
+
 # --- refusals and failures ---
 
 

@@ -60,7 +60,7 @@ FORBIDDEN_BARE = {
 
 # The servers at each address, by port. netlab_host.servers() has their code.
 SERVERS = {
-    80: "http", 443: "https", 8080: "http", 8443: "https", 9443: "tls-echo", 25: "smtp", 22: "ssh", 3306: "mysql",
+    80: "http", 443: "https", 8080: "http", 8081: "http-keeps", 8443: "https", 9443: "tls-echo", 25: "smtp", 22: "ssh", 3306: "mysql",
     7: "echo", 9000: "digest", 9001: "download", 9002: "reset", 9003: "reset-later", 9004: "hold", 9005: "deaf",
     3128: "proxy", 3129: "proxy-login",
 }

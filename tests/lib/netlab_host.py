@@ -228,10 +228,12 @@ def deaf(end: socket.socket, _: Json) -> None:
 class Http:
     """HTTP/1.1 with keep-alive, unless the client asks to close. "/bytes/N" is N bytes; "/files/..." are files, and "/git/..." are the
     repositories among them. "/events" is a stream of two events, of which the second one waits for a request of "/continue". Any other
-    path replies with the request. If a directory of the files has the name of the host, that host shows this directory instead."""
+    path replies with the request. If a directory of the files has the name of the host, that host shows this directory instead.
 
-    def __init__(self, files: Path) -> None:
-        self.files = files
+    keeps: it keeps the connection even if the client asks to close."""
+
+    def __init__(self, files: Path, keeps: bool = False) -> None:
+        self.files, self.keeps = files, keeps
         self.proceed = threading.Event()
 
     def __call__(self, end: socket.socket, about: Json) -> None:
@@ -248,7 +250,7 @@ class Http:
                     status, head, data = netlab_git.backend(repositories, method, target, fields, body)
                     end.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(data)}\r\n".encode() + head + b"\r\n\r\n" + data)
                     continue
-                closes = fields.get("connection", "").lower() == "close"
+                closes = fields.get("connection", "").lower() == "close" and not self.keeps
                 self._reply(end, method, target, {**about, "host": fields.get("host"), "method": method,
                             "target": target, "body": hashlib.sha256(body).hexdigest(), "size": len(body)}, closes)
                 if closes:
@@ -399,7 +401,7 @@ def servers(directory: Path) -> dict[str, Any]:
     """The servers by the names of netlab.SERVERS."""
     http = Http(directory / "files")
     return {
-        "http": http, "https": Tls(directory, http), "tls-echo": Tls(directory, echo),
+        "http": http, "http-keeps": Http(directory / "files", keeps=True), "https": Tls(directory, http), "tls-echo": Tls(directory, echo),
         "smtp": spoken(b"220 mail.example.org ESMTP\r\n"), "ssh": spoken(b"SSH-2.0-netlab\r\n"),
         "mysql": spoken(b"\x4a\0\0\0\x0a8.0.36\0"), "echo": echo, "digest": digest, "download": download,
         "proxy": Proxy(), "proxy-login": Proxy("agent:p@ss:word"),
