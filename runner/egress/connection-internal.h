@@ -69,8 +69,9 @@ typedef struct Connection {
         size_t attempts_open;
         int errnum; /* The errno of the last attempt that failed. */
         uint64_t started_ms, deadline;
-        uint64_t silent; /* The time from which on the client counts as silent in its greeting. */
-        Pump up, down;   /* To the server, and to the client. */
+        uint64_t entered; /* The time at which its packet was let in. */
+        uint64_t silent;  /* The time from which on the client counts as silent in its greeting. */
+        Pump up, down;    /* To the server, and to the client. */
         ConnectionChunks chunks;
         Hello hello;        /* The client's greeting as far as it is known. */
         Proxy *proxy;       /* The request to the proxy inside, until it has its reply; or NULL. */

@@ -9,6 +9,8 @@
 #include "egress/resolver.h"
 #include "egress/upstream.h"
 
+enum { ABANDONED_TIME = 1000000 }; /* usec in which a listener accepts what was let in. */
+
 /* Adds an address of the name, unless it is a special one that no rule with addresses allows. */
 static void connection_add_target(Connection *c, const NetAddress *address, const char **refused) {
         const char *why = net_address_forbidden(address);
@@ -72,6 +74,18 @@ static void connection_resolve(Connection *c) {
         connection_try(c);
 }
 
+/* Ends a connection that has claimed a one-time grant for the same host, if its program has given
+ * up before the packet was let in. Otherwise a listener would have accepted it at once. */
+static void connection_end_abandoned(const Connection *c, const char *name) {
+        const uint64_t now = time_now_usec();
+
+        for (Connection *other = c->egress->connections; other; other = other->next)
+                if (other->state == CONNECTION_ENTERS && other->once &&
+                    other->entered + ABANDONED_TIME < now &&
+                    once_allows(other->once, name, &c->asked, c->port))
+                        return connection_end(other, ECONNRESET);
+}
+
 /* Whether a rule allows the name, or the address if name is NULL. Without such a rule, claims a
  * one-time grant. */
 static bool connection_allowed(Connection *c, const char *name) {
@@ -80,6 +94,7 @@ static bool connection_allowed(Connection *c, const char *name) {
         if (name ? net_rules_find(rules, name, c->port)
                  : net_rules_find_address(rules, &c->asked, c->port))
                 return true;
+        connection_end_abandoned(c, name);
         c->once = once_claim(c->egress, name, &c->asked, c->port);
         return c->once != NULL;
 }

@@ -198,13 +198,19 @@ void connection_unreached(Connection *c, EgressReason reason) {
 
 /* --- connecting --- */
 
+/* Both sides are connected, so a one-time grant is used up. */
+static void connection_use_and_begin(Connection *c) {
+        once_use(c->egress, c->once);
+        connection_begin_judged(c);
+}
+
 /* The server is connected. Lets in the program's own connection if it still waits. */
 static void connection_open(Connection *c) {
-        once_use(c->egress, c->once);
         if (!c->held)
-                return connection_begin_judged(c);
+                return connection_use_and_begin(c);
         c->state = CONNECTION_ENTERS;
-        loop_timer_set(c->timer, time_now_usec() + ENTER_TIME);
+        c->entered = time_now_usec();
+        loop_timer_set(c->timer, c->entered + ENTER_TIME);
         queue_let_in(c->egress, c->held);
 }
 
@@ -429,9 +435,12 @@ static Connection *connection_take(Egress *egress, int fd) {
 /* A listener has accepted the connection that was let in. */
 static void connection_enter(Connection *c, int fd) {
         c->held = NULL;
-        if (connection_join(c, fd) < 0 || c->broken)
-                return connection_end(c, c->broken ? ECONNRESET : ENOMEM);
-        connection_begin_judged(c);
+        if (connection_join(c, fd) < 0)
+                return connection_end(c, ENOMEM);
+        if (!c->broken)
+                return connection_use_and_begin(c);
+        once_use(c->egress, c->once);
+        connection_end(c, ECONNRESET);
 }
 
 void connection_accept(Egress *egress, int fd, const Syn *syn) {

@@ -81,12 +81,15 @@ bool once_names(const Egress *egress, const char *name) {
         return false;
 }
 
+bool once_allows(const Once *once, const char *name, const NetAddress *address, uint16_t port) {
+        return name ? net_rules_find(&once->rules, name, port) != NULL
+                    : net_rules_find_address(&once->rules, address, port) != NULL;
+}
+
 static Once *once_find(const Egress *egress, bool claimed, const char *name,
                        const NetAddress *address, uint16_t port) {
         for (Once *once = egress->once; once; once = once->next)
-                if (once->claimed == claimed &&
-                    (name ? net_rules_find(&once->rules, name, port)
-                          : net_rules_find_address(&once->rules, address, port)))
+                if (once->claimed == claimed && once_allows(once, name, address, port))
                         return once;
         return NULL;
 }

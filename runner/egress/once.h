@@ -3,8 +3,9 @@
  *
  * Theory of operation. A connection that no lasting rule allows claims a one-time grant before it
  * is made, and no other connection can claim that grant meanwhile. If the connection is refused or
- * cannot be made, the grant is free again. Once the host outside is connected, the grant is used.
- * The grant's listeners stay until the connection has ended. */
+ * cannot be made, or if the program has given up before, the grant is free again. Once the program
+ * is connected with the host outside, the grant is used. The grant's listeners stay until the
+ * connection has ended. */
 #pragma once
 
 #include "egress/egress.h"
@@ -31,6 +32,8 @@ bool once_names(const Egress *egress, const char *name);
 /* Whether a grant for the port of the host exists that is claimed or used. name is NULL for an
  * address. */
 bool once_taken(const Egress *egress, const char *name, const NetAddress *address, uint16_t port);
+/* Whether the grant is for the port of the host. */
+bool once_allows(const Once *once, const char *name, const NetAddress *address, uint16_t port);
 /* Claims a grant for the port of the host. Returns NULL if there is none. */
 Once *once_claim(const Egress *egress, const char *name, const NetAddress *address, uint16_t port);
 /* Uses a grant up, and tells holt. Accepts NULL. */

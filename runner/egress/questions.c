@@ -54,13 +54,20 @@ static void question_free(Question *question) {
         free(question);
 }
 
-/* Judges the waiting connections again, or refuses them for the reason. */
-static void question_release(Question *question, bool judge, EgressReason reason) {
-        Egress *egress = question->egress;
+static Connection *question_waiting(const Question *question) {
+        Connection *c = question->egress->connections;
 
-        list_each_safe(c, egress->connections) {
-                if (c->question != question)
-                        continue;
+        while (c && c->question != question)
+                c = c->next;
+        return c;
+}
+
+/* Judges the waiting connections again, or refuses them for the reason. Either may end other
+ * connections, too. */
+static void question_release(Question *question, bool judge, EgressReason reason) {
+        Connection *c;
+
+        while ((c = question_waiting(question))) {
                 c->question = NULL;
                 c->answered = true;
                 c->state = CONNECTION_RESOLVES;

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lib.netlab import Lab, holt, lab  # noqa: F401
-from lib.sessions import Rpc, RpcError, Session, Sessions
+from lib.sessions import Rpc, RpcError, Session, Sessions, until
 from lib.terminal import Terminal
 from lib.tools import needs
 
@@ -99,6 +99,21 @@ def test_a_question_has_a_deadline(sessions: Sessions) -> None:
         assert "no answer came in time" in rpc.result(running)["denials"][0]["reason"]
         reply(rpc, question, allow="session")
         assert rpc.call("session.show", session="w")["network"]["allow"] == []
+
+
+def test_a_yes_after_the_program_has_given_up_is_for_the_next_connection(session: Session, lab: Lab) -> None:
+    with session.sessions.serve() as rpc:
+        rpc.call("network.attend", session="w")
+        if session.show()["network_level"] != 2:
+            pytest.skip("at level 1, holt knows at once that the program has given up, and the question ends")
+        assert session.sh("curl -sS -m 0.5 http://other.example.org/").code == 28
+        reply(rpc, taken(rpc), allow="once")
+        until(lambda: lab.log("tcp"), "holt connects")
+
+        until(lambda: session.sh(CURL.replace("-m 50", "-m 1")).out == "200", "a later connection has the grant")
+    assert [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "grant"] == [
+        {"grant": "net:other.example.org:80", "once": True, "asked": True}]
+    assert session.show()["network"]["once"] == []
 
 
 def test_a_session_without_a_network_refuses_to_ask(sessions: Sessions) -> None:
