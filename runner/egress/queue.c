@@ -138,7 +138,7 @@ static Held *queue_find(Queue *queue, const Syn *syn) {
 
 void queue_let_in(Egress *egress, Held *held) {
         held->in = true;
-        queue_send_verdict(egress->queue, held->packet, NF_ACCEPT, PASS);
+        queue_send_verdict(egress->queue, held->packet, NF_ACCEPT, QUEUE_IN);
 }
 
 Held *queue_release(Egress *egress, Held *held, int errnum) {
@@ -168,7 +168,7 @@ struct Connection *queue_take(Egress *egress, const Syn *syn) {
  * attempt from the same port, and the program has given up the old one. */
 static void held_again(const Queue *queue, Held *held, uint32_t sequence, uint32_t packet) {
         if (held->in)
-                return queue_send_verdict(queue, packet, NF_ACCEPT, PASS);
+                return queue_send_verdict(queue, packet, NF_ACCEPT, QUEUE_IN);
         if (held->sequence == sequence)
                 return queue_send_verdict(queue, packet, NF_DROP, PASS);
         queue_send_verdict(queue, held->packet, NF_DROP, PASS);

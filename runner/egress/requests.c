@@ -32,8 +32,10 @@ static void request_settle(Request *request, int fd, int errnum) {
         free(request);
 }
 
-/* The maker has gone: no request can succeed. */
-static void requests_fail(Requests *requests) {
+/* The maker has gone, although nobody ends it before this process: somebody on the host has killed
+ * it. No request can succeed any more, so the network ends, and holt tells the caller. */
+static void requests_fail(const Egress *egress) {
+        Requests *requests = egress->requests;
         Request *all[] = { requests->sent, requests->waiting };
 
         requests->watch = loop_unwatch(requests->watch);
@@ -42,6 +44,7 @@ static void requests_fail(Requests *requests) {
         for (size_t i = 0; i < ELEMENTSOF(all); i++)
                 list_each_safe(request, all[i])
                         request_settle(request, FD_NONE, EPIPE);
+        loop_stop(egress->loop);
 }
 
 static void requests_send_more(const Egress *egress) {
@@ -69,7 +72,7 @@ static void requests_on_answer(void *data, uint32_t events) {
         (void)events;
         if (r < 0 || !request) {
                 fd_close(fd);
-                return requests_fail(requests);
+                return requests_fail(egress);
         }
         (void)list_remove(&requests->sent, request);
         requests->sent_count--;

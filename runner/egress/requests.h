@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of holt-egress to the maker while it serves. The maker replies in their order. Only a
- * few are sent at once, so that no process ever waits until the other reads. */
+ * few are sent at once, so that no process ever waits until the other reads. If the maker is gone,
+ * holt-egress ends. */
 #pragma once
 
 #include "egress/egress.h"

@@ -146,14 +146,14 @@ static int add_route(Maker *maker, const NetAddress *block, uint8_t prefix) {
         return netlink_ask(maker, header);
 }
 
-/* Adds or deletes the rule by which TCP to all other addresses has a route. */
-static int maker_set_others(Maker *maker, uint8_t family, uint16_t type) {
+/* Adds the rule by which TCP to all other addresses has a route. */
+static int maker_add_others_rule(Maker *maker, uint8_t family) {
         char room[256] = { 0 };
         struct nlmsghdr *header = mnl_nlmsg_put_header(room);
         struct fib_rule_hdr *rule;
 
-        header->nlmsg_type = type;
-        header->nlmsg_flags = type == RTM_NEWRULE ? NLM_F_CREATE : 0;
+        header->nlmsg_type = RTM_NEWRULE;
+        header->nlmsg_flags = NLM_F_CREATE;
         rule = mnl_nlmsg_put_extra_header(header, sizeof(*rule));
         rule->family = family;
         rule->action = FR_ACT_TO_TBL;
@@ -185,7 +185,7 @@ static int maker_add_others(Maker *maker, uint8_t family) {
         mnl_attr_put_u32(header, RTA_OIF, LOOPBACK);
         mnl_attr_put(header, RTA_PREFSRC, address_length(&own), own.bytes);
         r = netlink_ask(maker, header);
-        return r < 0 ? r : maker_set_others(maker, family, RTM_NEWRULE);
+        return r < 0 ? r : maker_add_others_rule(maker, family);
 }
 
 /* --- sockets --- */
@@ -429,14 +429,6 @@ static void maker_serve(Maker *maker) {
         }
 }
 
-/* Removes the routes to other addresses after holt-egress has ended, so that connects fail at once.
- * Nobody reads the queue any more, so packets to these addresses would pass it. Those of IPv4 would
- * vanish, because the addresses are not local. */
-static void maker_leave(Maker *maker) {
-        (void)maker_set_others(maker, AF_INET, RTM_DELRULE);
-        (void)maker_set_others(maker, AF_INET6, RTM_DELRULE);
-}
-
 static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd) {
         Maker maker = { .plan = plan,
                         .fd = fd,
@@ -453,8 +445,6 @@ static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd
                 (void)strncpy(made.ready.text, step, sizeof(made.ready.text) - 1);
         if (send_with_fd(fd, &made, sizeof(made), FD_NONE) == 0 && r == 0)
                 maker_serve(&maker);
-        if (r == 0)
-                maker_leave(&maker);
 }
 
 int maker_fork(const NetPlan *plan, int setup_fd, int network_fd, int *ret_fd, Error *reterr) {

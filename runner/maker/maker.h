@@ -6,8 +6,8 @@
  * capabilities in it (user_namespaces(7)). It sets addresses and routes by rtnetlink, makes the
  * listeners, and passes each to holt-egress. Then it keeps two capabilities, which count only in
  * the sandbox's network, and waits for requests. It reads only messages of holt-egress and the
- * kernel. It is in the host's PID namespace, so no process of the sandbox can name it. When
- * holt-egress ends, even by SIGKILL, the maker takes routes away, and ends. */
+ * kernel. It is in the host's PID namespace, so no process of the sandbox can name it. When one of
+ * the two processes ends, even by SIGKILL, the other one ends, too. */
 #pragma once
 
 #include "base/error.h"

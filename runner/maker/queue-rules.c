@@ -26,6 +26,8 @@ enum {
 };
 
 #define CHAIN "connect"
+/* Packets reach the second chain after the verdict, or if nobody reads the queue. */
+#define LAST_CHAIN "last"
 
 static void reject_packet(NftBatch *batch, uint32_t type, uint8_t code) {
         NftExpression e = nft_expression_open(batch, "reject");
@@ -36,9 +38,8 @@ static void reject_packet(NftBatch *batch, uint32_t type, uint8_t code) {
 }
 
 /* Two parts of the kernel can put a packet into the queue. These functions write the expression of
- * each. If nobody reads the queue, because holt-egress has ended, the packet passes. Without a
- * listener, the connection is then refused at once. No socket could refuse connections to other
- * addresses, so the maker removes the routes to those. */
+ * each. If nobody reads the queue, because holt-egress has ended, the packet goes on to the second
+ * chain. */
 
 static void queue_packet(NftBatch *batch) {
         NftExpression e = nft_expression_open(batch, "queue");
@@ -117,8 +118,24 @@ static void rules_queue_imports(NftBatch *batch, const NetPlan *plan, QueueFn pu
         }
 }
 
+/* Rejects packets that were not let in. Without a reader, imported ports are refused by the kernel,
+ * because their listeners are gone. */
+static void rules_reject_unread(NftBatch *batch) {
+        nft_batch_add_chain(batch, LAST_CHAIN, NF_INET_LOCAL_OUT, 1);
+        nft_rules_pass_others(batch, LAST_CHAIN);
+        nft_rule_open(batch, LAST_CHAIN, 0);
+        nft_match_mark(batch, QUEUE_IN);
+        nft_accept(batch);
+        nft_rule_close(batch);
+        nft_rules_pass_own(batch, LAST_CHAIN, 0);
+        nft_rule_open(batch, LAST_CHAIN, 0);
+        reject_packet(batch, NFT_REJECT_TCP_RST, 0);
+        nft_rule_close(batch);
+}
+
 static void batch_fill_rules(NftBatch *batch, const NetPlan *plan, QueueFn put_queue) {
         nft_batch_begin(batch);
+        rules_reject_unread(batch);
         nft_batch_add_chain(batch, CHAIN, NF_INET_LOCAL_OUT, 0);
         nft_rules_pass_others(batch, CHAIN);
         rules_reject_marked(batch);

@@ -4,21 +4,23 @@
  *
  * The first packet (SYN) of every connection to another address than the sandbox's own, or to an
  * imported port, goes into a queue. There it waits for the verdict of holt-egress (queue.h). If the
- * verdict sets a mark, the filter rejects the packet as QueueMark says. One batch of nfnetlink(7)
- * messages makes all of this, without nft(8). Parts may be missing in a kernel, or forbidden in a
- * container. */
+ * verdict rejects the packet, the filter does so as the mark says. Without holt-egress, nobody
+ * reads the queue, and packets pass it. Then the filter resets the connection, because the routes
+ * would lead to listeners that are gone, or nowhere. One batch of nfnetlink(7) messages makes all
+ * of this, without nft(8). Parts may be missing in a kernel, or forbidden in a container. */
 #pragma once
 
 #include <stdint.h>
 
 #include "maker/listeners.h"
 
-/* The marks of rejected packets. No program inside can set one: that takes a capability. */
+/* The marks of packets with a verdict. No program inside can set one: that takes a capability. */
 typedef enum QueueMark {
         QUEUE_RESET = 1, /* ECONNREFUSED */
         QUEUE_NO_HOST,   /* EHOSTUNREACH */
         QUEUE_NO_NET,    /* ENETUNREACH */
         QUEUE_MARK_END,
+        QUEUE_IN = QUEUE_MARK_END, /* It is let in. */
 } QueueMark;
 
 enum {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of holt-egress before its sandbox."""
+"""The end of holt-egress, or of the maker, before its sandbox."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from lib.sandbox import Holt
 from lib.sessions import until
@@ -53,16 +55,24 @@ print(json.dumps([results, time.monotonic() - started < 5]))
 """
 
 
-def test_connects_fail_at_once_without_holt_egress(holt: Holt) -> None:
-    """Then nobody reads the queue of level 2, and packets to addresses outside must not vanish in it."""
+@pytest.mark.parametrize("killed", ("holt-egress", "the maker", "the maker first"))
+def test_connects_fail_at_once_without_the_network(killed: str, holt: Holt) -> None:
+    """Then nobody reads the queue of level 2, and packets to addresses outside must not vanish in it. If one of the two processes is
+    killed, the other one ends."""
     with holt.start(["run", "--net", "web.example.org:80,203.0.113.0/24:80", "--", "python3", "-c", CONNECTS],
                     stdin=subprocess.PIPE) as running:
         assert running.readline() == "begin"
         (egress,) = (pid for pid in children(running.pid) if Path(f"/proc/{pid}/comm").read_text() == "holt-egress\n")
         (maker,) = children(egress)
-        os.kill(egress, signal.SIGKILL)
-        until(lambda: ended(maker), "the maker ends")
+        if killed == "the maker first":
+            os.kill(egress, signal.SIGSTOP)  # So it cannot tell the kernel anything.
+        os.kill(egress if killed == "holt-egress" else maker, signal.SIGKILL)
+        if killed == "the maker first":
+            os.kill(egress, signal.SIGKILL)
+        until(lambda: ended(maker) and ended(egress), "both processes end")
         result = running.wait(b"go\n")
 
     results, at_once = json.loads(result.out)
-    assert results == ["ENETUNREACH", "ECONNREFUSED", "ENETUNREACH", "ECONNREFUSED", "ECONNREFUSED", "ECONNREFUSED"] and at_once
+    other = "ECONNREFUSED" if result.report["network"]["level"] == 2 else "ENETUNREACH"
+    assert results == [other, "ECONNREFUSED", other, "ECONNREFUSED", "ECONNREFUSED", "ECONNREFUSED"] and at_once
+    assert result.report["network"]["lost"] is True

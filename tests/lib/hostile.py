@@ -166,7 +166,7 @@ class Hostile:
     def refusing_queue(self) -> list[str | Path]:
         """Returns a prefix for holt that makes this a kernel that cannot queue packets. Among the messages to the kernel, only the
         rules of the queue have 2048 bytes or more."""
-        return [self.path("refuse"), f"{SYSCALLS[platform.machine()]['sendto']}:{errno.EOPNOTSUPP}:2048:2"]
+        return [self.path("refuse"), f"{SYSCALLS[platform.machine()]['sendto']}:{errno.EOPNOTSUPP}:{2048 | 4096}:2"]
 
     def refusing_namespace(self, flag: int) -> list[str | Path]:
         """Returns a prefix for holt that makes this a container whose seccomp profile forbids a CLONE_NEW* flag. Like in
