@@ -8,8 +8,8 @@
  *
  * Java believes such files only below a mount point of type cgroup2. Therefore a real one is
  * mounted first, and the files cover it: nothing in it can be reached. Java also reads
- * /proc/cgroups, where a host with cgroup v1 names other hierarchies. The sandbox then shows the
- * same lines as on a host with v2.
+ * /proc/cgroups, where a host with cgroup v1 names other hierarchies. On such a host, the sandbox
+ * shows the same lines as on one with v2.
  *
  * lscpu and libraries that count processors read the files in /sys/devices/system/cpu. */
 #include <string.h>

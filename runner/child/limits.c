@@ -136,7 +136,7 @@ static int limit_shares(Error *error) {
 }
 
 /* Makes stacks smaller if there is little memory. RLIMIT_DATA counts the whole stack of a thread.
- * glibc makes it as large as the limit of the main stack, mostly 8 MiB. With 40 MiB, Node then
+ * glibc makes it as large as the limit of the main stack, usually 8 MiB. With 40 MiB, Node then
  * waits forever for a thread that it could not start. The command may raise this limit again. */
 static int limit_stack(const LaunchPlan *plan, Error *error) {
         enum { SHARE = 16, SIZE_MIN = 1 << 20, SIZE_USUAL = 8 << 20, PAGE = 4096 };

@@ -92,7 +92,7 @@ static int put_tree(Cp *cp, int dir_fd, const char *temporary, Error *reterr) {
         FilesMissed missed = { 0 };
         int r;
 
-        /* Set first, because walk_tree() may fail without an error text. */
+        /* The error is set first, because walk_tree() may fail without an error text. */
         (void)error_set(reterr, ERROR_SETUP, 0, "cannot read the directory");
         r = walk_tree(dir_fd, put_entry, &putting, &missed);
         return r == 0 && missed.error != 0

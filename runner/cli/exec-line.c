@@ -77,7 +77,7 @@ static int parse_options(ExecLine *line, int argc, char **argv, Error *reterr) {
 }
 
 /* Parses the options before the session's name and after it, then the command. If a "--" is in
- * front of the first operand, that is the command, and the name is missing. */
+ * front of the first operand, this operand belongs to the command, and the name is missing. */
 static int parse_words(ExecLine *line, int argc, char **argv, Error *reterr) {
         const OptionResult *words = &line->words;
         int r = parse_options(line, argc, argv, reterr);

@@ -8,7 +8,8 @@
  * address of the accepted socket tells which name the program wanted. holt-egress judges name and
  * port by the rules, connects to the real host from outside, and moves the bytes (connection.c,
  * pump.h). Only hosts that a rule allows exist inside: the resolver knows only their names, and
- * routes lead only to their addresses.
+ * routes lead only to their addresses. If somebody can be asked about other hosts, questions.h
+ * applies.
  *
  * The process stays in the host's network, but it has no capability and opens no file after its
  * start (confine.h). Every byte from the sandbox, and every byte from a server, is an attacker's.

@@ -18,7 +18,7 @@ enum {
         STEP_SIZE = 64 << 20, /* Bytes between two checks whether the copy must end. */
 };
 
-/* Copies up to left bytes through a buffer. A left of UINT64_MAX means everything. */
+/* Copies up to `left` bytes through a buffer. A left of UINT64_MAX means everything. */
 static int copy_by_buffer(int source_fd, int to_fd, uint64_t left, uint64_t *length) {
         _cleanup_free_ char *buffer = malloc(BUFFER_SIZE);
         ssize_t n = 1;

@@ -56,7 +56,7 @@ static ssize_t read_at(int fd, char *buffer, size_t length, uint64_t offset) {
         return (ssize_t)done;
 }
 
-/* Returns how many of length bytes exist behind offset in a file of that size, so that no more
+/* Returns how many of `length` bytes exist behind `offset` in a file of that size, so that no more
  * memory is allocated. */
 static size_t files_readable(off_t size, uint64_t offset, uint64_t length) {
         uint64_t left = offset < (uint64_t)size ? (uint64_t)size - offset : 0;

@@ -80,8 +80,8 @@ Files *files_free(Files *files);
  * - ERROR_BUSY: a process inside has a lease on the file.
  * - ERROR_SETUP: any other reason. */
 
-/* Reads up to length bytes (at most FILES_READ_MAX) from offset. *ret is owned, and ends in a NUL
- * that is not counted. *ret_eof is true if these bytes end the file. */
+/* Reads up to `length` bytes (at most FILES_READ_MAX) from `offset`. *ret is owned, and ends in a
+ * NUL that is not counted. *ret_eof is true if these bytes end the file. */
 int files_read(Files *files, const char *path, uint64_t offset, uint64_t length, char **ret,
                size_t *ret_length, bool *ret_eof, Error *reterr);
 /* Opens a file for reading, for a client. The caller owns the fd. */
@@ -125,7 +125,7 @@ int files_exists(Files *files, const char *path, bool *ret, Error *reterr);
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr);
 /* Makes a symlink with this target, which may be missing. Returns -EEXIST if path exists. */
 int files_link(Files *files, const char *path, const char *target, Error *reterr);
-/* Needs recursive for a directory that is not empty; any depth is possible. Symlinks are not
+/* A directory that is not empty needs `recursive`; any depth is possible. Symlinks are not
  * followed. */
 int files_remove(Files *files, const char *path, bool recursive, Error *reterr);
 /* Does the same for an entry of a host directory. Commands may have left it deep, without

@@ -58,7 +58,7 @@ typedef struct Listing {
         NamePage page;
 } Listing;
 
-/* Whether names below path can be behind after. */
+/* Whether names below path can be behind `after`. */
 static bool is_ahead(const char *path, const char *after) {
         size_t length = strlen(path);
         int order = strncmp(after, path, length);
@@ -66,7 +66,7 @@ static bool is_ahead(const char *path, const char *after) {
         return order < 0 || (order == 0 && (unsigned char)after[length] <= '/');
 }
 
-/* Whether names below path can start with prefix. */
+/* Whether names below path can start with `prefix`. */
 static bool leads_to(const char *path, const char *prefix) {
         size_t length = strlen(path), other = strlen(prefix);
 

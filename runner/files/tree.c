@@ -239,7 +239,7 @@ static int copy_entry(Copy *copy, int from_fd, int to_dir_fd, const char *name) 
         return 0;
 }
 
-/* Returns 0 for a file, or for a directory with recursive. */
+/* Returns 0 for a file, or for a directory if `recursive` is set. */
 static int check_source(int from_fd, bool recursive) {
         struct stat st;
 

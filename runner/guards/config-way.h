@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out where a path leads that a git config names. Only config.c needs it. */
+/* Finds out where a path in a git config leads. Only config.c needs it. */
 #pragma once
 
 #include "policy/plan.h"

@@ -420,9 +420,9 @@ static int guards_own(Search *search, bool bare, bool *found, Error *reterr) {
         return r == 0 ? follow_global(search, reterr) : r;
 }
 
-/* Whether the repository belongs to another user. Such a user could make an unreadable one in /tmp,
- * for example, and nobody could run anything below it. git itself ignores it (safe.directory of
- * git-config(1)). */
+/* Whether the repository belongs to another user. Such a user could make an unreadable repository
+ * in /tmp, for example, and then nobody could run anything below it. git itself ignores it
+ * (safe.directory of git-config(1)). */
 static bool is_strangers(int git_fd) {
         struct stat st;
 

@@ -36,7 +36,7 @@ static int refuse_input(const char *use, const char *path, const Reached *reache
 
 /* Refuses a path with "..", although the command cannot change the file at its end: it could move
  * the directory that a ".." starts from, so that the path leads elsewhere. Returns 0 if the
- * absolute path is no better. */
+ * absolute path would be refused, too. */
 static int refuse_relative(const Reach *reach, const char *use, const char *path,
                            const Reached *reached, Error *reterr) {
         _cleanup_close_ int fd = FD_NONE;

@@ -73,7 +73,7 @@ static bool programs_may_be_changed(const char *path, const char *asked, uid_t u
         return !at;
 }
 
-/* Whether the command could change holt's own files. Mostly root has installed holt and another
+/* Whether the command could change holt's own files. Usually root has installed holt and another
  * user runs it: then no mount of the host lets the command change it. If root runs holt, the
  * command may change everything that is mounted read-write. */
 static bool may_be_ours(const char *self, const char *dir) {

@@ -5,7 +5,7 @@
  * Theory of operation. If the host replaces a protected file while something runs inside, holt ends
  * the sandbox and sets the new file aside (watch.c). Often no client hears of this: only a detached
  * command ran, or an interpreter. The names are therefore kept in the session's directory, and
- * every reply about a command repeats them. A name is dropped when nothing has it any more, because
+ * every reply about a command repeats them. A name is dropped when no file has it any more, because
  * the user has moved the file back or removed it. A command can remove the file as well, so a
  * keeper tells each name once before it drops it.
  *
@@ -47,7 +47,7 @@ static void aside_save(const Keeper *keeper) {
                              strlen(keeper->aside->names.items[i]) + 1);
 }
 
-/* Drops the names that nothing has any more. */
+/* Drops the names that no file has any more. */
 static void aside_refresh(Keeper *keeper) {
         StrList still = { 0 };
 

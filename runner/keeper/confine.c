@@ -37,7 +37,7 @@ static int confine_files(const Keeper *keeper, Error *reterr) {
 /* The keeper finds files by openat2, and sets the modes of new files. It tells files apart by their
  * handles (base/file-id.h). A handle opens nothing, because open_by_handle_at stays refused. SQLite
  * gives new files the owner of their database (fchown). Outside the sandbox, ptrace would reach the
- * caller's other processes. */
+ * caller's other processes, so it is refused. */
 static int confine_calls(Error *reterr) {
         static char open_name[] = "openat2", handle_name[] = "name_to_handle_at";
         static char owner_name[] = "fchown";

@@ -5,8 +5,8 @@
  * keeper. Files that commands made since the last check then stay under their own names, and the
  * next keeper cannot tell them from the host's. So a file in the session's directory says that a
  * check is due. It exists from before the sandbox starts until the last check has ended. `holt
- * stop` fails if it exists and no keeper is live. The next keeper tells the client of its first
- * command. */
+ * stop` fails if it exists and no keeper is live. The next keeper reports the missed check to the
+ * client of its first command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -120,7 +120,8 @@ enum {
  * - It replies now, or returns negative with *error written, or keeps the call. A kept call needs
  *   rpc_call_on_end(), whose function runs if the client is gone before the reply; keeper/wait.c is
  *   an example.
- * - A late reply that may be large is made only if rpc_call_has_room(), or when on_room says so.
+ * - A late reply that may be large is made only if rpc_call_has_room() is true, or when on_room
+ *   says so.
  * - It blocks only for the disk, and only briefly. A walk through a tree is a FilesWork
  *   (files/work.h), on a thread that touches nothing else.
  * - Contents of any size travel as a descriptor (files/receive.h), never in a message.
