@@ -91,6 +91,3 @@ void egress_deny(Egress *egress, EgressReason reason, const char *name, const Ne
  * decision is missing in the audit, and programs inside cannot cause events faster than holt reads
  * them. */
 void egress_send(Egress *egress, const EgressEvent *event);
-/* Makes the event of a refusal. */
-EgressEvent egress_denial(const Egress *egress, EgressReason reason, const char *name,
-                          const NetAddress *address, uint16_t port, const char *other);
