@@ -68,7 +68,7 @@ static int load_extends(Loader *l, const JsonValue *value, const char *path) {
                 return policy_preset(l->policy, name, where, l->reterr);
         (void)error_set(l->reterr, ERROR_POLICY, 0, "%s: a %s must not choose the preset", where,
                         l->origin == ORIGIN_PROJECT ? "project's own file" : "preset");
-        return error_cure(l->reterr, -EPERM, "Choose it in your own policy: --policy NAME");
+        return error_cure(l->reterr, -EPERM, "Choose the preset in your own policy: --policy NAME");
 }
 
 /* Members of the top object that are not fields. */

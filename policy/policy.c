@@ -512,7 +512,8 @@ int policy_preset(Policy *policy, const char *name, const char *where, Error *re
                 return preset_unknown(name, where, reterr);
         if (policy->preset) {
                 (void)error_set(reterr, ERROR_POLICY, 0,
-                                "%s: the preset %s would drop changes made since the preset %s",
+                                "%s: the preset %s would replace the settings that come after the "
+                                "preset %s",
                                 where, name, policy->preset);
                 if (preset_is_extended(where))
                         return error_cure(

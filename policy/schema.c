@@ -207,7 +207,7 @@ static void schema_top(JsonWriter *w) {
         json_write_end(w);
         json_write_end(w);
         json_write_end(w);
-        schema_text(w, "description", "a text for readers; holt ignores it");
+        schema_text(w, "description", "description for people; holt ignores it");
         schema_text(w, "$schema", "URL of this schema, for editors");
 }
 

@@ -91,7 +91,7 @@ typedef enum SyscallAction {
         X(PERF, "@perf", "performance counters")                                                   \
         X(PRIVILEGED, "@privileged", "managing the host: accounts, quotas, log, ports, names")     \
         X(PTRACE, "@ptrace", "tracing other processes of the sandbox")                             \
-        X(RARE, "@rare", "calls that few programs use and none needs")                             \
+        X(RARE, "@rare", "calls that few programs use, and that no program needs")                 \
         X(REBOOT, "@reboot", "restarting the host")                                                \
         X(SWAP, "@swap", "swap space")                                                             \
         X(USERFAULT, "@userfault", "page faults handled by programs")                              \

@@ -58,7 +58,8 @@ static int parse_values(ExecLine *line, Error *reterr) {
                 return r;
         if (options->detach && options->report) {
                 r = error_set(reterr, ERROR_USAGE, 0,
-                              "--detach does not wait for the end, so --report has no result");
+                              "--detach does not wait until the command has ended, so --report has "
+                              "no result");
                 return error_cure(reterr, r, "Use holt wait NAME ID --json to get the result.");
         }
         if (options->detach && tool_specs_have_command(&options->tools)) {

@@ -111,8 +111,9 @@ static void network_hint_print_none(const char *session, const char *text, size_
 }
 
 static void network_hint_print_rules(const char *session, FILE *out) {
-        (void)fputs("holt: the network has only the hosts and ports of its rules; a connection to "
-                    "any other fails at once\n  If the command needs another, allow it: ",
+        (void)fputs("holt: the sandbox reaches only the hosts and ports that rules allow; "
+                    "connections to others fail immediately\n  If the command needs another host "
+                    "or port, allow it: ",
                     out);
         if (session)
                 (void)fprintf(out, "holt allow %s net:NAME:PORT, or net:ADDRESS:PORT\n", session);

@@ -71,9 +71,9 @@ void python_tell_missed(const JsonValue *result, uint64_t printed) {
         if (missed > 0)
                 (void)fprintf(stderr,
                               "holt: the last %" PRIu64
-                              " bytes of output are missing, because they came faster than they "
-                              "were read\n  --json prints the first bytes of each stream; --output "
-                              "sets how many.\n",
+                              " bytes of output are missing, because they came faster than the "
+                              "reader read them\n  --json prints the first bytes of each stream; "
+                              "--output sets how many.\n",
                               missed);
 }
 

@@ -311,7 +311,7 @@ static void print_oom_hint(const RunResult *result, FILE *out) {
         if (result->outcome.exit_code != 128 + SIGKILL)
                 return;
         (void)fputs("holt: the command may have been killed because memory ran out: the kernel has "
-                    "killed processes of this machine meanwhile\n  The kernel log names them: "
+                    "killed processes of this machine during the run\n  The kernel log names them: "
                     "dmesg, or journalctl -k.\n",
                     out);
 }
@@ -406,8 +406,8 @@ void report_refusal(const char *path, const char *answer, const char *reason, co
         (void)str_quote(path, name, sizeof(name));
         if (!answer[0]) {
                 (void)fprintf(out,
-                              "holt: maybe refused %s: %s; %s%s may help%s. holt did not see the "
-                              "command's messages (--output 1MiB shows them to it)\n",
+                              "holt: maybe refused %s: %s; %s%s may help%s. holt could not read "
+                              "the command's messages; with --output 1MiB, it can\n",
                               name, reason, grant[0] ? who_allows : "",
                               grant[0] ? grant : "no option",
                               str_starts(grant, "--ro ") ? ", or --rw if it writes there" : "");
@@ -537,7 +537,7 @@ void report_stopped_for(const char *path, FILE *out) {
         (void)fprintf(out,
                       "holt: %s was replaced or created on the host; the policy protects or hides "
                       "this path\n  So holt killed everything that ran in the session before this "
-                      "command. To avoid that, stop the session first: holt stop.\n",
+                      "command. To avoid this, run holt stop before you change the file.\n",
                       str_quote(path, name, sizeof(name)));
 }
 

@@ -158,11 +158,11 @@ static void commands_warn(const ToolCommands *commands, const Reach *reach) {
                 char inside[PATH_MAX], quoted[512];
 
                 if (fd >= 0 && reach_each(reach, fd, tool_command_is_shown, inside) == 1)
-                        (void)fprintf(
-                                stderr,
-                                "holt: --tool: session \"%s\" can write %s (%s inside): a tool "
-                                "may load modules or settings from there\n",
-                                commands->session, path, str_quote(inside, quoted, sizeof(quoted)));
+                        (void)fprintf(stderr,
+                                      "holt: --tool: session \"%s\" can write %s (%s inside): a "
+                                      "tool may load modules or settings from this directory\n",
+                                      commands->session, path,
+                                      str_quote(inside, quoted, sizeof(quoted)));
         }
 }
 

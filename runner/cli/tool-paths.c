@@ -75,7 +75,7 @@ static int paths_refuse_process(const ToolPaths *p, const char *what) {
         char quoted[300];
 
         (void)error_set(p->reterr, ERROR_POLICY, 0,
-                        "--tool %.100s: %s would mean another place in the tool's own process",
+                        "--tool %.100s: %s would lead to another place in the tool's process",
                         p->tool, str_quote(what, quoted, sizeof(quoted)));
         return error_cure(p->reterr, -EPERM,
                           "Give the path itself. Or put the command into a script outside the "

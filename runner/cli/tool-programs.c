@@ -278,8 +278,9 @@ static int programs_banned(const Programs *p, const char *name, size_t at) {
                         if (streq(banned[i].program, name) &&
                             strncmp(text, banned[i].option, length) == 0 &&
                             (!text[length] || text[length] == '='))
-                                return programs_refuse(p, name,
-                                                       "cannot start programs from its words");
+                                return programs_refuse(
+                                        p, name,
+                                        "cannot take a program and its arguments from an option");
                 }
         return 0;
 }
@@ -327,7 +328,7 @@ static int programs_at(Programs *p, const char *name, size_t *at, bool *ret_more
         if (program->flags & PROGRAM_INPUT)
                 return programs_refuse(p, program->name,
                                        "cannot be a tool's command, because it turns the tool's "
-                                       "input into words of a program");
+                                       "input into arguments of a program");
         r = programs_banned(p, program->name, *at);
         if (r == 0 && program->flags & PROGRAM_SHELL)
                 r = programs_shell(p, program, *at);

@@ -30,22 +30,22 @@ static const struct {
         { ENOENT, ERROR_MISSING, "" },
         { EEXIST, ERROR_EXISTS, "Set replace, or choose another name." },
         { ENOTDIR, ERROR_USAGE, "A part of the path is not a directory." },
-        { EISDIR, ERROR_USAGE, "It is a directory, but this works only on files." },
+        { EISDIR, ERROR_USAGE, "It is a directory, but a file is needed." },
         { ENOTEMPTY, ERROR_USAGE,
           "The directory is not empty. To remove it with its contents, set recursive." },
         { EINVAL, ERROR_USAGE,
           "The path must end in a name, and a directory cannot go into itself." },
         { ENAMETOOLONG, ERROR_USAGE, "A name may have 255 bytes, a path 4095." },
         { ELOOP, ERROR_USAGE,
-          "Its symlinks form a circle, or lead into a process (/proc/PID/fd, cwd, root), which is "
+          "Its symlinks form a loop, or lead into a process (/proc/PID/fd, cwd, root), which is "
           "not allowed." },
         { EOPNOTSUPP, ERROR_USAGE,
           "Only regular files can be read and written: no device, fifo or socket, and nothing in "
           "/proc or /sys." },
         { EXDEV, ERROR_USAGE, "The two paths are on different mounts." },
         { EROFS, ERROR_USAGE,
-          "It is read-only for commands too. Write elsewhere, or mount it read-write in the "
-          "policy." },
+          "Commands cannot write it, either. Write elsewhere, or let the policy mount it "
+          "read-write." },
         { EACCES, ERROR_USAGE,
           "Its permissions refuse the sandbox's own user. If that user owns the file, a command "
           "inside can change them." },
@@ -58,7 +58,7 @@ static const struct {
           "A process inside has a lease on it, or keeps moving it. Try again." },
         { ETXTBSY, ERROR_BUSY, "A process executes it. Wait for its end, or write to a new file." },
         { ENOSPC, ERROR_LIMIT,
-          "The disk is full, or the sandbox has used up its size there. Remove files." },
+          "The disk is full, or the sandbox has reached its size limit there. Remove files." },
         { EDQUOT, ERROR_LIMIT, "The disk quota is used up. Remove files." },
         { EFBIG, ERROR_LIMIT,
           "The file exceeds the limit of the file system or of holt's process." },
@@ -107,7 +107,7 @@ static const char *policy_cure(const Files *files, int r, const char *path) {
                 refused |= r == -refusals[i];
         if (full && (refused || r == -ENOENT || r == -ENOTDIR) &&
             files_path_is_hidden(files->plan, full))
-                return "The session's policy hides it (--hide), from commands too.";
+                return "The session's policy hides it (--hide), also from commands.";
         if (full && refused && is_guarded(files->plan, full))
                 return "The session's policy protects it (--protect): it can be read, but only the "
                        "host can change it.";

@@ -138,8 +138,8 @@ static int identity_missing(const Policy *policy, const char *key, Error *reterr
         (void)error_set(reterr, ERROR_POLICY, 0, "%s: your git config has no user.%s",
                         note ? note->where : "env.git_identity", key);
         return error_cure(reterr, -ENOENT,
-                          "Set it: git config --global user.%s VALUE\nholt reads no config under a "
-                          "condition (includeIf).",
+                          "Set it: git config --global user.%s VALUE\nholt ignores configs that "
+                          "git includes under a condition (includeIf).",
                           key);
 }
 

@@ -228,8 +228,8 @@ static int refuse_index(const PlanMount *workspace, int errnum, Error *reterr) {
                                             : "cannot be read");
 
         return error_cure(reterr, r,
-                          "Have git make a new one; staged changes are lost: rm .git/index && git "
-                          "reset\nTo run without this protection: --protect none");
+                          "Let git create a new index; staged changes are lost: rm .git/index && "
+                          "git reset\nTo run without this protection: --protect none");
 }
 
 /* Refuses a sparse directory that exists on the disk: only git can tell which repositories it would
@@ -241,7 +241,7 @@ static int refuse_tree(const PlanMount *workspace, const char *path, Error *rete
                           workspace->source, streq(path, ".") ? "a parent directory" : path);
 
         return error_cure(reterr, r,
-                          "Have git write its entries into the index: git sparse-checkout reapply "
+                          "Let git write its entries into the index: git sparse-checkout reapply "
                           "--no-sparse-index\nTo run without this protection: --protect none");
 }
 
@@ -332,10 +332,10 @@ static int guards_strays(LaunchPlan *plan, const PlanMount *workspace, Error *re
         r = error_set(reterr, ERROR_POLICY, 0,
                       "cannot protect the repository of %s: it contains more than holt can check",
                       workspace->source);
-        return error_cure(
-                reterr, r,
-                "Have git pack it (git pack-refs --all), and look for symlinks in it that you have "
-                "not made (find .git -type l).\nTo run without this protection: --protect none");
+        return error_cure(reterr, r,
+                          "Let git pack the refs (git pack-refs --all), and look for symlinks in "
+                          "it that you have not made (find .git -type l).\nTo run without this "
+                          "protection: --protect none");
 }
 
 /* --- together --- */

@@ -131,7 +131,7 @@ static const struct {
         [EGRESS_NO_PORT] = { "no rule of the network allows this port", "ECONNRESET" },
         [EGRESS_NO_ADDRESS] = { "no rule of the network allows this address", "ECONNRESET" },
         [EGRESS_PRIVATE] = { "the name resolves to a private or special address", "NXDOMAIN",
-                             "a rule for a name never opens such an address; if you trust it, add "
+                             "a rule for a name never allows such an address; if you trust it, add "
                              "a rule for the address itself, such as 10.1.0.5:443" },
         [EGRESS_OTHER_SNI] = { "the TLS client asked for another name than it had resolved",
                                "ECONNRESET", "a connection to a name may only ask for that name" },

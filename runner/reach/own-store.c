@@ -496,7 +496,8 @@ static int store_keep(StoreSearch *search, const SystemTree *system, const char 
         }
         return r == 1 || r == -ELOOP
                        ? error_set(reterr, ERROR_SETUP, EAGAIN,
-                                   "%s, holt's %s, keeps being replaced", path, search->what)
+                                   "another process replaces %s, holt's %s, again and again", path,
+                                   search->what)
                        : r;
 }
 

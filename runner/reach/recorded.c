@@ -60,9 +60,9 @@ static int recorded_refuse_path(const LaunchPlan *plan, const PlanMount *mount, 
                                   "Restore the old directory; holt follows no symlink here.");
         if (errnum == ENOENT || errnum == ENOTDIR)
                 return error_cure(reterr, r,
-                                  "Put it back, or make a new session: a session does not follow a "
-                                  "source that was renamed. To use another one in its place, "
-                                  "create it, and then: holt rebind %s",
+                                  "Move it back, or create a new session: a session does not "
+                                  "follow a source that was renamed. To use another file or "
+                                  "directory at this path, create it, and then: holt rebind %s",
                                   session_name(plan));
         return path_cure(mount->source, r, reterr);
 }
@@ -141,7 +141,7 @@ static const char *recorded_why_not(const PlanRecord *record, const struct stat 
                 return "it is another directory";
         why = directory ? NULL : why_not_replaced(record, st, parent);
         return !why && recorded_is_private(st)
-                       ? "it was replaced by one that other users may not read"
+                       ? "it was replaced by a file that other users may not read"
                        : why;
 }
 

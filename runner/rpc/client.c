@@ -201,7 +201,8 @@ static int read_message(RpcMessage *message, Error *reterr) {
         const JsonValue *root = json_root(message->document), *id, *error;
 
         if (json_type(root) != JSON_OBJECT)
-                return protocol_error(reterr, 0, "the server has sent a line that is no message");
+                return protocol_error(reterr, 0,
+                                      "the server has sent a line that is not a valid message");
         message->method = json_member_string(root, "method");
         message->params = json_member(root, "params");
         message->result = json_member(root, "result");
@@ -212,7 +213,8 @@ static int read_message(RpcMessage *message, Error *reterr) {
         if (error && !message->result)
                 read_error(error, reterr);
         if (!message->method && !message->result && !error)
-                return protocol_error(reterr, 0, "the server has sent a line that is no message");
+                return protocol_error(reterr, 0,
+                                      "the server has sent a line that is not a valid message");
         return 0;
 }
 

@@ -230,7 +230,7 @@ int diagnose_layer(Error *error) {
                                layer_table[error->layer].name);
                 return cure_by(reason, error, ret);
         }
-        return error_cure(error, ret, "holt doctor tests every layer, and names the cures");
+        return error_cure(error, ret, "holt doctor tests every layer, and says how to fix it");
 }
 
 int diagnose_clone(int errnum, unsigned wanted_layers, Error *reterr) {

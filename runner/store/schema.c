@@ -145,7 +145,7 @@ int store_check_version(const Store *store, uint64_t application_id, uint64_t ve
         r = error_set(reterr, ERROR_DATA, 0,
                       "%s has version %llu; this holt supports versions up to %d", store->path,
                       (unsigned long long)version, newest);
-        return error_cure(reterr, r, "A newer holt has written it. Use that one.");
+        return error_cure(reterr, r, "A newer holt has written it. Use that newer holt.");
 }
 
 int store_migrate(Store *store, const Migration *migrations, size_t count, Error *reterr) {

@@ -67,10 +67,9 @@ int store_library(const char **ret_vfs, Error *reterr) {
 #define CURE_DISK "Free space on that file system or in your quota, and try again."
 /* SQLite would take the log of another file for the copy's own. */
 #define CURE_DATA                                                                                  \
-        "Remove the session and make it again. Or put a copy of the file back in its place, "      \
-        "after you have removed "                                                                  \
-        "the files beside it that end in -wal and -shm.\n"                                         \
-        "To print what can still be read: sqlite3 FILE .recover"
+        "Remove the session and create it again. Or restore the file from a copy, after you have " \
+        "removed the files beside it that end in -wal and -shm.\nTo print what can still be "      \
+        "read: sqlite3 FILE .recover"
 
 /* SQLite's codes: the extended code is looked up first, then the primary one. */
 static const struct {
@@ -86,9 +85,12 @@ static const struct {
         { SQLITE_TOOBIG, ERROR_DATA, 0, "the database is damaged", CURE_DATA },
         /* holt's statements are correct, so the tables or columns must differ from those that holt
          * made. */
-        { SQLITE_ERROR, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
-        { SQLITE_CONSTRAINT, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
-        { SQLITE_MISMATCH, ERROR_DATA, 0, "the database is not as holt made it", CURE_DATA },
+        { SQLITE_ERROR, ERROR_DATA, 0, "the database does not have the form that holt gives it",
+          CURE_DATA },
+        { SQLITE_CONSTRAINT, ERROR_DATA, 0,
+          "the database does not have the form that holt gives it", CURE_DATA },
+        { SQLITE_MISMATCH, ERROR_DATA, 0, "the database does not have the form that holt gives it",
+          CURE_DATA },
         { SQLITE_FULL, ERROR_LIMIT, ENOSPC, "the disk is full", CURE_DISK },
         { SQLITE_BUSY, ERROR_BUSY, EBUSY, "another process is writing it",
           "Try again once it has finished." },

@@ -201,8 +201,8 @@ static int store_refuse_file(const Store *store, int errnum, Error *reterr) {
                 return r;
         return error_cure(
                 reterr, r,
-                "The session cannot work without it. Put a copy of the file back in its place. Or "
-                "save what you need from that directory, and remove the session with holt rm.");
+                "The session cannot work without it. Restore the file from a copy. Or save what "
+                "you need from that directory, and remove the session with holt rm.");
 }
 
 static int find_file(Store *store, Error *reterr) {

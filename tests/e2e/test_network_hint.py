@@ -14,7 +14,7 @@ pytestmark = pytest.mark.alike
 
 HINT = "holt: the sandbox has no network\n  Allow the hosts that the command needs: --net NAME:PORT"
 IN_SESSION = "holt: the sandbox has no network\n  Allow the hosts that the command needs: holt stop w, then holt allow w net:NAME:PORT,"
-RULES = "holt: the network has only the hosts and ports of its rules;"
+RULES = "holt: the sandbox reaches only the hosts and ports that rules allow;"
 PYTHON = "import socket\nsocket.getaddrinfo('example.invalid', 80)"
 
 
