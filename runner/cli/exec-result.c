@@ -155,12 +155,13 @@ static bool exec_result_tell_reasons(const char *session, const JsonValue *const
 }
 
 static void exec_result_tell_fixed(const char *session) {
-        (void)fprintf(stderr,
-                      "  The mounts and limits of session \"%s\" are fixed when it is made; only "
-                      "holt tier changes its size.\n  Create another session with the option, and "
-                      "copy what you need with holt cp and holt kv.\n  holt rm %s would delete its "
-                      "files and keys.\n",
-                      session, session);
+        (void)fprintf(
+                stderr,
+                "  The mounts and limits of session \"%s\" are fixed when it is created; only "
+                "holt tier changes its size.\n  Create another session with the option, and "
+                "copy what you need with holt cp and holt kv.\n  holt rm %s would delete its "
+                "files and keys.\n",
+                session, session);
 }
 
 void exec_result_tell_refused(const char *session, const JsonValue *const results[2]) {

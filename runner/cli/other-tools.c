@@ -17,7 +17,7 @@ const size_t other_names_count = ELEMENTSOF(other_names);
 /* --- hints --- */
 
 static const char terminal_hint[] = "Leave it out: a command gets a terminal if holt has one.";
-static const char port_hint[] = "The ports of a session are fixed when it is made: holt create "
+static const char port_hint[] = "The ports of a session are fixed when it is created: holt create "
                                 "NAME --publish HOSTPORT:PORT\nCommands of one session can connect "
                                 "to each other's ports: holt exec NAME -- curl ...";
 static const char user_hint[] = "Leave it out: the command always has the user \"agent\", and its "
@@ -36,10 +36,10 @@ static const char privilege_hint[] =
 static const char security_hint[] =
         "Leave it out: a command has no capabilities, and no program gives it more rights.\n"
         "--syscalls, --allow-syscall and --deny-syscall change the allowed system calls.";
-static const char mount_hint[] =
-        "The mounts of a session are fixed when it is made: holt create NAME -v SRC:DST[:ro]\nTo "
-        "copy files into the session: holt cp FILE "
-        "NAME:PATH";
+static const char mount_hint[] = "The mounts of a session are fixed when it is created: holt "
+                                 "create NAME -v SRC:DST[:ro]\nTo "
+                                 "copy files into the session: holt cp FILE "
+                                 "NAME:PATH";
 static const char session_limit_hint[] =
         "holt create NAME sets the limits of a session: --memory, --pids and --open-files.";
 static const char processor_hint[] = "holt does not limit processor time. To use two processors: "

@@ -36,7 +36,7 @@ static int refuse_source(const LaunchPlan *plan, const PlanMount *mount, const c
                          Error *reterr) {
         char quoted[500];
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "%s: %s has changed since the session was made: %s", mount->origin,
+                          "%s: %s has changed since the session was created: %s", mount->origin,
                           str_quote(mount->source, quoted, sizeof(quoted)), why);
 
         return error_cure(
@@ -54,10 +54,11 @@ static int recorded_refuse_path(const LaunchPlan *plan, const PlanMount *mount, 
                           str_quote(mount->source, quoted, sizeof(quoted)), mount->origin);
 
         if (errnum == ELOOP)
-                return error_cure(reterr, r,
-                                  "This path now goes through a symlink, which did not exist when "
-                                  "the session was made. A command in a sandbox may have made it. "
-                                  "Restore the old directory; holt follows no symlink here.");
+                return error_cure(
+                        reterr, r,
+                        "This path now goes through a symlink, which did not exist when "
+                        "the session was created. A command in a sandbox may have made it. "
+                        "Restore the old directory; holt follows no symlink here.");
         if (errnum == ENOENT || errnum == ENOTDIR)
                 return error_cure(reterr, r,
                                   "Move it back, or create a new session: a session does not "

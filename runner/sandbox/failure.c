@@ -555,8 +555,9 @@ int failure_explain(const Launch *launch, const InitMessage *failure, Error *ret
 
         /* Verbs that run a command in a session accept no mounts. */
         if (launch->plan->root.source && strstr(reterr->cure, "--ro "))
-                (void)snprintf(reterr->cure + length, sizeof(reterr->cure) - length,
-                               "\nThe mounts of a session are fixed when it is made: holt create "
-                               "takes them.");
+                (void)snprintf(
+                        reterr->cure + length, sizeof(reterr->cure) - length,
+                        "\nThe mounts of a session are fixed when it is created: holt create "
+                        "takes them.");
         return r;
 }

@@ -41,7 +41,7 @@ def test_git_in_a_subdirectory_gets_a_hint_in_a_session(holt: Holt, sessions: Se
 
     result = session.exec("git", "status")
     assert f": holt create --workspace {holt.cwd}\n" in result.err
-    assert result.err.count('The mounts and limits of session "w" are fixed when it is made') == 1, str(result)
+    assert result.err.count('The mounts and limits of session "w" are fixed when it is created') == 1, str(result)
     assert "above the workspace" not in session.sh("exit 127").err
 
 

@@ -345,7 +345,7 @@ def test_a_session_names_refused_paths(sessions: Sessions, extra: Path) -> None:
 def test_a_session_says_that_its_mounts_are_fixed(sessions: Sessions, extra: Path) -> None:
     """An option of holt create does not change a session that exists."""
     session = sessions.create("w", "--open-files", "64")
-    fixed = 'The mounts and limits of session "w" are fixed when it is made'
+    fixed = 'The mounts and limits of session "w" are fixed when it is created'
     for result in (session.sh(f"cat {extra}/d"), session("python", "-c", f"open('{extra}/d')"), session.sh(FILES, "--output", "1M")):
         assert result.err.count(fixed) == 1 and "holt rm w would delete" in result.err, str(result)
     assert fixed not in session.sh("cat /none; exit 3").err

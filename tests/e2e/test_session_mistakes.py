@@ -132,7 +132,7 @@ def test_a_missing_program_names_the_option_of_create(session: Session, holt: Ho
     lacking = session.exec("nosuch")
 
     assert lacking.code == 127
-    assert "(--ro DIR)" in lacking.cure and "fixed when it is made: holt create takes them" in lacking.cure
+    assert "(--ro DIR)" in lacking.cure and "fixed when it is created: holt create takes them" in lacking.cure
     assert "holt create" not in holt(["run", "--", "nosuch"]).cure
 
 

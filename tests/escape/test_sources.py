@@ -129,7 +129,7 @@ def test_a_tool_in_a_source_that_was_moved(instead: str, sources: Sources, holt:
     flags = ["--tool", f"price={sources.projects}/gone/price"]
     used = sources.victim.exec("holt-tool", "price", "{}", flags=flags)
     assert used.code == 125 and "SECRET" not in used.out, str(used)
-    assert "source of the session" in used.err or "has changed since the session was made" in used.err, str(used)
+    assert "source of the session" in used.err or "has changed since the session was created" in used.err, str(used)
 
 
 @pytest.mark.parametrize("instead", ("mkdir app/deep", "ln -s ../notes app/deep", "true"))
