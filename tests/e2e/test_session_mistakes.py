@@ -348,4 +348,4 @@ def test_a_session_without_its_database(session: Session) -> None:
 
     for result in (session.exec("true"), session("show"), session("kv", "get", "k")):
         assert f"cannot open {database}" in result.refusal()
-        assert "Put a copy of the file back in its place" in result.err
+        assert "Restore the file from a copy" in result.err
