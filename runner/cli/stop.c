@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt stop, holt rm: stop sessions and remove them. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/ask.h"
 #include "cli/exec-result.h"
@@ -56,6 +57,16 @@ static int remove_one(const char *name, Error *reterr) {
         return session_remove(name, dir_fd, reterr);
 }
 
+/* Takes back the suggestion of another operand, which is stopped or removed anyway. */
+static void stop_correct_cure(const OptionResult *words, Error *error) {
+        for (size_t i = 0; error->kind == ERROR_MISSING && i < words->operands_count; i++) {
+                _cleanup_free_ char *quoted = str_format("\"%s\"?", words->operands[i]);
+
+                if (quoted && strstr(error->cure, quoted))
+                        (void)error_cure(error, 0, "%s", session_none_cure);
+        }
+}
+
 /* If one session fails, the others are stopped all the same. */
 static int stop_each(const OptionResult *words, const void *options,
                      int (*fn)(const char *name, Error *reterr)) {
@@ -65,9 +76,11 @@ static int stop_each(const OptionResult *words, const void *options,
         for (size_t i = 0; i < words->operands_count; i++) {
                 Error error;
 
-                if (fn(words->operands[i], &error) < 0 &&
-                    !(stop->force && error.kind == ERROR_MISSING))
-                        code = fail_print(&error, stop->json);
+                if (fn(words->operands[i], &error) == 0 ||
+                    (stop->force && error.kind == ERROR_MISSING))
+                        continue;
+                stop_correct_cure(words, &error);
+                code = fail_print(&error, stop->json);
         }
         return code;
 }

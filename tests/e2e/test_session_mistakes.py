@@ -128,6 +128,14 @@ def test_mistakes_say_what_to_do(sessions: Sessions, session: Session, put: Put)
 
 
 @pytest.mark.identities("user")
+def test_a_session_that_is_removed_too_is_not_suggested(sessions: Sessions) -> None:
+    sessions.create("web2")
+    assert 'Did you mean "web2"?' in sessions(["rm", "web"]).cure
+    result = sessions(["rm", "web", "web2"])
+    assert (result.code, result.err) == (125, 'holt: session "web" does not exist\n  holt ls lists the sessions.\n')
+
+
+@pytest.mark.identities("user")
 def test_a_missing_program_names_the_option_of_create(session: Session, holt: Holt) -> None:
     lacking = session.exec("nosuch")
 
