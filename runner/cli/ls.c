@@ -117,21 +117,23 @@ static void print_limits(const JsonValue *session) {
 }
 
 static void print_network(const JsonValue *session) {
+        static const struct {
+                const char *label, *key;
+        } lists[] = {
+                { "network", "allow" },
+                { "once", "once" },
+                { "publish", "publish" },
+                { "import", "import" },
+        };
         const JsonValue *network = json_member(session, "network");
-        const JsonValue *rules = json_member(network, "allow");
-        const char *label = "network";
 
-        if (!json_first(rules))
-                print_fact(label, json_member_text(network, "mode"));
-        for (const JsonValue *rule = json_first(rules); rule; rule = json_next(rule)) {
-                print_fact(label, json_string(rule));
-                label = "";
-        }
-        label = "once";
-        for (const JsonValue *rule = json_first(json_member(network, "once")); rule;
-             rule = json_next(rule)) {
-                print_fact(label, json_string(rule));
-                label = "";
+        if (!json_first(json_member(network, "allow")))
+                print_fact("network", json_member_text(network, "mode"));
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
+                const JsonValue *first = json_first(json_member(network, lists[i].key));
+
+                for (const JsonValue *text = first; text; text = json_next(text))
+                        print_fact(text == first ? lists[i].label : "", json_string(text));
         }
         if (json_member_uint(session, "network_level") == EGRESS_LEVEL_TRUE)
                 print_fact("level", "2: programs get the errors of the real connections");

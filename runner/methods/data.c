@@ -199,6 +199,8 @@ static const RpcField network_fields[] = {
           .values = network_modes },
         { "allow", RPC_STRINGS, RPC_ALWAYS, "the rules of the mode \"allow\", as they were given" },
         { "once", RPC_STRINGS, RPC_ALWAYS, "grants for one connection that are not used yet" },
+        { "publish", RPC_STRINGS, RPC_ALWAYS, "ports of the host that lead inside, by the policy" },
+        { "import", RPC_STRINGS, RPC_ALWAYS, "ports of the host's loopback, by the policy" },
 };
 static const RpcShape network_shape = { .name = "SessionNetwork",
                                         .help = "the network of a session",
@@ -318,7 +320,8 @@ static const RpcShape audit_shape = { .name = "Audit", RPC_FIELDS(audit_fields) 
         " \"/workspace\", \"workspace\": \"/home/me/project\","                                    \
         " \"mounts\": [{\"target\": \"/workspace\", \"source\":"                                   \
         " \"/home/me/project\", \"read_only\": false}], \"network\": {\"mode\": "                  \
-        "\"none\", \"allow\": [], \"once\": []}, \"allow_degraded\": [], \"layers\": "             \
+        "\"none\", \"allow\": [], \"once\": [], \"publish\": [], \"import\": []}, "                \
+        "\"allow_degraded\": [], \"layers\": "                                                     \
         "{\"user\":"                                                                               \
         " \"on\", \"landlock\": \"on: ABI 4\"}}"
 

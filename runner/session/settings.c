@@ -208,18 +208,24 @@ static void write_mounts(const LaunchPlan *plan, JsonWriter *w) {
         json_write_end(w);
 }
 
+static void settings_write_texts(JsonWriter *w, const char *key, const StrList *texts) {
+        json_write_array(w, key);
+        for (size_t i = 0; i < texts->count; i++)
+                json_write_string(w, NULL, texts->items[i]);
+        json_write_end(w);
+}
+
 static void settings_write_network(const Settings *settings, const LaunchPlan *plan,
                                    JsonWriter *w) {
         json_write_object(w, "network");
         json_write_string(w, "mode", network_modes[plan->network]);
-        json_write_array(w, "allow");
-        for (size_t i = 0; i < plan->net_allow.count; i++)
-                json_write_string(w, NULL, plan->net_allow.items[i]);
-        json_write_end(w);
+        settings_write_texts(w, "allow", &plan->net_allow);
         json_write_array(w, "once");
         for (const OnceRule *once = settings->once; once; once = once->next)
                 json_write_string(w, NULL, once->rule);
         json_write_end(w);
+        settings_write_texts(w, "publish", &plan->net_publish);
+        settings_write_texts(w, "import", &plan->net_import);
         json_write_end(w);
 }
 

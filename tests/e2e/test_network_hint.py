@@ -103,7 +103,11 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
 
 
 def test_show_names_the_rules_of_a_session(sessions: Sessions) -> None:
-    session = sessions.create("w", "--net", "example.invalid:80,@npm")
+    session = sessions.create("w", "--net", "example.invalid:80,@npm", "-p", "0:3000", "--import", "1234:5432", "--import", "99")
 
-    assert json.loads(session("show", "--json").out)["network"] == {"mode": "allow", "allow": ["example.invalid:80", "@npm"], "once": []}
-    assert "network     example.invalid:80\n            @npm\n" in session("show").out
+    assert json.loads(session("show", "--json").out)["network"] == {
+        "mode": "allow", "allow": ["example.invalid:80", "@npm"], "once": [], "publish": ["0:3000"], "import": ["1234:5432", "99"],
+    }
+    assert session("show").out.endswith(
+        "network     example.invalid:80\n            @npm\npublish     0:3000\nimport      1234:5432\n            99\n"
+    )
