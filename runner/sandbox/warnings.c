@@ -503,6 +503,17 @@ static int warnings_tell_rule(const Warnings *w, const char *text, const PolicyN
         return r;
 }
 
+/* Only a client that attends the session can be asked. holt create is none. */
+static int find_unattended(const Warnings *w) {
+        const PolicyNote *note = policy_note(w->policy, "network.ask", NULL);
+
+        if (!w->plan->root.source || !w->plan->net_ask || !note || !streq(note->where, "--ask"))
+                return 0;
+        return strlist_take(
+                w->ret, strdup("--ask: a plain holt exec cannot ask you, and the network refuses "
+                               "each host without a rule; write holt exec NAME --ask"));
+}
+
 static int find_misread_rules(const Warnings *w) {
         const StrList *allow = &w->policy->net_allow;
         int r = 0;
@@ -520,7 +531,7 @@ static int find_misread_rules(const Warnings *w) {
  * its error. */
 static int (*const finders[])(const Warnings *w) = {
         find_unset,   find_shown_hides, find_unshown,       find_unguarded,     find_unhidden,
-        find_filters, find_vain,        find_ports_of_host, find_misread_rules,
+        find_filters, find_vain,        find_ports_of_host, find_misread_rules, find_unattended,
 };
 
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,

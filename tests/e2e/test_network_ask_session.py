@@ -91,7 +91,8 @@ def test_a_client_that_leaves_ends_its_questions(session: Session) -> None:
 
 
 def test_a_question_has_a_deadline(sessions: Sessions) -> None:
-    sessions.create("w", "--ask", "--ask-timeout", "1s")
+    created = sessions(["create", "w", "--ask", "--ask-timeout", "1s"]).ok()
+    assert "--ask: a plain holt exec cannot ask you" in created.err
     with sessions.serve() as rpc:
         rpc.call("network.attend", session="w")
         running = run(rpc)
