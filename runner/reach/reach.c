@@ -111,23 +111,30 @@ static int add_submounts(Reach *reach, const PlanMount *mount, const char *real)
 
 /* Opens the source of a mount again, and checks that it is the same. The fd of an id-mapped mount
  * will not do, because that mount is in no table. */
-static int open_again(const PlanMount *mount, Error *reterr) {
+static int open_again(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
         _cleanup_close_ int fd = open(mount->source, O_PATH | O_CLOEXEC);
         struct stat st;
+        int r;
 
         if (fd < 0)
                 return -errno;
         if (mount->fd >= 0 &&
-            (fstat(fd, &st) < 0 || st.st_dev != mount->device || st.st_ino != mount->inode))
-                return error_set(reterr, ERROR_POLICY, ESTALE,
-                                 "%s: this source was replaced while holt was starting",
-                                 mount->origin);
+            (fstat(fd, &st) < 0 || st.st_dev != mount->device || st.st_ino != mount->inode)) {
+                r = error_set(reterr, ERROR_POLICY, ESTALE, "%s: this source was replaced while %s",
+                              mount->origin,
+                              plan->root.source ? "the session was running" : "holt was starting");
+                return plan->root.source
+                               ? error_cure(reterr, r,
+                                            "If you replaced it yourself: holt stop NAME, then "
+                                            "holt rebind NAME lets the session accept the new one.")
+                               : r;
+        }
         return TAKE_FD(fd);
 }
 
 static int reach_add_mount(Reach *reach, const PlanMount *mount, Error *reterr) {
         char real[PATH_MAX], path[PATH_MAX];
-        _cleanup_close_ int fd = open_again(mount, reterr);
+        _cleanup_close_ int fd = open_again(reach->plan, mount, reterr);
         dev_t device;
         int r;
 

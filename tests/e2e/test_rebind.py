@@ -58,6 +58,18 @@ def test_a_directory_that_was_made_again(work: Session, project: Path, identity:
     assert grants(work) == [{"grant": "holt rebind", "target": "/workspace", "source": str(project)}]
 
 
+def test_a_live_session_names_the_cure(work: Session, project: Path, place: Path, identity: Identity) -> None:
+    """An output that is a file is compared with the sources, because a command must not write holt's inputs."""
+    work("exec", "--", "true").ok()
+    project.rename(f"{project}.old")
+    project.mkdir()
+    identity.own(project)
+    with open(place / "out", "wb") as out:
+        result = work.exec("true", stdout=out)
+    assert "replaced while the session was running" in result.refusal()
+    assert f"holt stop {work.name}, then holt rebind {work.name}" in result.cure
+
+
 def test_a_live_session_is_refused(work: Session) -> None:
     work.exec("true").ok()
     refused = work("rebind")
