@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/nearest.h"
 #include "base/strings.h"
 #include "base/util.h"
 #include "policy/net/text.h"
@@ -377,24 +376,6 @@ static int rules_add_text(NetRules *rules, const char *text, size_t length, cons
                 r = rules_push(rules, &rule, reason);
         }
         return r;
-}
-
-const NetSet *net_set(const char *name) {
-        for (size_t i = 0; i < net_sets_count; i++)
-                if (streq(net_sets[i].name, name))
-                        return &net_sets[i];
-        return NULL;
-}
-
-/* Says that no set has this name, and which is close to it. */
-static int net_set_refuse(const char *name, const char **ret_why) {
-        Nearest nearest = { .word = name };
-
-        for (size_t i = 0; i < net_sets_count; i++)
-                nearest_try(&nearest, net_sets[i].name);
-        return error_why(ret_why, nearest.best ? net_set(nearest.best)->nearly
-                                               : "is not a known set; holt policy list lists the "
-                                                 "sets");
 }
 
 static int rules_add_set(NetRules *rules, const char *text, size_t length, const char *reason,
