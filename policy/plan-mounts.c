@@ -134,6 +134,7 @@ static int add_workspace(LaunchPlan *plan, const Policy *policy, const PlanConte
                 return 0;
         if (policy->workspace_mode == WORKSPACE_READ_ONLY)
                 flags |= PLAN_READ_ONLY;
+        plan->workspace_by_project = policy_of_project(policy, "filesystem.workspace.mode");
         path = path_join(policy->workspace_source ? context->cwd : own_directory(context), source);
         if (policy->workspace_target)
                 otherwise = policy->workspace_target;

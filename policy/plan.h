@@ -273,8 +273,9 @@ typedef struct LaunchPlan {
         PlanMount state; /* the session's own directory, which is not visible inside */
 
         /* the network */
-        unsigned network;    /* NetworkMode */
-        StrList net_allow;   /* rules and sets; empty unless the mode is NETWORK_ALLOW */
+        unsigned network;          /* NetworkMode */
+        StrList net_allow;         /* rules and sets; empty unless the mode is NETWORK_ALLOW */
+        bool workspace_by_project; /* the project's file makes the workspace read-only */
         bool net_narrowed;   /* the project's file has narrowed net_allow to hosts of net_project */
         StrList net_project; /* rules and sets of the project's file */
         unsigned net_sni;    /* NetworkSni */

@@ -350,6 +350,12 @@ const PolicyNote *policy_note(const Policy *policy, const char *path, const char
         return NULL;
 }
 
+bool policy_of_project(const Policy *policy, const char *path) {
+        const PolicyNote *note = policy_note(policy, path, NULL);
+
+        return note && note->origin == ORIGIN_PROJECT;
+}
+
 char *policy_limit_text(const Policy *policy, const PolicyField *field) {
         const PolicyNote *note = policy_note(policy, field->path, NULL);
 
@@ -430,7 +436,10 @@ static int policy_set_word(Policy *policy, const Word *word) {
         if (word->origin == ORIGIN_PROJECT && word->field->merge == MERGE_COMMON)
                 return set_common(policy, word);
         r = kinds[word->field->kind].set(word, policy_member(policy, word->field));
-        if (r == 0)
+        /* A project's word that changes nothing counts if only the preset says the same. */
+        if (r == 0 ||
+            (r == KEPT && word->origin == ORIGIN_PROJECT && word->field->kind == FIELD_ENUM &&
+             !policy_note(policy, word->field->path, NULL)))
                 r = add_note(policy, word);
         if (r >= 0 && word->origin == ORIGIN_CALLER && word->field->after_caller)
                 r = word->field->after_caller(policy, word->where, word->reterr);

@@ -147,6 +147,9 @@ int policy_set(Policy *policy, const char *path, const char *text, PolicyOrigin 
  * value comes from the preset or does not exist. Variables in env.set have no origin. */
 const PolicyNote *policy_note(const Policy *policy, const char *path, const char *text);
 
+/* Whether the project's file has set the field, so that no option can widen it. */
+bool policy_of_project(const Policy *policy, const char *path);
+
 /* The origin of the field's limit, and how to raise it: "--pids", or "the preset standard; raise it
  * with --pids N". Owned by the caller; NULL if memory is out. */
 char *policy_limit_text(const Policy *policy, const struct PolicyField *field);

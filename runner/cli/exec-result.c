@@ -124,6 +124,8 @@ static bool exec_result_tell_limits(const JsonValue *result) {
                         .field = policy_field(field) ? field : NULL,
                         .option = json_member_text(l, "option"),
                         .reason = json_member_text(l, "reason"),
+                        .why_not = json_member(l, "why_not") ? json_member_text(l, "why_not")
+                                                             : NULL,
                         .value = json_member_uint(l, "value"),
                         .certain = json_bool(json_member(l, "certain"), &certain) == 0 && certain
                 };

@@ -110,6 +110,12 @@ static void network_hint_print_none(const char *session, const char *text, size_
         (void)fputs("@python; \"holt policy list\" lists the sets\n", out);
 }
 
+static void network_hint_print_project(FILE *out) {
+        (void)fputs("holt: the sandbox has no network, because the project's .holt.json says so; "
+                    "change it there\n",
+                    out);
+}
+
 static void network_hint_print_rules(const char *session, FILE *out) {
         (void)fputs("holt: the sandbox reaches only the hosts and ports that rules allow; "
                     "connections to others fail immediately\n  If the command needs another host "
@@ -127,7 +133,8 @@ void network_hint_print(const NetworkHint *hint, FILE *out) {
 
         if (streq(hint->mode, "none") &&
             (FINDS(text, length, lookups) || FINDS(text, length, unreachable)))
-                network_hint_print_none(hint->session, text, length, out);
+                hint->by_project ? network_hint_print_project(out)
+                                 : network_hint_print_none(hint->session, text, length, out);
         else if (streq(hint->mode, "allow") && !hint->told && network_hint_finds_peer(text, length))
                 network_hint_print_rules(hint->session, out);
 }

@@ -14,7 +14,8 @@ typedef struct NetworkHint {
         const char *session; /* the session of the command, or NULL */
         const char *text;    /* the end of the command's messages, or NULL */
         size_t length;
-        bool told; /* The denials already name what the network has refused. */
+        bool by_project; /* The project's file has set the mode. */
+        bool told;       /* The denials already name what the network has refused. */
 } NetworkHint;
 
 /* If the messages are about such a host, prints which network the sandbox has, and how to get more

@@ -58,6 +58,7 @@ static int policy_verb_print_json(JsonWriter *w, Error *reterr) {
 static int show_field(const Policy *policy, const PolicyField *field, Error *reterr) {
         for (size_t i = 0;; i++) {
                 _cleanup_free_ char *text = policy_field_text(policy, field, i);
+                const PolicyNote *note;
                 char quoted[400];
 
                 if (!text && i == 0)
@@ -65,8 +66,11 @@ static int show_field(const Policy *policy, const PolicyField *field, Error *ret
                                      field->unset ? field->unset : "none");
                 if (!text)
                         return 0;
-                (void)printf("%-*s%s\n", SHOW_COLUMN, i == 0 ? field->path : "",
-                             str_quote(text, quoted, sizeof(quoted)));
+                note = policy_note(policy, field->path, text);
+                (void)printf("%-*s%s%s\n", SHOW_COLUMN, i == 0 ? field->path : "",
+                             str_quote(text, quoted, sizeof(quoted)),
+                             note && note->origin == ORIGIN_PROJECT ? " (" POLICY_PROJECT_FILE ")"
+                                                                    : "");
                 if (ferror(stdout))
                         return fail_output(reterr);
         }

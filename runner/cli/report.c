@@ -326,7 +326,8 @@ static void print_output_limit(const RunResult *result, FILE *out) {
         char buf[32];
         _cleanup_free_ char *size = policy_number_text(policy_field(path), result->plan->output);
 
-        (void)fprintf(out, "holt: dropped %s of output beyond the limit of %s (",
+        (void)fprintf(out,
+                      "holt: ended the command, and dropped %s of output beyond the limit of %s (",
                       bytes_text(result->outcome.output_dropped, buf), size ? size : "its limit");
         print_limit(result, path, out);
 }
@@ -350,7 +351,8 @@ void report_limit(const LimitText *limit, const char *who_raises, FILE *out) {
                 (void)fprintf(out, " (limit %s: %s); %s%s raises it\n", limit->name, value,
                               who_raises, limit->option);
         else
-                (void)fprintf(out, " (limit %s)\n", limit->name);
+                (void)fprintf(out, " (limit %s)%s%s\n", limit->name, limit->why_not ? "; " : "",
+                              limit->why_not ? limit->why_not : "");
 }
 
 /* The kills of the OOM killer and SIGXFSZ have their own lines. */
@@ -517,14 +519,16 @@ void report_replaced(const char *what, const char *path, bool set_aside, FILE *o
 
         (void)str_quote(path, name, sizeof(name));
         if (what)
-                (void)fprintf(out,
-                              "holt: stopped %s because %s was replaced or created on the host; "
-                              "the policy protects or hides this path\n",
-                              what, name);
+                (void)fprintf(
+                        out,
+                        "holt: stopped %s because %s was replaced or created on the host, or "
+                        "created by a command inside; the policy protects or hides this path\n",
+                        what, name);
         else
                 (void)fprintf(out,
-                              "holt: %s was replaced or created on the host shortly before the "
-                              "command ended; the policy protects or hides this path\n  The "
+                              "holt: %s was replaced or created on the host, or created by a "
+                              "command inside, shortly before the command ended; the policy "
+                              "protects or hides this path\n  The "
                               "command may have read the new file.\n",
                               name);
         if (!set_aside)
@@ -535,9 +539,10 @@ void report_stopped_for(const char *path, FILE *out) {
         char name[256];
 
         (void)fprintf(out,
-                      "holt: %s was replaced or created on the host; the policy protects or hides "
-                      "this path\n  So holt killed everything that ran in the session before this "
-                      "command. To avoid this, run holt stop before you change the file.\n",
+                      "holt: %s was replaced or created on the host, or created by a command "
+                      "inside; the policy protects or hides this path\n  So holt killed everything "
+                      "that ran in the session before this command. To avoid this, run holt stop "
+                      "before you change the file.\n",
                       str_quote(path, name, sizeof(name)));
 }
 
@@ -573,10 +578,13 @@ void report_print_text(const RunResult *result, FILE *out) {
                 print_denials(result, out);
                 print_git_hint(result, out);
                 network_hint_print(
-                        &(const NetworkHint){ .mode = report_network_mode(result),
-                                              .text = result->outcome.said,
-                                              .length = result->outcome.said_length,
-                                              .told = result->outcome.net_denials != NULL },
+                        &(const NetworkHint){
+                                .mode = report_network_mode(result),
+                                .text = result->outcome.said,
+                                .length = result->outcome.said_length,
+                                .told = result->outcome.net_denials != NULL,
+                                .by_project = result->policy &&
+                                              policy_of_project(result->policy, "network.mode") },
                         out);
         }
         if (result->outcome.network_lost)

@@ -79,6 +79,7 @@ static const RpcField limit_hit_fields[] = {
         { "value", RPC_UINT, RPC_OR_NULL, "the limit, in the unit of the field" },
         { "option", RPC_STRING, RPC_OR_NULL, "the option of holt create that raises it" },
         { "field", RPC_STRING, RPC_OR_NULL, "the field of a policy that raises it" },
+        { "why_not", RPC_STRING, RPC_OR_NULL, "why no option raises it" },
 };
 static const RpcShape limit_hit_shape = { .name = "LimitHit",
                                           .help = "a limit of the sandbox that was reached",

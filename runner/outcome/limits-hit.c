@@ -266,6 +266,9 @@ static void limit_describe(LimitKind kind, const LimitsHit *hit, const LaunchPla
         } else if (is_callers_own(field, plan, policy)) {
                 ret->reason = "your own limit (ulimit) is lower than the policy's";
                 ret->value = plan_limit(plan, field);
+        } else if (policy && policy_of_project(policy, field->path)) {
+                ret->why_not = "the project's .holt.json sets this limit; change it there";
+                ret->value = plan_limit(plan, field);
         } else {
                 ret->field = field->path;
                 ret->option = field->option;
@@ -301,6 +304,7 @@ void limits_hit_write(JsonWriter *w, const LimitsHit *hit, const LaunchPlan *pla
                 json_write_uint_or_null(w, "value", text.value);
                 json_write_string(w, "option", text.option);
                 json_write_string(w, "field", text.field);
+                json_write_string(w, "why_not", text.why_not);
                 json_write_end(w);
         }
         json_write_end(w);

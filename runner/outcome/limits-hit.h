@@ -40,6 +40,8 @@ typedef struct LimitText {
         const char *name;   /* "processes" */
         const char *field;  /* "limits.pids", or NULL if no option helps. */
         const char *option; /* "--pids" or "--memory none", or NULL. */
+        const char
+                *why_not; /* Why no option raises it; NULL if one does, or if the reason tells. */
         const char *reason;
         uint64_t value; /* In the field's unit; 0 if unknown. */
         bool certain;

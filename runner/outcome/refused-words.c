@@ -24,6 +24,9 @@ static const struct {
                            "--ro", NULL },
         [REFUSAL_BOUND] = { "the policy mounts it read-only (--ro)", "--rw", NULL },
         [REFUSAL_WORKSPACE] = { "the workspace is read-only", "--workspace-mode rw", NULL },
+        [REFUSAL_PROJECT] = { "the workspace is read-only", NULL,
+                              "the project's .holt.json makes it so; change it there, outside the "
+                              "sandbox" },
         [REFUSAL_PROTECTED] = { "holt protects it, because programs on the host may use it later",
                                 NULL, "change it outside the sandbox" },
         [REFUSAL_INPUT] = { "holt protects it, because it is a policy file that holt obeys", NULL,
@@ -58,6 +61,10 @@ static const struct {
                           "holt does not look at the target of such a link" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
+
+RefusalKind refused_workspace(const LaunchPlan *plan) {
+        return plan->workspace_by_project ? REFUSAL_PROJECT : REFUSAL_WORKSPACE;
+}
 
 const char *refused_reason(const Refusal *refusal) {
         return kinds[refusal->kind].reason;

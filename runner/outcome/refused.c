@@ -320,7 +320,7 @@ static bool judge_read_only(const Search *search, const Suspect *s) {
         if (s->complaint->errnum != EROFS || (mount && !(mount->flags & PLAN_READ_ONLY)))
                 return false;
         if (mount && mount == plan_workspace(search->plan))
-                return search_note(search, s, REFUSAL_WORKSPACE, NULL);
+                return search_note(search, s, refused_workspace(search->plan), NULL);
         if (mount && !mount->directory && search_may_write(search, mount->source))
                 return search_note_mount(search, s, REFUSAL_BOUND, mount->source);
         if (mount && mount->directory &&

@@ -33,6 +33,7 @@ typedef enum RefusalKind {
         REFUSAL_LINK,    /* A symlink of /usr leads to it; see refused-links.h. */
         REFUSAL_BOUND,   /* In a mount that the policy asked for read-only. */
         REFUSAL_WORKSPACE,   /* In a workspace that is mounted read-only. */
+        REFUSAL_PROJECT,     /* The same, and the project's file says so. */
         REFUSAL_PROTECTED,   /* Protected by holt. */
         REFUSAL_INPUT,       /* A policy file that holt obeys. */
         REFUSAL_HIDDEN,      /* Hidden by the policy or by holt. */
@@ -84,6 +85,8 @@ Refusals *refused_find(const Launch *launch, const char *cwd, bool here, const c
 /* Accepts NULL; returns NULL. */
 Refusals *refused_free(Refusals *refusals);
 
+/* Returns the kind of a refusal in a workspace that is read-only. */
+RefusalKind refused_workspace(const LaunchPlan *plan);
 /* Returns why it was refused. Static. */
 const char *refused_reason(const Refusal *refusal);
 /* Returns the name of the errno that the command got, or "" if it is unknown. Not owned. */

@@ -73,7 +73,7 @@ def test_a_byte_beyond_the_limit_is_dropped(holt: Holt) -> None:
     assert (result.code, result.cause) == (143, "output_limit")
     assert result.out == "0123456789"
     assert output(result) == (10, 1)
-    assert result.err == "holt: dropped 1 byte of output beyond the limit of 10 (--output)\n"
+    assert result.err == "holt: ended the command, and dropped 1 byte of output beyond the limit of 10 (--output)\n"
 
 
 def test_the_limit_counts_stdout_and_stderr_together(holt: Holt) -> None:

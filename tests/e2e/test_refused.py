@@ -448,6 +448,26 @@ def test_a_reached_limit_is_named(
         assert again.report and again.report["limits_hit"] == []
 
 
+def test_what_the_project_s_file_sets_is_changed_there(holt: Holt, put: Callable[..., Path]) -> None:
+    fields = {"limits": {"memory": "256MiB"}, "filesystem": {"workspace": {"mode": "ro"}}, "network": {"mode": "none"}}
+    put(".holt.json", json.dumps({"holt": 1, **fields}))
+    options = ["--memory", "2GiB", "--workspace-mode", "rw", "--net", "example.org"]
+
+    result = holt(["run", *options, "--", "sh", "-c", "python3 -c 'bytearray(10**9)'; touch x; echo eai_again >&2; exit 1"])
+    assert result.report and "raises it" not in result.err and "--" not in result.err
+    (hit,) = result.report["limits_hit"]
+    assert (hit["limit"], hit["option"], hit["value"]) == ("memory", None, 256 << 20)
+    assert hit["why_not"] in result.err and ".holt.json" in hit["why_not"]
+    denial = result.denials["x"]
+    assert denial["grant"] is denial["policy"] is None and ".holt.json" in denial["why_not"]
+    assert "no network, because the project's .holt.json says so" in result.err
+
+    shown = holt(["policy", "show", *options]).ok().out
+    for line in ("limits.memory                 256MiB (.holt.json)", "network.mode                  none (.holt.json)"):
+        assert line in shown.splitlines()
+    assert shown.count("(.holt.json)") == 3
+
+
 @pytest.mark.parametrize(
     "text, options, limit",
     [

@@ -88,6 +88,7 @@ class LimitHit:
     value    the limit, in the unit of the field
     option   the option of holt create that raises it; None if none does
     field    the field of a policy that raises it, such as "limits.pids"
+    why_not  why no option raises it; None if one does, or if the reason tells
     """
 
     limit: str
@@ -96,11 +97,12 @@ class LimitHit:
     value: Optional[int] = None
     option: Optional[str] = None
     field: Optional[str] = None
+    why_not: Optional[str] = None
 
     @property
     def hint(self) -> str:
-        """The argument of Sandbox that raises it, in words."""
-        return f"{argument_for(self.field)} raises it" if self.field else "no argument raises it"
+        """The argument of Sandbox that raises it, or why none does, in words."""
+        return f"{argument_for(self.field)} raises it" if self.field else self.why_not or "no argument raises it"
 
 
 _LIMIT_HIT = tuple(each.name for each in fields(LimitHit))
