@@ -53,7 +53,7 @@ def test_a_client_answers(session: Session) -> None:
             assert result["stdout"] == code
         (denial,) = result["denials"]
         assert "the answer was no" in denial["reason"] and denial["grant"] == "--net other.example.org:80"
-        assert rpc.call("session.show", session="w")["network"] == {"mode": "allow", "allow": ["web.example.org:80"], "once": []}
+        assert rpc.call("session.show", session="w")["network"] == {"mode": "allow", "allow": ["web.example.org:80"], "once": [], "publish": [], "import": []}
     assert [json.loads(row["detail"]) for row in session.audit() if row["kind"] == "grant"] == [
         {"grant": "net:other.example.org:80", "once": True, "asked": True}]
 

@@ -118,7 +118,7 @@ def test_only_the_first_answer_counts(words: tuple[str, ...], client: Client, se
     assert (outcome(runner, running) == "200") == (words[0] != "no")
     attending.call("network.attend")
     lasting = [f"{OTHER}:80"] if words[0] == "session" else []
-    assert session.show()["network"] == {"mode": "allow", "allow": lasting, "once": []}
+    assert session.show()["network"] == {"mode": "allow", "allow": lasting, "once": [], "publish": [], "import": []}
     assert granted(session) == [f"net:{OTHER}:80"] * (words[0] != "no") and len(lab.log("tcp")) == (words[0] != "no")
 
 

@@ -413,7 +413,7 @@ def test_net_allows_hosts() -> None:
     """The refused name is never looked up outside."""
     lookup = "import socket; socket.getaddrinfo('other.invalid', 80)"
     with Sandbox(net=["example.invalid:80"], policy={"network": {"allow": ["@npm"]}}) as box:
-        assert box.show()["network"] == {"mode": "allow", "allow": ["@npm", "example.invalid:80"], "once": []}
+        assert box.show()["network"] == {"mode": "allow", "allow": ["@npm", "example.invalid:80"], "once": [], "publish": [], "import": []}
         (denial,) = box.exec(["python3", "-c", lookup]).denials
         box.allow("net:other.invalid:80", once=True)
         assert box.show()["network"]["once"] == ["other.invalid:80"]
@@ -423,4 +423,4 @@ def test_net_allows_hosts() -> None:
 
 def test_without_net_there_is_no_network() -> None:
     with Sandbox() as box:
-        assert box.show()["network"] == {"mode": "none", "allow": [], "once": []}
+        assert box.show()["network"] == {"mode": "none", "allow": [], "once": [], "publish": [], "import": []}
