@@ -188,8 +188,8 @@ class CommandsApi(Part):
 
     @operation
     def processes(self) -> "Steps[List[ProcessInfo]]":
-        """Lists the processes of all clients, the newest first: running ones, and the last that ended. A session at rest
-        has none, and stays at rest."""
+        """Lists the processes of all clients, the newest first: running ones, and the last that ended. A stopped
+        session has none, and is not started."""
         if (yield self._ask("session.show", {}))["state"] == "at rest":
             return []
         listed = yield self._ask("process.list", {})
@@ -200,11 +200,11 @@ class CommandsApi(Part):
         """Allows the session more of the network, at once and for as long as the session exists:
         box.allow("net:example.org:443").
 
-        Each grant is "net:" and a rule, or "net:@" and a named set. A session at rest is not
-        started: its next start has the rules. Raises UsageError for a live session without a network.
+        Each grant is "net:" and a rule, or "net:@" and a named set. A stopped session is not
+        started: the rules apply from its next start on. Raises UsageError for a live session without a network.
 
-        once: each grant holds for one connection, and ends with the live session. Raises UsageError for a session at
-        rest."""
+        once: each grant holds for one connection, and ends when the session stops. Raises UsageError for a stopped
+        session."""
         yield self._ask("session.allow", {"grants": list(grants), "once": once or None})
 
     @operation
@@ -219,8 +219,8 @@ class CommandsApi(Part):
 
     @operation
     def close_port(self, port: int, host_port: Optional[int] = None) -> "Steps[None]":
-        """Closes what forward() has opened for the port inside: all of it, or only one port of the host. Raises
-        MissingError if there is nothing to close."""
+        """Closes the ports of the host that forward() has opened for the port inside: all of them, or only
+        host_port. Raises MissingError if there is nothing to close."""
         yield self._ask("ports.close", {"port": port, "host_port": host_port})
 
     @operation
@@ -243,7 +243,7 @@ class CommandsApi(Part):
         raise NoProcessError(f"process {id!r} does not exist", hint="processes() lists those that do.")
 
     def _names(self, tools: Optional[Sequence[str]]) -> "Steps[Optional[List[str]]]":
-        """Checks that the tools exist now, rather than when one is called. Raises UsageError."""
+        """Checks now that the tools exist, and not only when one is called. Raises UsageError."""
         if tools is None:
             return None
         names = list_of(tools, "tools")

@@ -31,7 +31,8 @@ class Documentation(NamedTuple):
 
 
 def docstring_of(function: Any) -> str:
-    """Returns the docstring of a callable, or of the function that it calls: a partial's, or an object's __call__."""
+    """Returns the docstring of a callable, or of the function that it calls: that of a partial, or an
+    object's __call__."""
     while isinstance(function, functools.partial) and "__doc__" not in vars(function):
         function = function.func
     called = getattr(type(function), "__call__", None)

@@ -70,7 +70,8 @@ def _step(directory: int, name: str, mode: int, make: bool) -> int:
 
 
 def _follow(directory: int, name: str, left: "list[str]") -> int:
-    """Puts the parts of a symlink's target before those that are left. Returns the directory to continue from."""
+    """Puts the parts of a symlink's target before the parts of the path that are left. Returns the directory to
+    continue from."""
     _refuse_foreign(directory, name)
     text = os.readlink(name, dir_fd=directory)
     left.extend(reversed([part for part in text.split("/") if part not in ("", ".")]))

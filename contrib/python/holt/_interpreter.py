@@ -27,7 +27,7 @@ class InterpreterApi(CommandsApi):
     ) -> "Steps[PythonResult]":
         """Runs code in the session's interpreter, which keeps variables and imports.
 
-        fresh      runs the code in a new interpreter, which ends with it
+        fresh      runs the code in a new interpreter, which ends when the code ends
         on_output  is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
                    the code is interrupted. Only one run with on_output, fresh or not, executes at a time.
         timeout    limits the time from the start of the code; waiting for another run does not count

@@ -54,7 +54,7 @@ class Lease:
     """The duty to clean up after a sandbox.
 
     name        the throwaway session to remove; None for a lasting one
-    own_server  whether to close the server, which no other sandbox uses
+    own_server  whether to close the server, because no other sandbox uses it
     """
 
     def __init__(self, owner: Any, server: Server, name: Optional[str], own_server: bool) -> None:

@@ -25,7 +25,7 @@ LOOKS = 4  # per reply_timeout
 
 
 class _Probe:
-    """The thread's view of one connection: the state at its last look, and its own unanswered request."""
+    """What the thread knows of one connection: the state when it last looked, and its own unanswered request."""
 
     def __init__(self) -> None:
         self.seen: Tuple[int, int] = (0, 0)

@@ -95,8 +95,8 @@ class FilesApi(Part):
     def save(
         self, path: Path, target: "Union[str, os.PathLike[str], None]" = None
     ) -> "Steps[HostPath]":
-        """Writes a file of any size to a file of the host, and returns that path. The default is its own name in the
-        working directory.
+        """Writes a file of any size to a file of the host, and returns the path of that file. The default is the same
+        name in the working directory.
 
         Holes stay holes. Raises UsageError for a symlink in a directory that the session can write, such as its
         workspace.
@@ -194,7 +194,7 @@ class FilesApi(Part):
 
     @operation
     def move(self, source: Path, target: Path, *, replace: bool = False) -> "Steps[None]":
-        """Renames a file or directory. With replace, an existing target is replaced."""
+        """Renames a file or directory. With replace, replaces an existing target."""
         yield self._ask("files.move", {"from": source, "to": target, "replace": replace})
 
     @operation

@@ -46,8 +46,8 @@ class RemoteItem:
 
 @dataclass(frozen=True)
 class Listing(Sequence[RemoteItem]):
-    """One page of a listing, which is a sequence of its items. Pass next_cursor to get the next page; it is None on the
-    last one."""
+    """One page of a listing, which is a sequence of its items. Pass next_cursor to get the next page; on the last
+    page, it is None."""
 
     items: List[RemoteItem]
     next_cursor: Optional[str] = None
@@ -70,8 +70,8 @@ class Listing(Sequence[RemoteItem]):
 class RemoteFile:
     """A file below /mnt/files.
 
-    If it comes from download(), it has its bytes. If it comes from Sandbox.mount.upload(), it fetches them on request. If
-    it comes from AsyncSandbox.mount.upload(), it has only its path, since it cannot wait for bytes.
+    A file from download() has its bytes. A file from Sandbox.mount.upload() fetches its bytes on request. A file from
+    AsyncSandbox.mount.upload() has only its path, because its methods cannot wait for bytes.
     """
 
     mount_relative_path: str
@@ -89,7 +89,8 @@ class RemoteFile:
         return posixpath.join(self.sandbox_mount_prefix, self.mount_relative_path)
 
     def buffer(self, max_bytes: Optional[int] = READ_MAX) -> bytes:
-        """Returns its bytes. Raises LimitError if it must fetch more than max_bytes (default 64 MiB; None: no limit)."""
+        """Returns the bytes. Raises LimitError if this needs to fetch more than max_bytes (default 64 MiB; None: no
+        limit)."""
         if self.content is not None:
             return self.content
         return take_all(self.mount_relative_path, self._fetched(), max_bytes)
@@ -98,8 +99,8 @@ class RemoteFile:
         return self.buffer(max_bytes).decode(encoding)
 
     def save(self, path: "Union[str, os.PathLike[str], None]" = None) -> Path:
-        """Writes it to a file of the host, and returns that path. The default is its own name in the working directory. The file
-        may have any size. If the bytes are fetched now, holes stay holes.
+        """Writes the bytes to a file of the host, and returns the path of that file. The default is the same name in
+        the working directory. The file may have any size. If this call fetches the bytes, holes stay holes.
 
         Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
         """
@@ -168,7 +169,7 @@ class MountApi(Part):
         """Uploads a file. The source is a host path, bytes, a binary file object, or a URL (http, https, file, data).
         Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
 
-        remote_path  path below /mnt/files; by default the source's own name
+        remote_path  path below /mnt/files; default: the source's own name
         mimetype     adds the suffix of this type to the default name, if that has none
         """
         _check_mount(mount_id)
@@ -262,8 +263,8 @@ class MountApi(Part):
     def save(
         self, path: Inside, target: "Union[str, os.PathLike[str], None]" = None, mount_id: str = MOUNT_ID
     ) -> "Steps[Path]":
-        """Writes a file of any size to a file of the host, and returns that path. The default is its own name in the
-        working directory. Holes stay holes. Symlinks are refused as by RemoteFile.save()."""
+        """Writes a file of any size to a file of the host, and returns the path of that file. The default is the same
+        name in the working directory. Holes stay holes. Refuses the same symlinks as RemoteFile.save()."""
         _check_mount(mount_id)
         return (yield from self._save("mount.download", path, target))
 

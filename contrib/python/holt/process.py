@@ -153,14 +153,14 @@ class Watched(Part):
         self.output = Output()
 
     def started(self, request: Any) -> None:
-        """Listens to the output. Called when the reply has come, which precedes the output."""
+        """Listens to the output. Called when the reply has come, before any output."""
         if not self._over and not request.exception() and "ended" not in request.result():
             self._id = request.result()["id"]
             for method in _NOTES:
                 self._server.listen(method, self._session, self._id, self.output.note)
 
     def end(self) -> None:
-        """Drops all further output. After the end of the command, its background processes can then go on printing."""
+        """Drops all further output. Background processes of the command can then go on printing after its end."""
         self._over = True
         for method in _NOTES if self._id else ():
             self._server.unlisten(method, self._session, self._id, self.output.note)
@@ -197,7 +197,7 @@ def within(future: "Union[Future[Any], Request]", time: Optional[Time]) -> "Unio
 class ProcessApi(Part):
     """A command that Sandbox.spawn() has started, or Sandbox.process() has found.
 
-    id   the session's name for it, such as "p1"
+    id   the session's name for the command, such as "p1"
     pid  the process id inside
     """
 
@@ -226,7 +226,7 @@ class ProcessApi(Part):
             self._server.unlisten(method, self._session, self.id, self._output.note)
 
     def poll(self) -> Optional[int]:
-        """The exit code, or None while it runs."""
+        """The exit code, or None while the command runs."""
         return self._output.ended
 
     @property
@@ -236,16 +236,16 @@ class ProcessApi(Part):
 
     @operation
     def read(self, timeout: Optional[Time] = None) -> "Steps[Optional[Chunk]]":
-        """Returns the next output, or None at the end. Raises TimeoutError after the timeout: seconds, or text such as
-        "500ms"."""
+        """Returns the next chunk of output, or None at the end. Raises TimeoutError after the timeout: seconds, or text
+        such as "500ms"."""
         while isinstance(taken := self._output.take(), Future):
             yield within(taken, timeout)
         return taken
 
     @operation
     def write(self, data: Content) -> "Steps[None]":
-        """Writes text or bytes to its stdin; needs spawn(..., input=True). At most 8 MiB may be unread; beyond that, it
-        raises LimitError."""
+        """Writes text or bytes to the command's stdin; needs spawn(..., input=True). Raises LimitError if more than 8
+        MiB would wait for the command to read them."""
         yield from self._write(data)
 
     def _write(self, data: Content) -> "Steps[None]":
@@ -255,12 +255,12 @@ class ProcessApi(Part):
 
     @operation
     def close_stdin(self) -> "Steps[None]":
-        """Ends its input, so that reads return end-of-file."""
+        """Ends the command's input: after the last byte, the command reads end-of-file."""
         yield self._ask("process.close_stdin", {"id": self.id})
 
     @operation
     def resize(self, rows: int, columns: int) -> "Steps[None]":
-        """Sets the size of its terminal; needs spawn(..., terminal=True)."""
+        """Sets the size of the command's terminal; needs spawn(..., terminal=True)."""
         yield self._ask("process.resize", {"id": self.id, "rows": rows, "columns": columns})
 
     @operation
@@ -279,7 +279,8 @@ class ProcessApi(Part):
         """Waits for the end, and returns the result with the kept output. After the timeout (seconds, or text such as
         "1m"), raises TimeoutError; the command keeps running.
 
-        If the session has stopped since the end, the output is gone. The result then comes from the session's history."""
+        If the session has stopped since the command ended, the output is gone. The result then comes from the
+        session's history."""
         asked = self._ask("process.wait", {"id": self.id, "output": True, "base64": True})
         try:
             return result_of((yield within(asked, timeout)))

@@ -37,7 +37,7 @@ class Question:
     """A question about a host that no rule allows. A connection inside waits for the answer.
 
     name comes from code inside, in its ASCII form: show it as untrusted text. timeout is the time for the answer in
-    seconds. Then the connection is refused.
+    seconds. After that, the keeper refuses the connection.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Questions:
         self._server.repeat("network.attend", session, "", params)
 
     def drop(self, session: str, on_ask: OnAsk) -> None:
-        """Answers no more questions of a session by this function."""
+        """Stops answering questions of a session with this function."""
         with self._lock:
             asked = self._asked.get(session)
             if not asked or asked.on_ask is not on_ask:

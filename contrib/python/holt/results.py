@@ -29,16 +29,16 @@ class Denial:
 
     layer    "seccomp", "filesystem" or "network"
     what     the system call, the path as the command named it, or the host and its port
-    count    how often, or the number of paths that this entry stands for
-    answer   the errno that the program got, such as "EROFS", or "NXDOMAIN". "" if only a word of the command names the
-             path: it may have another reason
+    count    how often it was refused, or the number of paths that this entry stands for
+    answer   the errno that the program got, such as "EROFS", or "NXDOMAIN". "" if the path is only a word of the
+             command line, which may not be the reason
     path     the path, or None for a system call or a host
     reason   why it was refused
-    grant    the option of holt create that allows it; None if there is none
-    policy   the part of a policy that allows it, for Sandbox(policy=…); None if there is none
-    why_not  why no option allows it
-    call     the request that allows a host while the session lives: a method of holt serve and its params. The hint has
-             it as a call of Sandbox. None if there is none
+    grant    the option of holt create that would allow the access; None if there is none
+    policy   the part of a policy that would allow the access, for Sandbox(policy=…); None if there is none
+    why_not  why no option allows the access
+    call     the request that allows a host while the session lives: a method of holt serve and its params. The hint
+             shows the request as a call of Sandbox. None if there is none
     """
 
     layer: str
@@ -54,7 +54,7 @@ class Denial:
 
     @property
     def hint(self) -> str:
-        """The call or the argument of Sandbox that allows it, in words; or why none does."""
+        """Says which call or argument of Sandbox allows the access, or why none does."""
         if self.call:
             return f"{call_of(self.call)} allows it"
         if not self.policy:
@@ -101,7 +101,7 @@ class LimitHit:
 
     @property
     def hint(self) -> str:
-        """The argument of Sandbox that raises it, or why none does, in words."""
+        """Says which argument of Sandbox raises the limit, or why none does."""
         return f"{argument_for(self.field)} raises it" if self.field else self.why_not or "no argument raises it"
 
 
@@ -128,18 +128,18 @@ class Outcome:
     """The end of a command or of code.
 
     cause       "exited", "signaled", "timeout", "killed", "oom", "output_limit" or "lost"
-    exit_code   its own exit code; 128 + n after signal n, 124 after a timeout
+    exit_code   the command's own exit code; 128 + n after signal n, 124 after a timeout
     *_dropped   bytes of output beyond the limit
-    unreached   allowed hosts that were not reached while it ran
-    limits_hit  limits of the sandbox that it reached, if it failed
-    unrecorded  why the session's history does not have it yet, for example a full disk; "" if it does
-    set_aside   entries at protected paths that were set aside at the end. Each is relative to the workspace, or an
-                absolute host path in another mount.
-    still_aside  the same for files of the host that were set aside earlier, and still have their new names
-    unguarded   why an entry could not be set aside; "" if none was left
-    replaced    the protected or hidden path that the host replaced, so that holt stopped the session; "" otherwise
-    stopped_for  such a path for which holt killed everything in the session before this command. Only the first result
-                 has it, unless another one has reported it
+    unreached   allowed hosts that were not reached while the command ran
+    limits_hit  limits of the sandbox that the command reached, if it failed
+    unrecorded  why the call is not in the session's history yet, for example because the disk is full; "" if it is
+    set_aside   new names of files that holt has set aside at protected paths: relative to the workspace, or absolute
+                host paths in another mount
+    still_aside  files of the host that were set aside earlier and still have their new names
+    unguarded   why a file at a protected path could not be set aside; "" if there is no such file
+    replaced    path of the protected or hidden file that the host replaced, if holt stopped the sandbox because of it;
+                "" otherwise
+    stopped_for  path of such a file, if holt stopped the session before this call; only the next result has it
     """
 
     id: str
@@ -174,15 +174,15 @@ class Outcome:
         return self.cause == "exited" and self.exit_code == 0
 
     def check(self: R) -> R:
-        """Returns itself if ok is true. Otherwise raises CommandFailed."""
+        """Returns this result if ok is true. Otherwise raises CommandFailed."""
         if not self.ok:
             raise CommandFailed(self)
         return self
 
     @property
     def hint(self) -> Optional[str]:
-        """Refusals, limits that were reached, and the arguments of Sandbox that help. None if there is nothing to
-        say, which is always so after a success."""
+        """Refusals, limits that were reached, and the arguments of Sandbox that help. None after a success, or if there
+        is nothing to say."""
         if self.ok:
             return None
         lines = [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
@@ -236,9 +236,9 @@ class PythonResult(Outcome):
     displays         displayed objects, each a dict from mime type to text; binary types such as images are in base64
     error            the exception that ended the code, or None
     state_kept       False if the interpreter has ended, so that the next run starts without variables
-    lost             why the interpreter ended by itself before this run ("signaled", "oom", …); usually ""
+    lost             why the interpreter ended by itself before this run ("signaled", "oom", …); "" if it did not
     new_interpreter  True if the code started without the variables of earlier runs. Their interpreter has ended: by
-                     itself, at a timeout, by restart_python(), or with the session's stop.
+                     itself, at a timeout, by restart_python(), or because the session stopped.
     """
 
     result: Optional[str] = None

@@ -202,12 +202,13 @@ class SandboxApi(InterpreterApi):
 
     @operation
     def stop(self) -> "Steps[None]":
-        """Ends all processes of the session. Files, keys and history are kept, and the next use starts it again."""
+        """Ends all processes of the session. The session keeps its files, keys and history, and its next use
+        starts it again."""
         yield self._ask("session.stop", {})
 
     @operation
     def remove(self) -> "Steps[None]":
-        """Removes the session with all its files, even if it has a name."""
+        """Removes the session with all its files, even if the session has a name."""
         yield from remove_steps(self._server, self.name)
 
 
@@ -217,10 +218,12 @@ class Sandbox(SandboxApi, SyncFace):
         with Sandbox() as box:
             print(box.bash("echo $((6 * 7))").check().stdout)
 
-    Without a name, its session is removed by close(), at the end of the `with`, or at the latest with this program.
+    Without a name, the session is removed by close(), at the end of the `with`, or at the latest when this program
+    ends.
 
-    With a name, the session is found or made, and stays. An existing session keeps the settings that it was made with.
-    If you pass a setting with another value, ExistsError is raised. Settings that you do not pass may have any value.
+    With a name, the sandbox opens the session of this name or creates it, and the session stays. An existing session
+    keeps the settings that it was created with. If you pass a setting with another value, the sandbox raises
+    ExistsError. Settings that you do not pass may have any value.
 
     policy      a preset's name, a file's path (with a "/"), or a policy as a dict
     workspace   a host directory that becomes /workspace; default: a directory of the session
@@ -268,8 +271,8 @@ class Sandbox(SandboxApi, SyncFace):
         """Starts a command, and does not wait for its end. Text is a line of bash; a list is a command's arguments.
 
         input     makes stdin a pipe, for write() and close_stdin(); otherwise stdin is empty
-        terminal  makes its stdin, stdout and stderr a terminal of rows and columns; all output is then stdout
-        owned     kills it when this program ends; otherwise it keeps running in a lasting session
+        terminal  makes the command's stdin, stdout and stderr a terminal of rows and columns; all output is then stdout
+        owned     kills the command when this program ends; otherwise the command keeps running in a lasting session
 
         Other parameters are as for bash().
         """
@@ -316,7 +319,7 @@ class AsyncSandbox(SandboxApi, AsyncFace):
     _is_open = False
 
     async def open(self: S) -> S:
-        """Makes the session, or finds an existing one by its name."""
+        """Creates the session, or opens an existing one by its name."""
         if not self._is_open:  # type: ignore[attr-defined]
             await drive_async(self._open(asyncio.get_running_loop()))
             self._is_open = True  # type: ignore[attr-defined]

@@ -6,8 +6,8 @@ other place before and after each line of bash, and after Python. While Python r
 module do not need the symlinks, because they look at both places.
 
 Names in the session's original root belong to the system. Writable ones (SHARED) appear in /data, too: /data/tmp/x is
-/tmp/x, unless the program has made its own directory /data/tmp. For the other names, both places differ: /lib belongs
-to the system, and /data/lib to the program.
+/tmp/x, unless the program has made its own directory /data/tmp. For the other names, the two places are
+different files: /lib belongs to the system, and /data/lib to the program.
 """
 
 from __future__ import annotations

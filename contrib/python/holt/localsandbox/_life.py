@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of a LocalSandbox: its session, its history, its snapshots and its end.
 
-Theory of operation. Files and snapshots are put into the session by the constructor, so that nothing is lost if no call
-follows. Without them, the first call makes the session. destroy() can come at any time, even while another thread makes
-the session; that thread then removes it. Calls that run at that time fail in many ways, and all of them become the same
-RuntimeError.
+Theory of operation. The constructor puts files and snapshots into the session, so that nothing is lost if no call
+follows. Without files and snapshots, the first call creates the session. A program can call destroy() at any time, even
+while another thread creates the session; that thread then removes the session. Calls that run at that time fail with
+different errors, and this module turns each of them into the same RuntimeError.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Life:
             steps.close()
 
     def _ready(self) -> "Steps[None]":
-        """Makes the session, unless it exists. Later callers wait for it."""
+        """Creates the session, unless it exists. Later callers wait for it."""
         while True:
             with self._lock:
                 self._check()

@@ -29,7 +29,7 @@ class ExecutionPreset(str, Enum):
 
 
 class PythonRuntime(str, Enum):
-    """The way in which code calls tools. The interpreter is the host's python3 with either.
+    """The way in which code calls tools. With both values, the interpreter is the host's python3.
 
     PYODIDE  tools are called by host_tools.call()
     MONTY    tools are functions of the code

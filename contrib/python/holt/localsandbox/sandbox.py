@@ -30,7 +30,8 @@ def _in_loop() -> bool:
 
 
 class LocalSandbox(PythonCalls, BashCalls):
-    """A sandbox with files below /data, bash and Python. It starts with its first use, or with its files or snapshot.
+    """A sandbox with files below /data, bash and Python. The first use starts it, or the constructor if it gets files
+    or a snapshot.
 
     files           initial files: a dict from path to text, bytes, or a pathlib.Path of the host, which is read now
     snapshot        the result of export_snapshot(); not together with files
@@ -61,8 +62,8 @@ class LocalSandbox(PythonCalls, BashCalls):
     # --- its life ---
 
     def destroy(self) -> None:
-        """Ends the sandbox. A second call does nothing. Any other use raises RuntimeError afterwards, and so do the calls
-        that are running."""
+        """Ends the sandbox. A second call does nothing. Afterwards, any other use raises RuntimeError. Calls that
+        are running raise it, too."""
         if self._destroyed and _in_loop():
             return  # waiting would block an adestroy() of the same loop
         drive(self._end())

@@ -32,7 +32,8 @@ class ToolDefinition:
 
 @dataclass
 class PythonToolset:
-    """Definitions of tools, and their handlers by name. A handler takes the payload. Raises ValueError if one is missing.
+    """Definitions of tools, and their handlers by name. A handler takes the payload. Raises ValueError if a
+    handler is missing.
     """
 
     definitions: Sequence[ToolDefinition]
