@@ -137,7 +137,8 @@ class HoltNotFoundError(SetupError):
 
 
 class ClosedError(HoltError):
-    """The sandbox is closed, or its `holt serve` has ended during the call. The next call then starts it again."""
+    """The sandbox is closed, or its `holt serve` has ended during the call. If it has ended, the next call starts a new
+    one."""
 
     kind = "closed"
 

@@ -27,9 +27,8 @@ from ._server import Server
 from .errors import UsageError
 
 Allow = Literal["once", "session", "no"]
-"""once allows this connection, session adds a rule that the session keeps, and no refuses it.
-
-After no, the name and the port are refused without a question while the session is live."""
+"""The answer "once" allows this connection, "session" adds a rule that the session keeps, and "no" refuses the
+connection. After "no", the name and the port are refused without a question while the session is live."""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class BashCalls(Life):
         raise AssertionError("unreachable")
 
     def _check_end(self, result: Result, mark: str) -> "Steps[None]":
-        """Raises if the command was ended by a limit or by a failure of the sandbox."""
+        """Raises an exception if a limit or a failure of the sandbox ended the command."""
         if result.cause == "exited":
             return
         self._names.links_stale = True  # names.bash has not run at the end of the call

@@ -49,7 +49,7 @@ class Mismatch(ValueError):
 
 
 def _at(place: Any, convert: "Callable[[], Any]", errors: "List[Tuple[Tuple[Any, ...], str]]") -> Any:
-    """Returns a converted value. Adds its errors to errors, with its place."""
+    """Returns a converted value. Adds the value's errors to errors, with the place of the value."""
     try:
         return convert()
     except Mismatch as error:

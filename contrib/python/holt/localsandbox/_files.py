@@ -39,7 +39,7 @@ CODE = f"{HERE}/code.py"
 """Code that is too long for a message."""
 
 MONTY = f"{HERE}/monty.json"
-"""Names and descriptions of the functions that monty.py makes; only with that runtime."""
+"""Names and descriptions of the functions that monty.py makes. Only the runtime Monty has this file."""
 
 OTHER_TIMEOUT_MS = 60000
 """Limit of packing and unpacking."""

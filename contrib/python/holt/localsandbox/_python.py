@@ -123,7 +123,7 @@ class PythonCalls(Life):
 
     @staticmethod
     def _result_of(result: Ran) -> PythonResult:
-        """Returns the result of code, or raises if the interpreter has ended."""
+        """Returns the result of code. Raises an exception if the interpreter has ended."""
         if result.cause == "timeout":
             raise TimeoutError(f"the code took longer than {PYTHON_TIMEOUT_MS} ms", PYTHON_TIMEOUT_MS)
         if result.cause != "exited":
