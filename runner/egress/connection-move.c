@@ -87,7 +87,8 @@ static void connection_move(Connection *c) {
                 up = pump_run(&c->up, c->egress->pipes, c->down.shut);
         if (down < 0 || up < 0)
                 return connection_end(c, down < 0 ? -down : -up);
-        if (down == PUMP_DONE && up == PUMP_DONE)
+        if ((down == PUMP_DONE && up == PUMP_DONE) ||
+            (c->egress->leaves && (c->published ? c->down.shut : c->up.shut)))
                 return connection_end(c, 0);
         if (down == PUMP_BUSY || up == PUMP_BUSY || connection_has_chunk(c))
                 loop_timer_set(c->timer, 1);

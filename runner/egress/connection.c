@@ -133,6 +133,8 @@ static void connection_drop(Connection *c, bool reset) {
         question_leave(c);
         free(c);
         (void)once_release(egress, once);
+        if (egress->leaves && egress->connections_count == 0)
+                loop_stop(egress->loop);
 }
 
 /* Sends the reason to a client of the proxy inside that still waits for its reply. */

@@ -30,8 +30,10 @@ typedef enum SniMode {
 typedef struct Egress {
         Loop *loop;
         int control_fd; /* To holt. */
+        LoopWatch *control_watch;
         int maker_fd;   /* To the maker (maker.h). */
         bool later;     /* The settings come later. */
+        bool leaves;    /* holt has closed its socket; see egress_leave(). */
         int network_fd; /* The sandbox's net namespace if the settings come later. */
         int spare_fd;   /* See egress_accept(). */
         char *settings; /* Until all of them are applied. */
@@ -77,6 +79,11 @@ int egress_accept_prepare(Egress *egress, Error *reterr);
  * descriptor is free, it resets the connection. Otherwise the connection would stay in the queue,
  * and wake the loop up without end. */
 int egress_accept(Egress *egress, int listener_fd, NetAddress *ret_peer, uint16_t *ret_port);
+
+/* --- leave.c --- */
+
+/* Passes on the bytes that the sandbox has sent before its end, and then stops the loop. */
+void egress_leave(Egress *egress);
 
 /* --- events.c --- */
 

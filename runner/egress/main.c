@@ -280,7 +280,7 @@ static bool egress_run_command(Egress *egress, const char *data, size_t length) 
         return false;
 }
 
-/* holt ends the process by closing its socket. */
+/* holt ends the process by closing its socket, for which the loop must not wake up again. */
 static void egress_on_control(void *data, uint32_t events) {
         static char message[EGRESS_COMMAND_MAX];
         Egress *egress = data;
@@ -289,15 +289,15 @@ static void egress_on_control(void *data, uint32_t events) {
         (void)events;
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        if (n <= 0 || !egress_run_command(egress, message, (size_t)n))
-                loop_stop(egress->loop);
+        if (n > 0 && egress_run_command(egress, message, (size_t)n))
+                return;
+        egress->control_watch = loop_unwatch(egress->control_watch);
+        egress_leave(egress);
 }
 
 static int egress_watch_control(Egress *egress, Error *reterr) {
-        LoopWatch *watch;
-
         return loop_watch(egress->loop, egress->control_fd, EPOLLIN, egress_on_control, egress,
-                          &watch, reterr);
+                          &egress->control_watch, reterr);
 }
 
 static int egress_confine(Egress *egress, Error *reterr) {

@@ -16,10 +16,12 @@
 #include "base/paths.h"
 #include "base/programs.h"
 #include "base/strings.h"
+#include "base/wait.h"
 
 enum {
-        STOP_TIME =
-                200, /* Milliseconds without an event, after which no more events are expected. */
+        /* Milliseconds without an event, after which no more events are expected. holt-egress may
+         * pass on bytes for LEAVE_TIME (egress/leave.c). */
+        STOP_TIME = HOLT_WAIT(3500),
         STOP_TURNS = 64, /* Calls of network_read() at the end, at most. */
         READ_TURN = 512, /* Events that one call reads, at most: more than the socket holds. */
 };
