@@ -73,7 +73,10 @@ typedef struct Connection {
         uint64_t silent;  /* The time from which on the client counts as silent in its greeting. */
         Pump up, down;    /* To the server, and to the client. */
         ConnectionChunks chunks;
-        Hello hello;        /* The client's greeting as far as it is known. */
+        uint64_t reply_until; /* After a second request: the end of the wait for more of the reply.
+                               */
+        uint64_t reply_moved; /* The bytes of the reply that had moved when this wait began. */
+        Hello hello;          /* The client's greeting as far as it is known. */
         Proxy *proxy;       /* The request to the proxy inside, until it has its reply; or NULL. */
         UpstreamCall *call; /* To the proxy outside, or NULL. */
         bool tunnels;       /* It goes through the proxy outside. */

@@ -19,6 +19,7 @@
 enum {
         HELLO_TIME = 30000000,  /* usec for a whole greeting, from its first byte. */
         HELLO_SILENCE = 200000, /* usec after which hello_finish() may decide. */
+        REPLY_PAUSE = 300000, /* usec without more bytes, after which a reply counts as complete. */
 };
 
 /* --- moving --- */
@@ -60,6 +61,17 @@ static int connection_keep_to_request(Connection *c) {
         return c->up.ending && !c->up.readable ? -ECONNRESET : 0;
 }
 
+/* Whether more of the reply may come, although the client has already sent its next request. */
+static bool connection_awaits_reply(Connection *c) {
+        const uint64_t now = time_now_usec();
+
+        if (!c->reply_until || c->reply_moved != c->down.moved) {
+                c->reply_until = now + REPLY_PAUSE;
+                c->reply_moved = c->down.moved;
+        }
+        return !c->down.shut && now < c->reply_until;
+}
+
 /* Whether another chunk may follow at once. */
 static bool connection_has_chunk(const Connection *c) {
         return c->chunks != CHUNKS_NONE && c->up.left == 0 && c->up.readable && !c->up.ended;
@@ -80,8 +92,10 @@ static void side_watch(LoopWatch *watch, uint32_t *events, const Pump *from, con
 static void connection_move(Connection *c) {
         int r = connection_keep_to_request(c), up = PUMP_WAITS, down;
 
-        if (r != 0)
-                return r < 0 ? connection_end(c, -r) : connection_end_request(c);
+        if (r < 0)
+                return connection_end(c, -r);
+        if (r > 0 && !connection_awaits_reply(c))
+                return connection_end_request(c);
         down = pump_run(&c->down, c->egress->pipes, c->up.shut);
         if (c->state == CONNECTION_MOVES && down >= 0)
                 up = pump_run(&c->up, c->egress->pipes, c->down.shut);
@@ -93,7 +107,9 @@ static void connection_move(Connection *c) {
         if (down == PUMP_BUSY || up == PUMP_BUSY || connection_has_chunk(c))
                 loop_timer_set(c->timer, 1);
         else
-                loop_timer_set(c->timer, c->silent ? c->silent : c->deadline);
+                loop_timer_set(c->timer, c->reply_until ? c->reply_until
+                                         : c->silent    ? c->silent
+                                                        : c->deadline);
         side_watch(c->client_watch, &c->client_events, &c->up, &c->down);
         side_watch(c->server_watch, &c->server_events, &c->down, &c->up);
 }
