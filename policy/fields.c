@@ -66,6 +66,18 @@ static int field_check_path(const char *path, const char **ret_why) {
         return 0;
 }
 
+/* Whether the path ends like a volume of docker: ":ro", ":z" or ":rw,z", for example. */
+static bool field_ends_in_mode(const char *path) {
+        static const char *const modes[] = { "ro", "rw", "z", "Z" };
+        const char *colon = strrchr(path, ':');
+        const size_t length = colon ? strcspn(colon + 1, ",") : 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(modes); i++)
+                if (length == strlen(modes[i]) && strncmp(colon + 1, modes[i], length) == 0)
+                        return true;
+        return false;
+}
+
 int policy_target_check(const char *target, const char **ret_why) {
         const char *rest = target, *part;
         size_t length;
@@ -85,6 +97,9 @@ int policy_target_check(const char *target, const char **ret_why) {
                 return error_why(ret_why,
                                  "is in /proc or /dev, which the sandbox creates itself; choose "
                                  "another place");
+        if (field_ends_in_mode(target))
+                return error_why(ret_why, "ends in a mode, which only -v takes; without it, --ro "
+                                          "mounts read-only, and --rw read-write");
         if (parts == 1 && part_is(part, length, "etc"))
                 return error_why(ret_why, "is /etc, which the sandbox creates itself; choose a "
                                           "file or directory in it");

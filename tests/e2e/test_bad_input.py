@@ -415,6 +415,13 @@ def test_all_descriptors_may_be_closed(holt: Holt) -> None:
     assert (holt.cwd / "made").exists()
 
 
+@pytest.mark.parametrize("mode", ["ro", "rw,z", "Z"])
+@pytest.mark.parametrize("option", ["--ro", "--rw", "--workspace"])
+def test_a_target_that_ends_in_a_mode(option: str, mode: str, holt: Holt, workspace: Path) -> None:
+    """-v takes a mode. With --rw, a read-write mount would be the opposite of what was meant."""
+    assert f"/d:{mode}\" ends in a mode" in holt(["run", option, f"{workspace}:/d:{mode}", "--", "true"]).refusal()
+
+
 @pytest.mark.parametrize("option", ("--workspace", "--ro", "--rw"))
 @pytest.mark.parametrize("value", ("a:rel", "a:../x"))
 def test_a_target_that_is_not_absolute(option: str, value: str, holt: Holt, workspace: Path) -> None:
