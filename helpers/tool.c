@@ -134,7 +134,7 @@ static void add_payload(Buffer *line, Text text) {
         if (json_rewrite(&j) < 0) {
                 if (j.error == json_too_deep)
                         fail("the payload nests objects and arrays too deeply");
-                fail_json("the payload is to be JSON, as '{\"of\": \"tea\"}': ", &j);
+                fail_json("the payload must be JSON, such as '{\"of\": \"tea\"}': ", &j);
         }
         payload = (Text){ line->data + begin, line->length - begin };
         if (text_is(payload, "null")) {

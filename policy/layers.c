@@ -51,7 +51,7 @@ int layers_degraded(const StrList *layers, unsigned *ret, Error *reterr) {
                 (void)str_quote(name, quoted, sizeof(quoted));
                 return error_set(
                         reterr, ERROR_USAGE, 0,
-                        "allow_degraded: \"%s\" is not a layer that you can allow to be missing; "
+                        "allow_degraded: \"%s\" is not a layer that may be missing; "
                         "choose from:%s",
                         quoted, names);
         }

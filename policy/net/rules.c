@@ -226,7 +226,7 @@ static int rule_read_brackets(NetRule *rule, const char *text, size_t length,
         colon = memchr(close, ':', (size_t)(end - close));
         if (!colon)
                 return error_why(ret_why,
-                                 "is an address without a port; write it like [2001:db8::1]:443");
+                                 "has no port; write it like [2001:db8::1]:443");
         if (close != colon && *close != '/')
                 return error_why(ret_why, "has text between its address and its port");
         r = rule_read_block(rule, &address, close, (size_t)(colon - close), ret_why);
@@ -270,7 +270,7 @@ static int rule_read_host(NetRule *rule, const char *text, size_t length, bool p
 
         if (net_address_parse(text, first, &address) == 0) {
                 if (!port)
-                        return error_why(ret_why, "is an address without a port; write it like "
+                        return error_why(ret_why, "has no port; write it like "
                                                   "192.0.2.1:443");
                 return rule_read_block(rule, &address, slash, length - first, ret_why);
         }

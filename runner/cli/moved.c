@@ -171,7 +171,7 @@ void moved_report(const StrList *moved, const MovedFrom *from, FILE *out) {
         (void)fputs(" Look at it", out);
         print_ways_back(&versions, out);
         if (from->why == MOVED_STILL)
-                (void)fputs("  If you do not need the new file, remove it; then holt stops saying "
-                            "this.\n",
+                (void)fputs("  If you do not need the new file, remove it. Until then, holt "
+                            "repeats this message.\n",
                             out);
 }

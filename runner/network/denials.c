@@ -164,9 +164,9 @@ static const struct {
                                "the policy already allows it" },
         [EGRESS_NOT_LISTENING] = { "nothing listens on the host", "ECONNREFUSED",
                                    "the policy already allows it" },
-        [EGRESS_UNRESOLVED] = { "a rule allows it, but the host has found no address of it",
+        [EGRESS_UNRESOLVED] = { "a rule allows it, but the host found no address for it",
                                 "NXDOMAIN", "the policy already allows it" },
-        [EGRESS_YES_UNRESOLVED] = { "the answer allowed it, but the host has found no address of "
+        [EGRESS_YES_UNRESOLVED] = { "the answer allowed it, but the host found no address for "
                                     "it",
                                     "NXDOMAIN", "the policy already allows it" },
         [EGRESS_NO_UPSTREAM] = { "the proxy of network.upstream could not be reached", "ECONNRESET",

@@ -123,7 +123,7 @@ TEXTS = [
 ]
 
 
-NO_JSON = "the payload is to be JSON, as '{\"of\": \"tea\"}': "
+NO_JSON = "the payload must be JSON, such as '{\"of\": \"tea\"}': "
 
 
 def expected(text: str) -> tuple[int, str]:

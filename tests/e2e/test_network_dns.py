@@ -157,7 +157,7 @@ def test_an_allowed_name_that_the_host_cannot_resolve_is_told(name: str, holt: H
     script = f"getent hosts {name}.example.org"
     exact, below, unused = (holt.sh(script, "--net", rule) for rule in (f"{name}.example.org", "*.example.org", "web.example.org"))
 
-    told = f"holt: could not resolve {name}.example.org: a rule allows it, but the host has found no address of it\n"
+    told = f"holt: could not resolve {name}.example.org: a rule allows it, but the host found no address for it\n"
     assert exact.err == told and below.err == (told if name == "failing" else "") and "no rule" in unused.err
 
 
@@ -167,7 +167,7 @@ def test_a_session_tells_allowed_hosts_that_were_not_found_or_reached(sessions: 
     missing, refusing = session.sh("getent hosts missing.example.org"), session.sh("curl -sS http://web.example.org:81/")
     result = session.sh("getent hosts missing.example.org; true")
 
-    assert missing.err == "holt: could not resolve missing.example.org: a rule allows it, but the host has found no address of it\n"
+    assert missing.err == "holt: could not resolve missing.example.org: a rule allows it, but the host found no address for it\n"
     assert "holt: could not connect to web.example.org:81 (ECONNREFUSED)\n" in refusing.err and "has only" not in refusing.err
     assert result.code == 0 and result.err == ""
 
