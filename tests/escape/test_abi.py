@@ -19,7 +19,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("attack", FOREIGN, ids=str)
 def test_a_call_through_a_foreign_abi_kills(attack: Attack, holds: Run) -> None:
-    assert holds(attack).detail == "SIGSYS"
+    assert holds(attack).detail in ("SIGSYS", "no 32-bit ABI: ENOSYS")
 
 
 def test_high_bits_of_the_number_do_not_hide_a_call(holds: Run) -> None:

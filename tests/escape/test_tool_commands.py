@@ -214,7 +214,7 @@ def test_paths_that_mean_something_else_in_the_tool(
     program("workspace/price")
     for command in (path, f"timeout 5 {path}", f"cat --file={path}"):
         for result in refuse(work, command.replace("<W>", str(workspace)), cwd="/usr"):
-            assert "own process" in result.err or "can write" in result.err
+            assert "the tool's process" in result.err or "can write" in result.err
 
 
 # --- programs that lead there ---
