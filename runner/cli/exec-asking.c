@@ -128,7 +128,7 @@ int exec_asking_wait(const ExecAsking *asking) {
         return asking->hosts->until > now ? (int)((asking->hosts->until - now) / 1000 + 1) : 0;
 }
 
-bool exec_asking_pump(ExecAsking *asking, bool input) {
+void exec_asking_pump(ExecAsking *asking, bool input, void (*interrupt)(void *data), void *data) {
         static const char *const words[] = { [QUESTION_ONCE] = "once",
                                              [QUESTION_ALWAYS] = "session",
                                              [QUESTION_NO] = "no",
@@ -137,8 +137,10 @@ bool exec_asking_pump(ExecAsking *asking, bool input) {
         QuestionAnswer answer;
 
         if (!exec_asking_shown(asking))
-                return false;
+                return;
         answer = input ? question_read(asking->question) : QUESTION_WAITS;
+        if (answer == QUESTION_INTERRUPT)
+                interrupt(data);
         if (answer != QUESTION_WAITS) {
                 exec_asking_reply(asking, words[answer]);
         } else if (time_now_usec() >= asking->hosts->until) {
@@ -146,5 +148,4 @@ bool exec_asking_pump(ExecAsking *asking, bool input) {
                 asked_host_end(asking);
         }
         exec_asking_show(asking);
-        return answer == QUESTION_INTERRUPT;
 }

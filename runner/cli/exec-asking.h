@@ -19,6 +19,7 @@ bool exec_asking_shown(const ExecAsking *asking);
 int exec_asking_fd(const ExecAsking *asking);
 /* Returns the milliseconds until exec_asking_pump() must be called, or -1. */
 int exec_asking_wait(const ExecAsking *asking);
-/* Reads an answer if the descriptor has input, and ends a question that is over. Returns true if
- * the answer is Ctrl-C, which must also interrupt the command. */
-bool exec_asking_pump(ExecAsking *asking, bool input);
+/* Reads an answer if the descriptor has input, and ends a question that is over. If the answer is
+ * Ctrl-C, calls interrupt before the program's connection is refused, so that the program cannot go
+ * on between the two. */
+void exec_asking_pump(ExecAsking *asking, bool input, void (*interrupt)(void *data), void *data);

@@ -93,7 +93,9 @@ static bool exec_act_on_signal(const Exec *exec, unsigned signal) {
 }
 
 /* Handles Ctrl-C at a question, which never reached the command or the rest of the job. */
-static void exec_interrupt(Exec *exec) {
+static void exec_interrupt(void *data) {
+        Exec *exec = data;
+
         if (exec->terminal)
                 return terminal_interrupt(exec->terminal);
         exec->interrupt = INTERRUPT_KEY;
@@ -174,8 +176,7 @@ static int exec_wait_for_end(Exec *exec, Error *reterr) {
                 more = passes ? terminal_poll(exec->terminal, fds + 4) : 0;
                 if (poll(fds, 4 + more, exec_asking_wait(exec->asking)) < 0 && errno != EINTR)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the command");
-                if (exec_asking_pump(exec->asking, fds[3].revents != 0))
-                        exec_interrupt(exec);
+                exec_asking_pump(exec->asking, fds[3].revents != 0, exec_interrupt, exec);
                 if (passes)
                         terminal_pump(exec->terminal, fds + 4, more);
                 if (fds[0].revents & POLLOUT)

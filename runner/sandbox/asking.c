@@ -152,12 +152,13 @@ int asking_fd(const Asking *asking) {
         return asking ? question_fd(asking->question) : FD_NONE;
 }
 
-bool asking_pump(Asking *asking) {
+void asking_pump(Asking *asking, void (*interrupt)(void *data), void *data) {
         QuestionAnswer answer;
 
         if (!asking_shown(asking))
-                return false;
+                return;
         answer = question_read(asking->question);
+        if (answer == QUESTION_INTERRUPT)
+                interrupt(data);
         asking_take(asking, answer);
-        return answer == QUESTION_INTERRUPT;
 }

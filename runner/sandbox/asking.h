@@ -21,6 +21,6 @@ void asking_on_event(void *asking, const EgressEvent *event, const NetDenial *fi
 bool asking_shown(const Asking *asking);
 /* Returns the descriptor to poll for input, or FD_NONE. */
 int asking_fd(const Asking *asking);
-/* Reads an answer. Call it if that descriptor has input. Returns true if the answer is Ctrl-C,
- * which must also interrupt the command. */
-bool asking_pump(Asking *asking);
+/* Reads an answer. Call it if that descriptor has input. If the answer is Ctrl-C, calls interrupt
+ * before the program's connection is refused, so that the program cannot go on between the two. */
+void asking_pump(Asking *asking, void (*interrupt)(void *data), void *data);

@@ -154,7 +154,9 @@ static void told_to_stop(Supervisor *s, int signal) {
 }
 
 /* Handles Ctrl-C at a question, which never reached the command or the rest of the job. */
-static void supervise_interrupt(Supervisor *s) {
+static void supervise_interrupt(void *data) {
+        Supervisor *s = data;
+
         if (s->terminal)
                 return terminal_interrupt(s->terminal);
         told_to_stop(s, SIGINT);
@@ -403,8 +405,8 @@ static void supervise_loop(Supervisor *s) {
                         network_read(&s->sandbox->network, asking_on_event, s->asking);
                         fds[POLL_NETWORK].fd = s->sandbox->network.control_fd;
                 }
-                if (fds[POLL_ASKING].revents && asking_pump(s->asking))
-                        supervise_interrupt(s);
+                if (fds[POLL_ASKING].revents)
+                        asking_pump(s->asking, supervise_interrupt, s);
                 if (passes && !asking_shown(s->asking))
                         terminal_pump(s->terminal, fds + POLL_TERMINAL, more);
                 (void)output_pump(s->launch->output, output);
