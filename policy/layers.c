@@ -49,11 +49,10 @@ int layers_degraded(const StrList *layers, unsigned *ret, Error *reterr) {
                                 (void)snprintf(names + strlen(names), sizeof(names) - strlen(names),
                                                " %s", layer_table[l].name);
                 (void)str_quote(name, quoted, sizeof(quoted));
-                return error_set(
-                        reterr, ERROR_USAGE, 0,
-                        "allow_degraded: \"%s\" is not a layer that may be missing; "
-                        "choose from:%s",
-                        quoted, names);
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "allow_degraded: \"%s\" is not a layer that may be missing; "
+                                 "choose from:%s",
+                                 quoted, names);
         }
         return 0;
 }

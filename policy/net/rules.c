@@ -225,8 +225,7 @@ static int rule_read_brackets(NetRule *rule, const char *text, size_t length,
         close++;
         colon = memchr(close, ':', (size_t)(end - close));
         if (!colon)
-                return error_why(ret_why,
-                                 "has no port; write it like [2001:db8::1]:443");
+                return error_why(ret_why, "has no port; write it like [2001:db8::1]:443");
         if (close != colon && *close != '/')
                 return error_why(ret_why, "has text between its address and its port");
         r = rule_read_block(rule, &address, close, (size_t)(colon - close), ret_why);

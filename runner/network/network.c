@@ -311,9 +311,10 @@ void network_stop(Network *network, NetworkFn fn, void *data) {
 }
 
 void network_clear(Network *network) {
+        /* Its end wakes the maker, and then holt-egress, if they still wait for the namespace. */
+        network->setup_fd = fd_close(network->setup_fd);
         network_stop(network, NULL, NULL);
         fd_close(network->control_fd);
-        fd_close(network->setup_fd);
         free(network->denials);
         net_rules_clear(&network->project);
         net_published_clear(&network->published);

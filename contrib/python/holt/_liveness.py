@@ -25,7 +25,7 @@ LOOKS = 4  # per reply_timeout
 
 
 class _Probe:
-    """What the thread knows of one connection: the state when it last looked, and its own unanswered request."""
+    """The thread's view of one connection: its state at the last look, and the thread's own unanswered request."""
 
     def __init__(self) -> None:
         self.seen: Tuple[int, int] = (0, 0)
