@@ -95,25 +95,24 @@ static bool network_hint_host(const char *text, size_t length, char ret[NET_NAME
         return false;
 }
 
-static void network_hint_print_none(const char *session, const char *text, size_t length,
-                                    FILE *out) {
+static void network_hint_print_none(const NetworkHint *hint, FILE *out) {
+        const char *session = hint->session;
         char host[NET_NAME_MAX + 1];
 
-        (void)fputs("holt: the sandbox has no network\n  Allow the hosts that the command needs: ",
-                    out);
+        (void)fputs("holt: the sandbox has no network", out);
+        if (hint->by_project) {
+                (void)fputs(", because the project's .holt.json says so; change it there\n", out);
+                return;
+        }
+        (void)fputs("\n  Allow the hosts that the command needs: ", out);
         if (session)
                 (void)fprintf(out, "holt stop %s, then holt allow %s net:%s, or a set such as net:",
                               session, session,
-                              network_hint_host(text, length, host) ? host : "NAME:PORT");
+                              network_hint_host(hint->text, hint->length, host) ? host
+                                                                                : "NAME:PORT");
         else
                 (void)fputs("--net NAME:PORT, or a set such as --net ", out);
         (void)fputs("@python; \"holt policy list\" lists the sets\n", out);
-}
-
-static void network_hint_print_project(FILE *out) {
-        (void)fputs("holt: the sandbox has no network, because the project's .holt.json says so; "
-                    "change it there\n",
-                    out);
 }
 
 static void network_hint_print_rules(const char *session, FILE *out) {
@@ -133,8 +132,7 @@ void network_hint_print(const NetworkHint *hint, FILE *out) {
 
         if (streq(hint->mode, "none") &&
             (FINDS(text, length, lookups) || FINDS(text, length, unreachable)))
-                hint->by_project ? network_hint_print_project(out)
-                                 : network_hint_print_none(hint->session, text, length, out);
+                network_hint_print_none(hint, out);
         else if (streq(hint->mode, "allow") && !hint->told && network_hint_finds_peer(text, length))
                 network_hint_print_rules(hint->session, out);
 }

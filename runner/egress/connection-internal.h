@@ -57,6 +57,7 @@ typedef struct Connection {
         uint16_t target_port; /* The port to connect to: that of an imported port or of the proxy
                                  outside may differ. */
         bool broken; /* The server reset its connection before the program's packet was let in. */
+        bool leaves; /* It knows that the sandbox has ended (leave.c). */
         bool published;            /* It comes from the host, to a published port. */
         int number;                /* The name's number; negative if the address lies in a block. */
         struct Question *question; /* It waits for the answer, or NULL. */

@@ -94,7 +94,8 @@ static bool connection_allowed(Connection *c, const char *name) {
         if (name ? net_rules_find(rules, name, c->port)
                  : net_rules_find_address(rules, &c->asked, c->port))
                 return true;
-        connection_end_abandoned(c, name);
+        if (c->egress->once)
+                connection_end_abandoned(c, name);
         c->once = once_claim(c->egress, name, &c->asked, c->port);
         return c->once != NULL;
 }

@@ -415,9 +415,11 @@ static Connection *connection_take(Egress *egress, int fd) {
         Connection *c;
 
         connection_make_room(egress);
-        c = egress->connections_count < CONNECTIONS_MAX ? calloc(1, sizeof(*c)) : NULL;
+        c = egress->connections_count < CONNECTIONS_MAX && !egress->leaves ? calloc(1, sizeof(*c))
+                                                                           : NULL;
         if (!c) {
-                egress_deny(egress, EGRESS_BUSY, NULL, NULL, 0, NULL);
+                if (!egress->leaves)
+                        egress_deny(egress, EGRESS_BUSY, NULL, NULL, 0, NULL);
                 socket_reset(fd);
                 fd_close(fd);
                 return NULL;

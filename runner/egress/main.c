@@ -292,7 +292,10 @@ static void egress_on_control(void *data, uint32_t events) {
         if (n > 0 && egress_run_command(egress, message, (size_t)n))
                 return;
         egress->control_watch = loop_unwatch(egress->control_watch);
-        egress_leave(egress);
+        if (n > 0)
+                loop_stop(egress->loop);
+        else
+                egress_leave(egress);
 }
 
 static int egress_watch_control(Egress *egress, Error *reterr) {
