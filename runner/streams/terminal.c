@@ -216,8 +216,13 @@ bool terminal_interrupted(const Terminal *t) {
 
 void terminal_interrupt(Terminal *t) {
         static const char key = 'C' & 0x1f;
+        struct termios mode;
 
         t->interrupted = true;
+        /* The kernel would handle the key a moment after write(2). */
+        if (tcgetattr(t->master_fd, &mode) == 0 && mode.c_lflag & ISIG &&
+            ioctl(t->master_fd, TIOCSIG, SIGINT) == 0)
+                return;
         (void)!write(t->master_fd, &key, sizeof(key));
 }
 

@@ -55,7 +55,7 @@ bool terminal_in_foreground(const Terminal *terminal);
 void terminal_stop(Terminal *terminal, pid_t pid, bool for_keys, const Waker *waker);
 /* Whether the caller has typed the key that interrupts (Ctrl-C). */
 bool terminal_interrupted(const Terminal *terminal);
-/* Acts as if the caller had typed that key. */
+/* Acts as if the caller had typed that key. When it returns, the signal is sent. */
 void terminal_interrupt(Terminal *terminal);
 /* Passes on the caller's window size. */
 void terminal_resize(Terminal *terminal);

@@ -172,5 +172,5 @@ def test_ctrl_c_is_a_no_and_interrupts_the_command(pipe: str, holt: Holt) -> Non
     with Terminal(holt.identity, ["bash", "-c", f"{words}{pipe}; echo went on"], cwd=holt.cwd) as terminal:
         terminal.expect(re.escape(host))
         terminal.send("\x03")
-        assert terminal.wait() == -signal.SIGINT
+        assert terminal.wait() == -signal.SIGINT, terminal.output
     assert "went on" not in terminal.output and "the answer was no" in terminal.output
