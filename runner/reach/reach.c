@@ -362,11 +362,14 @@ bool reach_opaque(const Reach *reach, int fd) {
 }
 
 /* Whether the sandbox may have the right to write the file. A sandbox has the caller's rights on
- * files. If root runs holt, it has the rights of the files' owners. */
+ * files. If root runs holt, it has the rights of the files' owners, except of those whose uid has
+ * no number in root's user namespace: root itself is refused there with EACCES. */
 static bool may_be_written(int fd, const struct stat *st) {
-        if (geteuid() == 0)
-                return !(st->st_uid == 0 && reach_is_of_system(fd));
-        return st->st_uid == geteuid() || faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+        if (geteuid() == 0 && st->st_uid == 0)
+                return !reach_is_of_system(fd);
+        if (st->st_uid == geteuid() || faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0)
+                return true;
+        return geteuid() == 0 && errno != EACCES;
 }
 
 static int judge_links(const Reach *reach, int fd, Reached *ret) {

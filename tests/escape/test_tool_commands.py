@@ -244,6 +244,19 @@ def test_tools_that_only_lead_into_the_workspace(
         refused(work, str(program("tools/script", line)), env=path)
 
 
+@pytest.mark.identities("nested")
+def test_a_hard_link_to_a_file_that_the_sandbox_can_never_write(work: Session, workspace: Path, place: Path) -> None:
+    """It is root's on the host, so that the uid has no number in the user namespace. Some hosts have such programs."""
+    hard = workspace / "hard"
+    script = place / "price.sh"
+    script.write_text("#!/bin/sh\necho 3.5\n")
+    script.chmod(0o755)
+    os.link(script, hard)
+    used(work, str(script))
+    script.chmod(0o777)
+    assert "hard links" in work.exec("true", flags=["--tool", f"price={script}"]).refusal()
+
+
 @USER_AND_ROOT
 def test_a_tool_that_path_finds_in_the_workspace(work: Session, workspace: Path, program: Callable[..., Path]) -> None:
     program("workspace/bin/price")
