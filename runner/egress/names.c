@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 
+#include "base/credit.h"
 #include "base/list.h"
 #include "base/strings.h"
 #include "base/time.h"
@@ -65,7 +66,7 @@ struct Names {
         Name *host; /* See names_resolve_host(). */
         HostLine *hosts;
         size_t hosts_count;
-        uint64_t below_credit; /* usec: the credit for new names is used up to this time. */
+        Credit below_credit; /* for new names below wildcards */
 };
 
 /* --- c-ares and the loop --- */
@@ -265,19 +266,12 @@ int names_add(Names *names, const char *text) {
         return (int)name->number;
 }
 
-/* Each new name uses up BELOW_USEC of a credit that grows with time, up to BELOW_MAX names. Without
- * that bound, a program could send data quickly to the name servers of a domain, by labels below a
- * wildcard. */
+/* Without a bound on new names, a program could send data quickly to the name servers of a domain,
+ * by labels below a wildcard. */
 int names_add_below(Names *names, const char *text) {
-        const uint64_t now = time_now_usec(), most = (uint64_t)BELOW_MAX * BELOW_USEC;
-
-        if (names_lookup(names, text))
-                return names_add(names, text);
-        if (names->below_credit + most < now)
-                names->below_credit = now - most;
-        if (names->below_credit + BELOW_USEC > now)
+        if (!names_lookup(names, text) &&
+            !credit_take(&names->below_credit, BELOW_MAX, BELOW_USEC, time_now_usec()))
                 return -ENOSPC;
-        names->below_credit += BELOW_USEC;
         return names_add(names, text);
 }
 

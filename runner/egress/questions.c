@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/credit.h"
 #include "base/list.h"
 #include "base/strings.h"
 #include "base/time.h"
@@ -38,7 +39,7 @@ typedef struct Questions {
         Question *open;
         size_t open_count;
         uint32_t last_id;
-        uint64_t credit; /* usec: the credit for questions is used up to this time. */
+        Credit credit;
         Refused refused[QUESTIONS_REFUSED_MAX];
         size_t refused_count; /* All that were ever remembered; the oldest are overwritten. */
 } Questions;
@@ -116,16 +117,8 @@ static bool question_is_refused(const Questions *questions, unsigned number, uin
 }
 
 static bool questions_pay(Questions *questions) {
-        const uint64_t now = time_now_usec(), most = (uint64_t)QUESTIONS_BURST * QUESTIONS_USEC;
-
-        if (questions->open_count == QUESTIONS_OPEN_MAX)
-                return false;
-        if (questions->credit + most < now)
-                questions->credit = now - most;
-        if (questions->credit + QUESTIONS_USEC > now)
-                return false;
-        questions->credit += QUESTIONS_USEC;
-        return true;
+        return questions->open_count < QUESTIONS_OPEN_MAX &&
+               credit_take(&questions->credit, QUESTIONS_BURST, QUESTIONS_USEC, time_now_usec());
 }
 
 static Question *question_find(const Questions *questions, unsigned number, uint16_t port) {
