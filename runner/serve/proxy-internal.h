@@ -37,6 +37,8 @@ typedef struct Handed {
         struct Handed *next;
         struct Upstream *upstream;
         RpcRequest *request; /* the request to the client */
+        LoopTimer *timer;    /* NULL if the keeper waits for ever */
+        uint64_t patience;   /* usec for which the keeper waits for the reply, or 0 */
         char id[24];         /* id of the keeper's request */
         char call[24];       /* the id that tool.cancel uses */
 } Handed;

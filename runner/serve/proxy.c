@@ -14,7 +14,11 @@
 
 /* usec. A reader shows files that appear during READER_TIME, even if the policy hides such files
  * from the next start on. A live session does the same. */
-enum { READER_TIME = 1000000, READER_IDLE = 100000 };
+enum {
+        READER_TIME = 1000000,
+        READER_IDLE = 100000,
+        LATE_TIME = 1000000, /* added to the time for which a keeper waits for a client's reply */
+};
 
 static void proxy_read_waiting(void *data);
 static void proxy_end_readers(void *data);
@@ -49,6 +53,7 @@ static void drop_held(Upstream *upstream) {
 static void drop_handed(Handed *handed) {
         (void)list_remove(&handed->upstream->handed, handed);
         (void)rpc_request_cancel(handed->request);
+        (void)loop_timer_free(handed->timer);
         free(handed);
 }
 
@@ -216,6 +221,26 @@ static void proxy_on_answer(void *data, const RpcAnswer *answer) {
         proxy_client_has_room(proxy, client);
 }
 
+/* The keeper no longer waits for the reply. The client must not use up its number of unanswered
+ * requests by never answering. */
+static void proxy_on_late_answer(void *data) {
+        Handed *handed = data;
+        Proxy *proxy = handed->upstream->proxy;
+        RpcConnection *client = handed->upstream->client;
+
+        drop_handed(handed);
+        proxy_client_has_room(proxy, client);
+}
+
+static void handed_set_timer(Handed *handed) {
+        Error ignored;
+
+        if (handed->patience > 0 &&
+            loop_timer_new(handed->upstream->proxy->loop, proxy_on_late_answer, handed,
+                           &handed->timer, &ignored) == 0)
+                loop_timer_set(handed->timer, time_now_usec() + handed->patience + LATE_TIME);
+}
+
 /* Returns 0, -EAGAIN if the request must wait, or another negative errno. */
 static int hand_request(Upstream *upstream) {
         Handed *handed = upstream->held_request;
@@ -225,6 +250,7 @@ static int hand_request(Upstream *upstream) {
         if (r == 0) {
                 handed->next = upstream->handed;
                 upstream->handed = TAKE_PTR(upstream->held_request);
+                handed_set_timer(handed);
         } else if (r != -EAGAIN && r != -EBUSY) {
                 (void)send_back(upstream, handed->id,
                                 &(RpcAnswer){ .why = "the client has disconnected" });
@@ -255,6 +281,7 @@ static void cancel_handed(const Upstream *upstream, const char *call) {
 
 static int hold_request(Upstream *upstream, const RpcMessage *message) {
         Handed *handed = calloc(1, sizeof(*handed));
+        uint64_t patience;
 
         if (!handed)
                 return -ENOMEM;
@@ -262,6 +289,8 @@ static int hold_request(Upstream *upstream, const RpcMessage *message) {
         (void)snprintf(handed->id, sizeof(handed->id), "%s", message->request);
         (void)snprintf(handed->call, sizeof(handed->call), "%s",
                        json_member_text(message->params, "call"));
+        if (json_uint(json_member(message->params, "timeout_ms"), UINT32_MAX, &patience) == 0)
+                handed->patience = patience * 1000;
         upstream->held_request = handed;
         return 0;
 }

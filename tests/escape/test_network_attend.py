@@ -168,6 +168,29 @@ def test_clients_that_come_and_go_allow_only_what_they_answer(rounds: int, clien
     assert len(lab.log("tcp")) == allowed and session.show()["network"]["allow"] == []
 
 
+@pytest.mark.slow
+def test_questions_that_nobody_answers_do_not_block_a_client_of_holt_serve(sessions: Sessions, lab: Lab) -> None:
+    """A client may have 256 requests that it has not answered. One session asks at most 32 questions, and 8 at once."""
+    waiting = 'for i in 1 2 3 4; do for k in 1 2 3 4 5 6 7 8; do {} & done; wait; done'.format(
+        CURL.replace(OTHER, "n$i-$k.wild.example.com").replace("-m 50", "-m 3"))
+    with sessions.serve() as silent, sessions.serve() as runner:
+        names = [f"s{n}" for n in range(9)]
+        for name in names:
+            sessions.create(name, "--ask", "--ask-timeout", "1s")
+            silent.call("network.attend", session=name)
+        for number in [runner.send("exec", session=name, shell=waiting) for name in names]:
+            runner.result(number)
+        silent.call("session.list")  # It reads the questions.
+        assert sum(note["method"] == "network.ask" for note in silent.notes) > 256
+        sessions.create("last", "--ask", "--ask-timeout", "20s")
+        last = Bound(silent, {"session": "last"})
+        last.call("network.attend")
+        silent.notes.clear()
+        running = runner.send("exec", session="last", shell=CURL)
+        answer(last, asked(last, 30), "once")
+        assert outcome(runner, running) == "200"
+
+
 def test_a_killed_server_ends_its_questions(session: Session, lab: Lab) -> None:
     process = session.sessions.start(["serve"], stdin=subprocess.PIPE, stderr=None).process
     with Rpc.of_process(process) as rpc, session.sessions.serve() as runner:
