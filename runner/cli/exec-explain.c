@@ -37,3 +37,19 @@ void exec_explain(RpcClient *client, const char *id, const Tail *tail, const cha
         if (json_write_finish(&w) == 0)
                 (void)ask_client(client, "process.explain", &w, ret, &ignored);
 }
+
+void exec_explain_read(RpcClient *client, const char *id, Tail *tail) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        _cleanup_free_ char *text = NULL;
+        size_t length = 0;
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", id);
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0 &&
+            ask_client(client, "process.explain", &w, &answer, &ignored) == 0 &&
+            base64_decode(json_member_text(answer.result, "stderr"), &text, &length) == 0)
+                tail_add(tail, text, length);
+}

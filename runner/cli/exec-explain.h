@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the keeper why a command has failed, if its stderr went to holt's own terminal or file. The
- * keeper then has not seen the text. */
+/* Asks the keeper why a command has failed. If its stderr went to holt's own terminal or file, the
+ * keeper has not seen the text. */
 #pragma once
 
 #include "cli/ask.h"
@@ -11,3 +11,5 @@
  * command's end is reported without it. */
 void exec_explain(RpcClient *client, const char *id, const Tail *tail, const char *const *argv,
                   Answer *ret);
+/* Adds the end of the text that the keeper has read. On failure, adds nothing. */
+void exec_explain_read(RpcClient *client, const char *id, Tail *tail);

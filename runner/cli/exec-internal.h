@@ -29,7 +29,7 @@ typedef struct Exec {
         int report_fd;
         Answer show;        /* reply to session.show, if a document is to be written */
         RpcMessage settled; /* the reply to process.wait */
-        Tail printed;       /* the end of stderr, if it is a terminal or a file */
+        Tail printed;       /* the end of stderr, as far as it is known */
         off_t began;        /* offset at which the command's stderr began in its file, or -1 */
         Answer refused;     /* reply to process.explain */
 } Exec;

@@ -237,13 +237,22 @@ static int exec_start(Exec *exec, RpcMessage *ret_started, Error *reterr) {
         return r < 0 ? r : exec_spawn(exec, ret_started, reterr);
 }
 
-/* If the command has failed, finds out why, unless the keeper has read its output. */
+/* Whether the keeper reads stderr: it keeps the output, or reads it on its way to a pipe. */
+static bool exec_is_overheard(const Exec *exec) {
+        return exec->line.captured ||
+               (!(exec->plan.fds & 4) && tail_can_pass(STDERR_FILENO, STDIN_FILENO));
+}
+
+/* If the command has failed, finds out why. If the keeper reads stderr, the result says so already,
+ * and hints need only the text. */
 static void find_refused(Exec *exec) {
         const ExecResult result = { .result = exec->settled.result };
         const char *const shell[] = { "bash", "-c", exec->line.options.shell, NULL };
 
-        if (exec->line.captured || exec->ended || exec_result_code(&result) == 0)
+        if (exec->ended || exec_result_code(&result) == 0)
                 return;
+        if (exec_is_overheard(exec))
+                return exec_explain_read(exec->client, exec->id, &exec->printed);
         if (exec->began >= 0)
                 tail_file_add(&exec->printed, STDERR_FILENO, exec->began);
         exec_explain(exec->client, exec->id, &exec->printed,

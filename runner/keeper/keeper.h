@@ -198,6 +198,9 @@ void keeper_note_answer(RpcCall *call, const Error *error, void *data);
 void keeper_audit_denials(Keeper *keeper, const Process *settled);
 /* Ends w, an open object that describes a denial of process, and audits it. */
 void keeper_audit_denial_of(const Keeper *keeper, const Process *process, JsonWriter *w);
+/* Returns the end of what the process wrote to stderr, as far as the keeper has read it, with
+ * blanks for NUL bytes. Owned by the caller; NULL if memory is out (refused.c). */
+char *keeper_last_words(const Process *process);
 /* Finds the paths that the sandbox has refused to a failed process, or to a failed run of its code,
  * and audits them. more: text to search after stderr. words: the command, which ends with NULL, or
  * NULL; its words are searched if there is no text. *ret_hit gets the limits that were reached.

@@ -1,20 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the paths that the sandbox has refused to a command or run, and the limits that it reached.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/paths.h"
 #include "keeper/keeper.h"
 #include "outcome/complaints.h"
 
-/* Returns the end of what the process wrote to stderr, and more. Owned by the caller. */
-static char *last_words(const Process *process, const char *more, size_t *ret_length) {
+static char *overheard_text(const Tail *tail, size_t *ret_length) {
+        char *text = malloc(tail->length + 1);
+
+        if (!text)
+                return NULL;
+        memcpy(text, tail->data, tail->length);
+        text[tail->length] = '\0';
+        *ret_length = tail->length;
+        return text;
+}
+
+char *keeper_last_words(const Process *process) {
         size_t length = 0;
-        _cleanup_free_ char *text = capture_text(&process->output, 1, &length);
-        const size_t from = length > COMPLAINTS_TEXT_MAX / 2 ? length - COMPLAINTS_TEXT_MAX / 2 : 0;
-        char *words = text ? str_format("%.*s\n%.*s", (int)(length - from), text + from,
-                                        COMPLAINTS_TEXT_MAX / 2, more)
-                           : NULL;
+        char *text = process->overheard ? overheard_text(process->overheard, &length)
+                                        : capture_text(&process->output, 1, &length);
+        const size_t from = length > TAIL_MAX ? length - TAIL_MAX : 0;
+
+        if (!text)
+                return NULL;
+        memmove(text, text + from, length - from + 1);
+        for (size_t i = 0; i < length - from; i++)
+                if (text[i] == '\0')
+                        text[i] = ' ';
+        return text;
+}
+
+/* Returns the end of what the process wrote to stderr, and more. Owned by the caller. */
+static char *last_words_and(const Process *process, const char *more, size_t *ret_length) {
+        _cleanup_free_ char *text = keeper_last_words(process);
+        char *words = text ? str_format("%s\n%.*s", text, COMPLAINTS_TEXT_MAX / 2, more) : NULL;
 
         *ret_length = words ? strlen(words) : 0;
         return words;
@@ -38,7 +61,7 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
         Refusals *found;
 
         *ret_hit = (LimitsHit){ 0 };
-        text = last_words(process, more, &length);
+        text = last_words_and(process, more, &length);
         if (!cwd || !text)
                 return NULL;
         *ret_hit = limits_hit_find(&keeper->plan, text, length, keeper->sandbox.root_fd, NULL,

@@ -89,6 +89,10 @@ static const RpcField refused_fields[] = {
         { "denials", RPC_SHAPES, RPC_ALWAYS, "the refused paths", .shape = &denial_shape },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached",
           .shape = &limit_hit_shape },
+        { "stderr", RPC_STRING, RPC_SOMETIMES,
+          "without the parameters stderr and argv: the end of the text that holt itself has read, "
+          "in "
+          "base64; the command's result has its refused paths and limits" },
 };
 const RpcShape method_refused = { .name = "Refused", RPC_FIELDS(refused_fields) };
 

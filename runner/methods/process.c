@@ -163,6 +163,23 @@ static char *explain_take_text(const RpcCall *call, Error *error) {
         return text;
 }
 
+/* The result of the command has everything that the keeper itself could find in this text. */
+static int explain_tell_text(RpcCall *call, const Process *process, Error *error) {
+        _cleanup_free_ char *text = keeper_last_words(process);
+        _cleanup_free_ char *encoded = text ? base64_encode(text, strlen(text)) : NULL;
+        JsonWriter *w = rpc_result(call);
+
+        if (!encoded)
+                return error_oom(error);
+        json_write_array(w, "denials");
+        json_write_end(w);
+        json_write_array(w, "limits_hit");
+        json_write_end(w);
+        json_write_string(w, "stderr", encoded);
+        rpc_reply(call);
+        return 0;
+}
+
 /* The command may have written to files of the caller, so that only the caller knows the text. */
 static int method_process_explain(RpcCall *call, void *data, Error *error) {
         const Keeper *keeper = data;
@@ -178,6 +195,8 @@ static int method_process_explain(RpcCall *call, void *data, Error *error) {
                 r = rpc_strings(call, "argv", &argv, error);
         if (r < 0)
                 return r;
+        if (!rpc_has(call, "argv") && !rpc_has(call, "stderr"))
+                return explain_tell_text(call, process, error);
         text = explain_take_text(call, error);
         if (!text)
                 return -EINVAL;
@@ -395,7 +414,7 @@ static const RpcMethod methods[] = {
         {
                 .name = "process.explain",
                 .help = "finds the refused paths of a failed command, and limits that it reached, "
-                        "if its stderr went to descriptors of the client",
+                        "if its stderr went to a file or terminal of the client",
                 RPC_PARAMS(explain_params),
                 .result = &method_refused,
                 .errors = RPC_ERROR(NO_PROCESS) | RPC_ERROR(USAGE),

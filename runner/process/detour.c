@@ -60,12 +60,12 @@ void detour_close(Process *process, unsigned i) {
         process->sinks[i] = fd_close(process->sinks[i]);
 }
 
-/* If a named pipe has lost its readers, the command gets EPIPE as usual. holt does not report this
- * as an error. */
-static void detour_note_error(Process *process, int fd, int errnum) {
+/* If a pipe has lost its readers, the command gets EPIPE as usual. holt does not report this as an
+ * error. */
+void detour_note_error(Process *process, int fd, int errnum) {
         static const char *const names[] = { "stdin", "stdout", "stderr" };
 
-        if (errnum != EPIPE)
+        if (errnum != EPIPE && errnum != ECONNRESET)
                 (void)snprintf(process->stream_error, sizeof(process->stream_error),
                                "cannot %s %s: %s", fd ? "write" : "read", names[fd],
                                strerror(errnum));
@@ -101,9 +101,9 @@ static void detour_on_stderr(void *data, uint32_t events) {
         detour_on_room(data, 1);
 }
 
-/* Leaves the bytes in the command's pipe until the file has room. Meanwhile, the pipe is not
- * watched, because its end would be reported again and again. */
-static bool detour_wait(Process *process, unsigned i) {
+/* Meanwhile, the command's pipe is not watched, because its end would be reported again and again.
+ */
+bool detour_wait(Process *process, unsigned i) {
         static const LoopWatchFn functions[CAPTURE_STREAMS] = { detour_on_stdout,
                                                                 detour_on_stderr };
         Error ignored;
@@ -157,6 +157,8 @@ bool detour_pass(Process *process, unsigned i) {
         _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
         struct stat st;
 
+        if (process->overhears & 1U << i)
+                return overhear_pass(process, i);
         if (fstat(process->sinks[i], &st) < 0)
                 return false;
         if (S_ISFIFO(st.st_mode))

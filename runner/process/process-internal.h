@@ -5,7 +5,8 @@
  * - start.c: starts a process
  * - outbox.c: messages to init
  * - streams.c: stdin, stdout and stderr
- * - detour.c: files of the caller for which the command gets a pipe */
+ * - detour.c: files of the caller for which the command gets a pipe
+ * - overhear.c: reads stderr on its way to the caller's pipe */
 #pragma once
 
 #include "outcome/oom.h"
@@ -26,6 +27,7 @@ struct Processes {
         uint32_t last_told;
         /* usec, monotonic: when init last reported that nothing of a process is left, or 0. */
         uint64_t gone_at;
+        int copy_fds[2]; /* a pipe of the keeper's own for overhear.c, empty between its calls */
         OomWatch oom;
         uint64_t oom_until; /* usec, monotonic: until then, an end by SIGKILL is the OOM killer's */
 };
@@ -92,3 +94,18 @@ void detour_fill(Process *process);
 bool detour_has_more(const Process *process, unsigned i);
 /* Closes the file of stream i. */
 void detour_close(Process *process, unsigned i);
+/* Leaves the bytes of stream i in the command's pipe until the caller's file has room. Returns
+ * false if that is not possible. */
+bool detour_wait(Process *process, unsigned i);
+/* Notes the errno of reading or writing the caller's file, with its number from 0 to 2. */
+void detour_note_error(Process *process, int fd, int errnum);
+
+/* --- overhearing --- */
+
+/* Makes the pipe of overhear.c. Returns 0 or a negative errno. */
+int overhear_init(Processes *all, Error *reterr);
+/* Adds stderr to spec->detours if it is to be overheard, and stdout if both are the same pipe. Call
+ * it before detour_take(). Returns 0 or -ENOMEM. */
+int overhear_choose(Process *process, ProcessSpec *spec);
+/* Does the same as detour_pass() for a stream that process->overhears names. */
+bool overhear_pass(Process *process, unsigned i);

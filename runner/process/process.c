@@ -42,9 +42,12 @@ int processes_new(Loop *loop, const Launch *launch, Sandbox *sandbox, const Proc
                             .events = *events,
                             .room_fd = FD_NONE,
                             .numbers_fd = FD_NONE,
+                            .copy_fds = { FD_NONE, FD_NONE },
                             .oom = OOM_WATCH_NONE };
         oom_watch_start("", &all->oom);
         r = outbox_init(all, reterr);
+        if (r == 0)
+                r = overhear_init(all, reterr);
         if (r == 0)
                 *ret = all;
         else
@@ -60,6 +63,7 @@ void process_drop(Process *process) {
         strlist_clear(&process->set_aside);
         strlist_clear(&process->still_aside);
         process->outcome.refusals = refused_free(process->outcome.refusals);
+        free(process->overheard);
         free(process->command);
         free(process->cwd);
         free(process->params);
@@ -77,6 +81,8 @@ Processes *processes_free(Processes *all) {
                 (void)oom_watch_end(&all->oom);
                 outbox_clear(all);
                 fd_close(all->numbers_fd);
+                fd_close(all->copy_fds[0]);
+                fd_close(all->copy_fds[1]);
         }
         free(all);
         return NULL;

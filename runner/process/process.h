@@ -17,6 +17,7 @@
 #include "outcome/outcome.h"
 #include "process/capture.h"
 #include "sandbox/launch.h"
+#include "streams/tail.h"
 
 enum {
         PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,
@@ -95,7 +96,10 @@ typedef struct Process {
         StrList set_aside;                     /* paths set aside, relative to the workspace */
         StrList still_aside;                   /* those of the host that were set aside before */
         char unguarded[PROCESS_UNGUARDED_MAX]; /* why something could not be set aside, or "" */
-        const char *replaced;  /* borrowed: the path for which the sandbox was stopped, or NULL */
+        const char *replaced; /* borrowed: the path for which the sandbox was stopped, or NULL */
+        /* The end of stderr, if it was read on its way to the caller's pipe (overhear.c), or NULL.
+         */
+        Tail *overheard;
         char stream_error[80]; /* why the caller's file could not be written or read; or "" */
 
         /* private */
@@ -104,6 +108,7 @@ typedef struct Process {
         /* detour.c: the caller's files, or FD_NONE; a watch while the file has no room. */
         int sinks[CAPTURE_STREAMS], source;
         LoopWatch *sink_watches[CAPTURE_STREAMS];
+        unsigned overhears; /* overhear.c: a bit for each stream that it reads */
         off_t source_at;
         char *pending; /* bytes for stdin */
         size_t pending_length;

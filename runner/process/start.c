@@ -167,6 +167,8 @@ static Process *new_process(Processes *all, ProcessSpec *spec) {
 static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
         int r = 0;
 
+        if (overhear_choose(process, spec) < 0)
+                return error_oom(reterr);
         detour_take(process, spec);
         if (!process->command || !process->cwd)
                 return error_oom(reterr);

@@ -142,9 +142,7 @@ static bool wants_errors(unsigned terminal_fds, unsigned checked, off_t *ret_beg
         *ret_began = tail_file_begin(2);
         if (*ret_began >= 0)
                 return true;
-        if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
-                return false;
-        return !is_one(1, 2) && !(fstat(0, &in) == 0 && same_inode(&in, &st));
+        return tail_can_pass(2, 0);
 }
 
 /* Without a limit: prepares a pipe for stderr, or the reading of its file after the end. */

@@ -9,9 +9,9 @@
  * whose output counts against the same budget.
  *
  * A failed command's last messages tell which paths were refused (outcome/refused.h). If stderr is
- * a file, the launcher reads its end afterwards. If it is a pipe or socket of its own, it gets a
- * pipe as with the limit. If it is also stdout (2>&1), nothing is read, because then each byte of
- * stdout would pass through holt.
+ * a file, the launcher reads its end afterwards. If it is a pipe or socket, the command gets a pipe
+ * as with the limit. Programs that run others often read both streams from one pipe (2>&1); one
+ * pipe then stands for both. If stdin is the same socket, nothing is read.
  *
  * A file that the command could open again makes every open(2) slower (child/landlock.c). If it is
  * stderr, the command gets a pipe instead: nobody seeks in error messages. The same goes for a file

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/util.h"
@@ -45,4 +46,20 @@ void tail_file_add(Tail *tail, int fd, off_t began) {
         n = pread(again, data, sizeof(data), began);
         if (n > 0)
                 tail_add(tail, data, (size_t)n);
+}
+
+static bool tail_is_stream(int fd, mode_t mode) {
+        int type = 0;
+        socklen_t size = sizeof(type);
+
+        return S_ISFIFO(mode) ||
+               (S_ISSOCK(mode) && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+                type == SOCK_STREAM);
+}
+
+bool tail_can_pass(int fd, int stdin_fd) {
+        struct stat st, in;
+
+        return fstat(fd, &st) == 0 && tail_is_stream(fd, st.st_mode) &&
+               (fstat(stdin_fd, &in) < 0 || st.st_dev != in.st_dev || st.st_ino != in.st_ino);
 }

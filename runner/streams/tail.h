@@ -2,6 +2,7 @@
 /* Keeps the last bytes of an output, for outcome/complaints.h. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,3 +21,7 @@ off_t tail_file_begin(int fd);
 /* Adds the end of what was written to that file since. Opens it again by its number, because fd may
  * be for writing only. */
 void tail_file_add(Tail *tail, int fd, off_t began);
+
+/* Whether holt can read what is written to stderr (fd) on its way there: it is a pipe or a stream
+ * socket, and not the one that is also stdin. stdin_fd may be FD_NONE. */
+bool tail_can_pass(int fd, int stdin_fd);

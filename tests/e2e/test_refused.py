@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import platform
 import shlex
+import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -317,11 +320,12 @@ def test_without_stderr_the_words_of_the_command_count(holt: Holt, extra: Path) 
         assert only(result)["grant"] == "--ro ../extra", command
 
 
-def test_an_output_limit_shows_the_messages_of_one_pipe(holt: Holt, extra: Path) -> None:
-    """holt-run(1) recommends such a limit for 2>&1."""
-    result = holt.sh("cat ../extra/d; exit 1", "--output", "1M", stderr=subprocess.STDOUT)
+@pytest.mark.parametrize("limit", ([], ["--output", "1M"]), ids=("no limit", "a limit"))
+def test_messages_in_one_pipe_with_stdout_are_read(holt: Holt, extra: Path, limit: "list[str]") -> None:
+    """Programs that run others often read both streams from one pipe."""
+    result = holt.sh("head -c 100000 /dev/zero; cat ../extra/d; exit 1", *limit, stderr=subprocess.STDOUT)
     assert only(result)["grant"] == "--ro ../extra"
-    result = holt.sh("echo \"can't start new thread\" >&2; exit 1", "--output", "1M", "--pids", "9", stderr=subprocess.STDOUT)
+    result = holt.sh("echo \"can't start new thread\" >&2; exit 1", *limit, "--pids", "9", stderr=subprocess.STDOUT)
     assert result.report and [hit["limit"] for hit in result.report["limits_hit"]] == ["processes"]
 
 
@@ -330,6 +334,73 @@ def test_refused_paths_are_named_with_an_output_limit(holt: Holt, extra: Path) -
 
 
 # --- sessions ---
+
+
+def pipes(kind: str) -> "tuple[int, int, int]":
+    """Returns the descriptors for stdout and stderr, and the one to read from."""
+    if kind == "a socket":
+        ours, theirs = socket.socketpair()
+        return theirs.fileno(), theirs.detach(), ours.detach()
+    reader, writer = os.pipe()
+    return writer if kind == "2>&1" else subprocess.DEVNULL, writer, reader
+
+
+@pytest.mark.parametrize("kind", ("a pipe", "2>&1", "a socket"))
+def test_the_keeper_reads_stderr_on_its_way_to_the_caller(sessions: Sessions, holt: Holt, extra: Path, kind: str) -> None:
+    sessions.create("w")
+    stdout, stderr, reader = pipes(kind)
+    script = f"for i in 1 2 3 4; do echo out; echo err >&2; done; head -c 300000 /dev/zero >&2; cat {extra}/d; curl http://a.test"
+    command = sessions.start(["exec", "w", "--shell", script], stdout=stdout, stderr=stderr)
+    os.close(stderr)
+    with open(reader, "rb") as file:
+        said = file.read()
+    command.wait()
+    expected = b"err\n" * 4 if kind == "a pipe" else b"out\nerr\n" * 4
+    assert said.startswith(expected) and said.count(b"\0") == 300000
+    assert said.count(f"holt: refused {extra}/d (ENOENT)".encode()) == 1, said[-2000:]
+    assert b"holt: the sandbox has no network" in said
+
+
+@pytest.mark.parametrize("kind", ("2>&1", "a socket"))
+def test_packets_on_stderr_arrive_as_they_were_written(sessions: Sessions, extra: Path, kind: str) -> None:
+    """A command can switch its pipe to packets, of which a read returns only one."""
+    session = sessions.create("w")
+    code = (
+        "import fcntl, os; fcntl.fcntl(2, fcntl.F_SETFL, os.O_DIRECT | os.O_WRONLY); "
+        "[os.write(2, b'%03d,' % i) for i in range(999)]"
+    )
+    stdout, stderr, reader = pipes(kind)
+    command = session.start("python3", "-c", f"{code}; exit(1)", stdout=stdout, stderr=stderr)
+    os.close(stderr)
+    with open(reader, "rb") as file:
+        assert file.read() == b"".join(b"%03d," % i for i in range(999))
+    command.wait()
+    # Nothing of it is left for the next command.
+    assert lines(session.sh(f"cat {extra}/d", stderr=subprocess.PIPE))
+    text = session.rpc().call("process.explain", id="p2")["stderr"]
+    assert base64.b64decode(text).decode() == f"cat: {extra}/d: No such file or directory\n"
+
+
+def test_a_command_ends_with_the_reader_of_its_stderr(session: Session) -> None:
+    """The keeper passes on that nobody reads any more, and does not wait for a reader that is slow."""
+    reader, writer = os.pipe()
+    command = session.start("yes", stdout=writer, stderr=writer)
+    os.close(writer)
+    assert os.read(reader, 2) == b"y\n"
+    assert session.out("echo answered") == "answered\n"  # although the pipe is full
+    os.close(reader)
+    assert command.wait().code == 128 + signal.SIGPIPE
+
+
+def test_what_a_command_has_left_goes_on_writing_to_the_pipe(session: Session) -> None:
+    reader, writer = os.pipe()
+    session.sh("mkfifo go")
+    command = session.start("sh", "-c", "(read x < go; echo late >&2) &", stdout=writer, stderr=writer)
+    os.close(writer)
+    assert command.wait().code == 0
+    session.sh("echo > go")
+    with open(reader, "rb") as file:
+        assert file.read() == b"late\n"
 
 
 def test_a_session_names_refused_paths(sessions: Sessions, extra: Path) -> None:
@@ -364,9 +435,13 @@ def test_exec_with_files_and_terminals_of_the_caller(sessions: Sessions, holt: H
     argv = holt.argv(["exec", "w", "--", "cat", f"{extra}/d"])
     with Terminal(holt.identity, argv, cwd=holt.cwd, env={"XDG_DATA_HOME": str(sessions.data)}) as terminal:
         terminal.expect(f"holt create --ro {extra} allows it")
-    # holt exec does not see the output in a pipe, so it knows only the words of the command.
-    said = session.sh(f"cat {extra}/d").err
-    assert f"holt: maybe refused {extra}/d: " in said and f"holt create --ro {extra} may help" in said
+    # In /dev/null, nobody sees it, so holt knows only the words of the command.
+    document = json.loads(session.sh(f"cat {extra}/d 2> /dev/null", "--json").err.splitlines()[-1])
+    assert document["denials"] == []
+    report = holt.cwd.parent / "report"
+    session.sh(f"cat {extra}/d", "--report", report, stderr=subprocess.DEVNULL)
+    (denial,) = json.loads(report.read_text())["denials"]
+    assert denial["path"] == f"{extra}/d" and denial["answer"] == ""
     assert not lines(session.sh("cat /opt/none; exit 3"))
     document = json.loads(session.sh(f"cat {extra}/d", "--json").err.splitlines()[-1])
     assert [d["path"] for d in document["denials"]] == [f"{extra}/d"]
@@ -379,7 +454,10 @@ def test_explain_judges_only_facts(keeper: Bound, extra: Path) -> None:
     text = base64.b64encode(f"cat: {extra}/d: No such file or directory\n\0/nope: Permission denied".encode()).decode()
     (denial,) = keeper.call("process.explain", id=number, stderr=text)["denials"]
     assert denial["path"] == f"{extra}/d"
-    assert keeper.call("process.explain", id=number) == {"denials": [], "limits_hit": []}
+    assert keeper.call("process.explain", id=number, stderr="") == {"denials": [], "limits_hit": []}
+    # Without a text, it returns the one that the keeper has read.
+    number = keeper.call("exec", shell="printf 'a\\0b' >&2; exit 1")["id"]
+    assert keeper.call("process.explain", id=number)["stderr"] == base64.b64encode(b"a b").decode()
     assert keeper.refused("process.explain", id=number, stderr="?").kind == "usage"
 
 
