@@ -356,6 +356,19 @@ bool policy_of_project(const Policy *policy, const char *path) {
         return note && note->origin == ORIGIN_PROJECT;
 }
 
+int policy_project_fields(const Policy *policy, StrList *ret) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < policy->notes_count; i++) {
+                const char *path = policy->notes[i].field->path;
+
+                if (!policy->notes[i].text && policy_of_project(policy, path) &&
+                    !strlist_has(ret, path))
+                        r = strlist_add(ret, path);
+        }
+        return r;
+}
+
 char *policy_limit_text(const Policy *policy, const PolicyField *field) {
         const PolicyNote *note = policy_note(policy, field->path, NULL);
 
@@ -373,7 +386,7 @@ char *policy_limit_text(const Policy *policy, const PolicyField *field) {
 
 /* Adds a note, except for presets: they come first, and most runs have nothing else. */
 static int add_note(Policy *policy, const Word *word) {
-        const bool list = word->field->kind == FIELD_LIST;
+        const bool list = word->field->kind == FIELD_LIST && word->text;
         PolicyNote *notes;
         PolicyNote note = { .field = word->field, .origin = word->origin };
 
@@ -387,6 +400,16 @@ static int add_note(Policy *policy, const Word *word) {
         note.where = strdup(word->where);
         notes[policy->notes_count++] = note;
         return (list && !note.text) || !note.where ? error_oom(word->reterr) : 0;
+}
+
+int policy_note_project(Policy *policy, const char *path) {
+        Error ignored;
+        const Word word = { .field = policy_field(path),
+                            .origin = ORIGIN_PROJECT,
+                            .where = POLICY_PROJECT_FILE,
+                            .reterr = &ignored };
+
+        return word.field ? add_note(policy, &word) : 0;
 }
 
 /* In a path or a name, a control character is a mistake, or an attack on the readers of a log.

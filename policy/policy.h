@@ -14,6 +14,9 @@
 #include "base/strings.h"
 #include "policy/syscalls/syscalls.h"
 
+/* The project's own policy file, in the workspace. */
+#define POLICY_PROJECT_FILE ".holt.json"
+
 /* The source of a value. The project's file lies in the workspace, where the sandbox can write. So
  * it may narrow the caller's policy, and never widen it. */
 typedef enum PolicyOrigin {
@@ -149,6 +152,12 @@ const PolicyNote *policy_note(const Policy *policy, const char *path, const char
 
 /* Whether the project's file has set the field, so that no option can widen it. */
 bool policy_of_project(const Policy *policy, const char *path);
+/* Adds to ret the paths of these fields, each once. Lists are left out: their items have a source
+ * each. Returns 0 or -ENOMEM. */
+int policy_project_fields(const Policy *policy, StrList *ret);
+/* Notes that the project's file has set the field, for a policy that was stored without its
+ * sources. Ignores a path that no field has. Returns 0 or -ENOMEM. */
+int policy_note_project(Policy *policy, const char *path);
 
 /* The origin of the field's limit, and how to raise it: "--pids", or "the preset standard; raise it
  * with --pids N". Owned by the caller; NULL if memory is out. */

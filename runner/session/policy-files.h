@@ -4,9 +4,6 @@
 
 #include "policy/plan.h"
 
-/* Path in the workspace; this file may only narrow the policy. */
-#define POLICY_PROJECT_FILE ".holt.json"
-
 /* Reads a policy file of the caller, or stdin if name is "-". It must be a regular file of at most
  * JSON_SIZE_MAX bytes; stdin may also be a pipe.
  *

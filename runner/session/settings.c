@@ -26,7 +26,8 @@
 #define META_IDLE "idle"
 #define META_DEGRADED "degraded"
 #define META_TIER "tier"
-#define META_OWNED "owned" /* 1 or 0 */
+#define META_OWNED "owned"     /* 1 or 0 */
+#define META_PROJECT "project" /* paths of the fields that the project's file set, a line each */
 
 static OnceRule *once_rule_free(OnceRule *once) {
         if (once)
@@ -89,6 +90,24 @@ static int write_number(Store *store, const char *name, uint64_t value, Error *r
         return store_meta_set(store, name, number, reterr);
 }
 
+/* The policy's document does not say which values the project's file has set. */
+static int settings_write_project(const Settings *settings, Store *store, Error *reterr) {
+        _cleanup_(strlist_clear) StrList fields = { 0 };
+        _cleanup_free_ char *lines = NULL;
+        int r = policy_project_fields(&settings->policy, &fields);
+
+        for (size_t i = 0; r == 0 && i < fields.count; i++) {
+                char *longer = str_format("%s%s\n", lines ? lines : "", fields.items[i]);
+
+                free(lines);
+                lines = longer;
+                r = lines ? 0 : -ENOMEM;
+        }
+        if (r < 0)
+                return error_oom(reterr);
+        return lines ? store_meta_set(store, META_PROJECT, lines, reterr) : 0;
+}
+
 int settings_write(const Settings *settings, Store *store, Error *reterr) {
         const struct {
                 const char *name, *value; /* without a value, the pair is left out */
@@ -107,6 +126,8 @@ int settings_write(const Settings *settings, Store *store, Error *reterr) {
         };
         int r = settings_write_policy(settings, store, NULL, &(StrList){ 0 }, reterr);
 
+        if (r == 0)
+                r = settings_write_project(settings, store, reterr);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(texts); i++)
                 if (texts[i].value)
                         r = store_meta_set(store, texts[i].name, texts[i].value, reterr);
@@ -145,6 +166,19 @@ static int read_policy(Store *store, Settings *ret, Error *reterr) {
                            ORIGIN_CALLER, reterr);
 }
 
+static int settings_read_project(Store *store, Policy *policy, Error *reterr) {
+        _cleanup_free_ char *lines = NULL;
+        char *rest = NULL;
+        int r = store_meta_get(store, META_PROJECT, &lines, reterr);
+
+        if (r < 0 || !lines)
+                return r;
+        for (const char *path = strtok_r(lines, "\n", &rest); r == 0 && path;
+             path = strtok_r(NULL, "\n", &rest))
+                r = policy_note_project(policy, path);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
 int settings_read(Store *store, Settings *ret, Error *reterr) {
         uint64_t degraded = 0, owned = 0;
         const struct {
@@ -158,6 +192,8 @@ int settings_read(Store *store, Settings *ret, Error *reterr) {
         };
         int r = read_policy(store, ret, reterr);
 
+        if (r == 0)
+                r = settings_read_project(store, &ret->policy, reterr);
         if (r == 0)
                 r = store_meta_get(store, META_TIER, &ret->tier, reterr);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(numbers); i++)

@@ -546,6 +546,20 @@ def test_what_the_project_s_file_sets_is_changed_there(holt: Holt, put: Callable
     assert shown.count("(.holt.json)") == 3
 
 
+def test_a_session_knows_what_the_project_s_file_has_set(sessions: Sessions, put: Callable[..., Path]) -> None:
+    fields = {"limits": {"memory": "256MiB"}, "filesystem": {"workspace": {"mode": "ro"}}}
+    project = put(".holt.json", json.dumps({"holt": 1, **fields})).parent
+    session = sessions.create("w", "--workspace", project, "--memory", "2GiB", "--pids", "99", "--workspace-mode", "rw")
+    result = session.sh("python3 -c 'bytearray(10**9)'; touch x; exit 1", "--json")
+    document = json.loads(result.err.splitlines()[-1])
+    (hit,) = document["limits_hit"]
+    assert (hit["option"], hit["value"]) == (None, 256 << 20) and ".holt.json" in hit["why_not"]
+    (denial,) = document["denials"]
+    assert denial["grant"] is denial["policy"] is None and ".holt.json" in denial["why_not"]
+    said = session.sh(FILES + "; python3 -c 'bytearray(10**9)'").err
+    assert "the project's .holt.json sets this limit; change it there" in said
+
+
 @pytest.mark.parametrize(
     "text, options, limit",
     [
