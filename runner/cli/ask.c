@@ -38,6 +38,8 @@ static int ask_run(const AskVerb *verb, void *options, int argc, char **argv, Op
         }
         r = operands_check(verb->syntax.verb, verb->syntax.usage, words->operands,
                            words->operands_count, verb->least, verb->most, reterr);
+        if (r < 0 && verb->too_many && words->operands_count > verb->most)
+                return error_cure(reterr, r, "%s", verb->too_many);
         return r < 0 ? r : verb->run(words, options, reterr);
 }
 

@@ -14,6 +14,7 @@ typedef struct AskVerb {
         size_t least, most; /* number of operands */
         bool streams;       /* it needs open standard streams, for the contents of files */
         bool makes; /* the first operand names no session yet, so cures keep the word NAME */
+        const char *too_many; /* cure for more operands; NULL: the usage */
         /* options points to the struct that syntax->options fill. Returns an exit code, or a
          * negative errno with *reterr written. */
         int (*run)(const OptionResult *words, const void *options, Error *reterr);

@@ -99,6 +99,8 @@ int cmd_create(int argc, char **argv) {
                 .least = 1,
                 .most = 1,
                 .makes = true,
+                .too_many = "holt create runs no command. Run it afterwards: holt exec NAME -- "
+                            "COMMAND",
                 .run = do_create,
         };
         CreateOptions options = { .tier = TIERS };

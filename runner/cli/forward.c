@@ -60,6 +60,13 @@ static int forward_stop(const char *name, JsonWriter *w, Answer *answer, Error *
         return r;
 }
 
+/* The port was written first, and the session last. */
+static bool forward_is_swapped(const OptionResult *words) {
+        const char *name = words->operands[0], *port = words->operands[1];
+
+        return strspn(name, "0123456789:") == strlen(name) && strspn(port, "0123456789:") == 0;
+}
+
 static int do_forward(const OptionResult *words, const void *options, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
@@ -68,6 +75,9 @@ static int do_forward(const OptionResult *words, const void *options, Error *ret
         NetPort port;
         int r = forward_parse(words->operands[1], &port, reterr);
 
+        if (r < 0 && forward_is_swapped(words))
+                return error_cure(reterr, r, "The session comes first: holt forward %s %s",
+                                  words->operands[1], name);
         if (r < 0)
                 return r;
         forward_write(&port, forward->stop, &w);

@@ -180,8 +180,13 @@ static int policy_show(const PolicyArgs *args, const OptionResult *result, Error
         _cleanup_(policy_clear) Policy policy = { 0 };
         int r;
 
-        if (result->operands_count == 1 && result->operands[0][0] == '@')
-                return set_show(args, result->operands[0], reterr);
+        if (result->operands_count > 0 && result->operands[0][0] == '@') {
+                if (result->operands_count == 1)
+                        return set_show(args, result->operands[0], reterr);
+                r = error_set(reterr, ERROR_USAGE, 0, "only one set can be shown at a time");
+                return error_cure(reterr, r, "For example: holt policy show %.80s",
+                                  result->operands[0]);
+        }
         r = resolve_shown(result, &policy, reterr);
         if (r < 0)
                 return r;

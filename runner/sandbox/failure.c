@@ -365,6 +365,10 @@ static int explain_lookup(const LaunchPlan *plan, const char *program, const cha
 
         if (!path)
                 return error_oom(reterr);
+        if (!program[0])
+                return error_cure(reterr, r,
+                                  "The first word of the command is empty. In a script, a variable "
+                                  "may be unset: echo \"$VARIABLE\"");
         if (cure_shell(plan, reterr))
                 return r;
         if (!strchr(program, '/'))

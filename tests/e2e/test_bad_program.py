@@ -27,6 +27,10 @@ def test_a_missing_program_is_named(name: str, holt: Holt) -> None:
     assert name in holt(["run", "--", name]).refusal(127)
 
 
+def test_an_empty_command(holt: Holt) -> None:
+    assert "The first word of the command is empty." in holt(["run", "--", ""]).cure
+
+
 def test_a_program_of_the_host_that_is_not_inside(holt: Holt, place: Path, put: Make) -> None:
     tool = put(place / "bin" / "tool", "#!/bin/sh\ntouch ran\n", 0o755)
     result = holt(["run", "--", tool])

@@ -77,6 +77,7 @@ def test_every_set_is_listed_and_shown(holt: Holt) -> None:
 
 
 def test_an_unknown_set_has_a_hint(holt: Holt) -> None:
+    assert "For example: holt policy show @npm" in holt(["policy", "show", "@npm", "@go"]).cure
     result = holt(["policy", "show", "@pyton"])
     assert result.code == 125 and 'did you mean "@python"' in result.err and "holt policy list" in result.err
 
