@@ -147,7 +147,7 @@ class CommandsApi(Part):
         stdin       input as text or bytes; default empty
         timeout     seconds, or text such as "500ms" or "2m"; limited by the policy; 0 or less ends the command at once
         output_max  bytes to keep of each stream; default 1 MiB, at most 8 MiB
-        keep        the end of the output to keep: "head" or "tail"
+        keep        the part of the output to keep: "head" or "tail"
         tools       names of tools that the command may call, also of other clients; default: the tools of this sandbox
         on_output   is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
                     the command is killed. AsyncSandbox awaits a coroutine function.
@@ -188,8 +188,8 @@ class CommandsApi(Part):
 
     @operation
     def processes(self) -> "Steps[List[ProcessInfo]]":
-        """Lists the processes of all clients, the newest first: running ones, and the last that ended. A stopped
-        session has none, and is not started."""
+        """Lists the processes of all clients, the newest first: running ones, and the last that ended. A session at
+        rest has none, and is not started."""
         if (yield self._ask("session.show", {}))["state"] == "at rest":
             return []
         listed = yield self._ask("process.list", {})
@@ -197,21 +197,21 @@ class CommandsApi(Part):
 
     @operation
     def allow(self, *grants: str, once: bool = False) -> "Steps[None]":
-        """Allows the session more of the network, at once and for as long as the session exists:
-        box.allow("net:example.org:443").
+        """Adds rules to the network of the session, which keeps them: box.allow("net:example.org:443").
 
-        Each grant is "net:" and a rule, or "net:@" and a named set. A stopped session is not
-        started: the rules apply from its next start on. Raises UsageError for a live session without a network.
+        Each grant is "net:" and a rule, or "net:@" and a named set. In a live session, it applies immediately. A
+        session at rest is not started: the grant applies from its next start on. Raises UsageError for a live session
+        without a network.
 
-        once: each grant holds for one connection, and ends when the session stops. Raises UsageError for a stopped
-        session."""
+        once  each grant allows one connection, and ends when the session stops; a UsageError for a session at rest
+        """
         yield self._ask("session.allow", {"grants": list(grants), "once": once or None})
 
     @operation
     def forward(self, port: int, host_port: int = 0, address: Optional[str] = None) -> "Steps[str]":
         """Lets programs of the host connect to a port inside, and returns the address for them, such as "127.0.0.1:49152".
 
-        host_port is the port of the host; 0 is a free one. address is the host's address; the default is 127.0.0.1. The
+        host_port is the port of the host; 0 is a free one. address is the host's address, by default 127.0.0.1. The
         port stays open until the session stops. A second call without host_port returns the same address.
         """
         answer = yield self._ask("ports.forward", {"port": port, "host_port": host_port or None, "address": address})
@@ -243,7 +243,7 @@ class CommandsApi(Part):
         raise NoProcessError(f"process {id!r} does not exist", hint="processes() lists those that do.")
 
     def _names(self, tools: Optional[Sequence[str]]) -> "Steps[Optional[List[str]]]":
-        """Checks now that the tools exist, and not only when one is called. Raises UsageError."""
+        """Returns the names of the tools. Raises UsageError if one does not exist, before the command starts."""
         if tools is None:
             return None
         names = list_of(tools, "tools")

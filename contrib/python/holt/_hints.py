@@ -27,7 +27,7 @@ METHODS: Dict[str, str] = {
 """The method of this package for each method of holt serve whose name or place differs."""
 
 SAME = ("files", "mount", "kv")
-"""Areas whose other methods have the same names here."""
+"""Groups of methods that have the same names in this package, except for those in METHODS."""
 
 PROCESS = ("read", "write", "close_stdin", "resize", "signal", "kill", "wait")
 """Methods of Process that are methods of holt serve, too."""
@@ -38,7 +38,7 @@ ARGUMENTS: Dict[str, str] = {
     "tier": "tier", "idle": "idle", "allow_degraded": "allow_degraded",
     "policy_name": "policy",
 }
-"""The argument of Sandbox for each field that has one of its own. Others are part of policy=."""
+"""The argument of Sandbox for each field that has one of its own. Other fields are passed by policy=."""
 
 GROUPS = ("env", "filesystem", "layers", "limits", "network", "python", "syscalls")
 

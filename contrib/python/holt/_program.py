@@ -52,7 +52,7 @@ def start_serve(
 
 
 def end_serve(process: "subprocess.Popen[bytes]", patience: float = 10) -> None:
-    """Waits for the process to end, and kills it after so many seconds."""
+    """Waits for the process to end, and kills it after `patience` seconds."""
     try:
         process.wait(patience)
     except subprocess.TimeoutExpired:

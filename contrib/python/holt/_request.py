@@ -27,7 +27,7 @@ class Request:
         self, method: str, params: Params, urgent: bool = False, fds: Sequence[int] = (),
         then: "Optional[Callable[[Any], Any]]" = None,
     ) -> None:
-        """then is a callback like that of add_done_callback(). It runs before any message behind the reply is processed."""
+        """then is a callback like that of add_done_callback(). It runs before the messages after the reply are processed."""
         self.method, self.params, self.urgent, self.fds = method, params, urgent, fds
         self.number = self.tries = 0
         self.connection: Optional[Connection] = None

@@ -4,7 +4,7 @@
 Theory of operation. `holt serve` creates and removes sessions. Other requests go straight to the keeper of their
 session, because the detour through `holt serve` would take longer than many replies. The first request for a session
 asks `holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. A request
-that only reads does not start a stopped session: then `holt serve` itself answers. If a keeper ends, for example
+that only reads does not start a session at rest: then `holt serve` itself answers. If a keeper ends, for example
 because the session was stopped, the next request starts a new one. The new keeper gets the requests of repeat()
 again, such as those for tools. If `holt serve` ends, connections to keepers stay, and the next request that needs it
 starts another one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
@@ -56,7 +56,7 @@ ANY = ""
 OF_SERVE = frozenset(
     f"session.{verb}" for verb in ("create", "list", "remove", "rebind", "set_tier", "stop", "connect")
 )
-"""Methods that only holt serve has, and session.stop, which must not start a stopped session."""
+"""Methods that only holt serve has, and session.stop, which must not start a session at rest."""
 
 AT_REST = frozenset(
     (
@@ -64,11 +64,11 @@ AT_REST = frozenset(
         *(f"files.{verb}" for verb in ("read", "open", "list", "glob", "grep", "stat", "exists")),
     )
 )
-"""Methods that only read or store. holt serve answers them without starting a stopped session."""
+"""Methods that only read or store. holt serve answers them without starting a session at rest."""
 
 REST = 1.0
-"""Seconds for which a session counts as stopped after it was found stopped. Meanwhile, holt serve answers requests that
-read."""
+"""Seconds for which a session that was found at rest counts as at rest. Meanwhile, holt serve answers its requests that
+only read."""
 
 NO_METHOD = -32601
 """The error code for an unknown method."""
@@ -304,7 +304,7 @@ class Server(Peer):
 
     def _connected(self, session: str, start: bool) -> Optional[Connection]:
         """Returns a new connection to the session's keeper, or the one to holt serve if that is impossible. Returns
-        None if the session is stopped, unless start is true."""
+        None if the session is at rest, unless start is true."""
         serve = self._start()
         asked = Request("session.connect", {"session": session, "start": start}, urgent=True)
         if not serve.start(asked):

@@ -29,7 +29,7 @@ _HERE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def temporary_name() -> str:
-    """Returns a name that holt removes if the transfer is killed."""
+    """Returns a new name for a temporary entry. If the transfer is killed, holt removes the entry."""
     return f".holt-{secrets.token_hex(8)}"
 
 

@@ -137,14 +137,14 @@ class HoltNotFoundError(SetupError):
 
 
 class ClosedError(HoltError):
-    """The sandbox is closed, or its `holt serve` has ended during the call. If it has ended, the next call starts a new
-    one."""
+    """The sandbox is closed, or its `holt serve` has ended during the call. In the second case, the next call starts
+    another one."""
 
     kind = "closed"
 
 
 class CommandFailed(Exception):
-    """Result.check() found that a command or code failed.
+    """A command or code has failed. Only check() of its result raises this.
 
     result  the Result or PythonResult
     hint    a text with the refusals and reached limits, and the arguments of Sandbox that help; or None

@@ -45,7 +45,7 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Match:
-    """A matching line of the file name. Lines are counted from 1."""
+    """A line that matches. name is the path of its file, and line its number, counted from 1."""
 
     name: str
     line: int
@@ -98,8 +98,8 @@ class FilesApi(Part):
         """Writes a file of any size to a file of the host, and returns the path of that file. The default is the same
         name in the working directory.
 
-        Holes stay holes. Raises UsageError for a symlink in a directory that the session can write, such as its
-        workspace.
+        A sparse file stays sparse. Raises UsageError for a symlink in a directory that the session can write, such as
+        its workspace.
         """
         return (yield from self._save("files.open", path, target))
 
@@ -210,7 +210,8 @@ class FilesApi(Part):
 
     @operation
     def upload(self, source: "Union[str, os.PathLike[str]]", path: Optional[Path] = None) -> "Steps[Copied]":
-        """Copies a directory or file of the host into the sandbox. A directory appears at its path only when it is whole.
+        """Copies a directory or file of the host into the sandbox. A directory appears at its path only when it is
+        complete.
 
         source  the directory or file of the host
         path    its new path inside, which must not exist if source is a directory; default: its own name
@@ -286,14 +287,15 @@ class FilesApi(Part):
     def download(
         self, path: Path, target: "Union[str, os.PathLike[str], None]" = None, *, limit: int = LIST_MAX
     ) -> "Steps[Copied]":
-        """Copies a directory or file of the sandbox to the host. A directory appears at its path only when it is whole.
+        """Copies a directory or file of the sandbox to the host. A directory appears at its path only when it is
+        complete.
 
         target  the new path on the host, which must not exist if path is a directory; default: its own name in the
                 working directory
         limit   maximum number of entries; default 100000
 
-        Symlinks and other entries are treated as by upload(). A downloaded directory may have programs that others
-        run, such as the hooks of a git repository: look at it first.
+        Keeps and leaves out the same entries as upload(). A downloaded directory may have files that programs of the
+        host run, such as the hooks of a git repository: look at it first.
         """
         name = posixpath.basename(os.fspath(path).rstrip("/"))
         if target is None and not name:

@@ -100,7 +100,7 @@ class RemoteFile:
 
     def save(self, path: "Union[str, os.PathLike[str], None]" = None) -> Path:
         """Writes the bytes to a file of the host, and returns the path of that file. The default is the same name in
-        the working directory. The file may have any size. If this call fetches the bytes, holes stay holes.
+        the working directory. The file may have any size. If this call fetches the bytes, a sparse file stays sparse.
 
         Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
         """
@@ -203,7 +203,7 @@ class MountApi(Part):
         return (yield from self._placed(answer))
 
     def _upload_stream(self, name: str, stream: Any) -> "Steps[RemoteFile]":
-        """Uploads a stream, of which at most two pieces are in memory. An existing file is replaced only at the end."""
+        """Uploads a stream, with at most two pieces in memory. An existing file is replaced only at the end."""
         piece = yield in_thread(lambda: _read(stream))
         more = yield in_thread(lambda: _read(stream))
         if not more:
@@ -264,7 +264,7 @@ class MountApi(Part):
         self, path: Inside, target: "Union[str, os.PathLike[str], None]" = None, mount_id: str = MOUNT_ID
     ) -> "Steps[Path]":
         """Writes a file of any size to a file of the host, and returns the path of that file. The default is the same
-        name in the working directory. Holes stay holes. Refuses the same symlinks as RemoteFile.save()."""
+        name in the working directory. A sparse file stays sparse. Refuses the same symlinks as RemoteFile.save()."""
         _check_mount(mount_id)
         return (yield from self._save("mount.download", path, target))
 

@@ -131,7 +131,7 @@ class Output:
             return self._waiters[-1]
 
     def tell(self, on_output: OnOutput) -> "Steps[None]":
-        """Calls on_output with each chunk, up to the end, and waits for its answer if it is a coroutine function."""
+        """Calls on_output with each chunk up to the end, and awaits it if it is a coroutine function."""
         while True:
             taken = self.take()
             if isinstance(taken, Future):
@@ -145,7 +145,7 @@ class Output:
 
 
 class Watched(Part):
-    """The output of a command that is started with watch, from its first byte on."""
+    """The whole output of a command that is started with the parameter watch."""
 
     def __init__(self, server: Server, session: str) -> None:
         super().__init__(server, session)
@@ -160,7 +160,7 @@ class Watched(Part):
                 self._server.listen(method, self._session, self._id, self.output.note)
 
     def end(self) -> None:
-        """Drops all further output. Background processes of the command can then go on printing after its end."""
+        """Drops all further output, because background processes may still print after the end of the command."""
         self._over = True
         for method in _NOTES if self._id else ():
             self._server.unlisten(method, self._session, self._id, self.output.note)

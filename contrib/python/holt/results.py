@@ -88,7 +88,7 @@ class LimitHit:
     value    the limit, in the unit of the field
     option   the option of holt create that raises it; None if none does
     field    the field of a policy that raises it, such as "limits.pids"
-    why_not  why no option raises it; None if one does, or if the reason tells
+    why_not  why no option raises it; None if one does, or if reason already says so
     """
 
     limit: str
@@ -139,7 +139,7 @@ class Outcome:
     unguarded   why a file at a protected path could not be set aside; "" if there is no such file
     replaced    path of the protected or hidden file that the host replaced, if holt stopped the sandbox because of it;
                 "" otherwise
-    stopped_for  path of such a file, if holt stopped the session before this call; only the next result has it
+    stopped_for  path of such a file, if holt stopped the session between the previous call and this one
     """
 
     id: str

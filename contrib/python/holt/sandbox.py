@@ -156,7 +156,7 @@ class SandboxApi(InterpreterApi):
 
     @operation
     def remove_tool(self, name: str) -> "Steps[None]":
-        """Removes a tool, so that it can no longer be called."""
+        """Removes a tool of this sandbox."""
         yield self._ask("tools.unregister", {"name": name})
         Tools.of(self._server).drop(self.name, name)
 
@@ -166,7 +166,7 @@ class SandboxApi(InterpreterApi):
     def history(self, limit: int = 100, *, name: Optional[str] = None) -> "Steps[List[HistoryRow]]":
         """Returns commands, runs of code and file calls, the newest first.
 
-        name  a method, such as "python.run", whose calls to return; default: all
+        name  returns only calls of this method, such as "python.run"; default: all
         """
         rows = yield from self._rows("history.list", limit, {"name": name})
         return [
@@ -178,7 +178,7 @@ class SandboxApi(InterpreterApi):
     def audit(self, limit: int = 100, *, kind: Optional[str] = None) -> "Steps[List[AuditRow]]":
         """Returns denials, kills, limits and grants, the newest first.
 
-        kind  a kind of event, such as "denial", to return; default: all
+        kind  returns only events of this kind, such as "denial"; default: all
         """
         rows = yield from self._rows("audit.list", limit, {"kind": kind})
         return [AuditRow(r["id"], r["at_ms"], r["kind"], r["detail"]) for r in rows]
@@ -225,7 +225,7 @@ class Sandbox(SandboxApi, SyncFace):
     keeps the settings that it was created with. If you pass a setting with another value, the sandbox raises
     ExistsError. Settings that you do not pass may have any value.
 
-    policy      a preset's name, a file's path (with a "/"), or a policy as a dict
+    policy      a preset's name, a file's path (with a "/" or the suffix ".json"), or a policy as a dict
     workspace   a host directory that becomes /workspace; default: a directory of the session
     tools       typed callables that code inside may call
     timeout     seconds that a command may take, or text such as "10m"
@@ -268,7 +268,7 @@ class Sandbox(SandboxApi, SyncFace):
         columns: int = 80, timeout: Optional[Time] = None, output_max: Optional[int] = None, owned: bool = False,
         tools: Optional[Sequence[str]] = None,
     ) -> Process:
-        """Starts a command, and does not wait for its end. Text is a line of bash; a list is a command's arguments.
+        """Starts a command, and does not wait for its end. Text is a line of bash; a list is a program and its arguments.
 
         input     makes stdin a pipe, for write() and close_stdin(); otherwise stdin is empty
         terminal  makes the command's stdin, stdout and stderr a terminal of rows and columns; all output is then stdout
