@@ -57,7 +57,7 @@ int act_begin(Acts *all, RpcConnection *connection, const char *name, const char
                                 "this connection has already begun a row of the history");
                 return error_cure(reterr, -EBUSY, "End it first: history.end.");
         }
-        r = store_history_begin(all->store, name, params, &act->row, reterr);
+        r = store_history_begin(all->store, name, params, time_epoch_ms(), &act->row, reterr);
         if (r < 0)
                 return r;
         act->connection = connection;

@@ -23,7 +23,7 @@ void keeper_note_begun(Keeper *keeper, Process *process) {
 
         if (process->params && !process->settled && !process->history)
                 (void)store_history_begin(keeper->store, process->method, process->params,
-                                          &process->history, &ignored);
+                                          process->started_at_ms, &process->history, &ignored);
 }
 
 /* A short command gets one row, at its end, when its call is replied to. A longer one gets its row

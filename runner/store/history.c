@@ -137,9 +137,9 @@ static int history_add(Store *store, StoreHistory *row, const char *kind, const 
         return r;
 }
 
-int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
-                        Error *reterr) {
-        StoreHistory row = { .name = name, .params = params, .started_ms = time_epoch_ms() };
+int store_history_begin(Store *store, const char *name, const char *params, uint64_t started_ms,
+                        uint64_t *ret_id, Error *reterr) {
+        StoreHistory row = { .name = name, .params = params, .started_ms = started_ms };
         int r = history_add(store, &row, NULL, NULL, reterr);
 
         if (r == 0)

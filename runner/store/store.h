@@ -114,9 +114,10 @@ typedef struct StoreHistory {
         uint64_t ended_ms;   /* ms since the epoch; 0 while the call runs */
 } StoreHistory;
 
-/* Adds a row for a call that begins now. Returns -E2BIG if params is too long. */
-int store_history_begin(Store *store, const char *name, const char *params, uint64_t *ret_id,
-                        Error *reterr);
+/* Adds a row for a call that runs since started_ms, since the epoch. Returns -E2BIG if params is too
+ * long. */
+int store_history_begin(Store *store, const char *name, const char *params, uint64_t started_ms,
+                        uint64_t *ret_id, Error *reterr);
 /* Ends a call. ended_ms: since the epoch. Only the first end of a call counts. A row that was
  * deleted to make room is not an error. Returns -E2BIG if result is too long: the call then still
  * runs, and can be ended with a shorter result. */

@@ -55,6 +55,13 @@ def test_history_has_every_command(session: Session) -> None:
     assert json.loads(last["result"])["exit_code"] == 127
 
 
+def test_a_row_begins_with_its_call(keeper: Bound) -> None:
+    """The row of a long exec is written while it runs, later than its start."""
+    wall = keeper.call("exec", argv=["sleep", "0.3"])["usage"]["wall_us"]
+    (row,) = keeper.call("history.list")["rows"]
+    assert row["ended_ms"] - row["started_ms"] >= wall // 1000
+
+
 def test_audit_has_denials_and_kills(session: Session) -> None:
     session.sh("unshare -U true; mount -t tmpfs x /mnt")
     session("kill", session.detach("sleep 1000")).ok()

@@ -16,7 +16,7 @@ static char *healthy(size_t *ret_size) {
 
                 (void)snprintf(key, sizeof(key), "key %d", i);
                 OK(store_kv_set(store, key, error.text, sizeof(error.text), &error));
-                OK(store_history_begin(store, "exec", "{\"command\":[\"make\"]}", &id, &error));
+                OK(store_history_begin(store, "exec", "{\"command\":[\"make\"]}", time_epoch_ms(), &id, &error));
                 OK(store_history_end(store, id, "{\"exit_code\":0}", time_epoch_ms(), &error));
         }
         store_free(store);
@@ -144,7 +144,7 @@ static void use_damaged(int *damaged) {
         check_kind(store_kv_keys(store, "", "", 1000, ignore_key, NULL, &error), damaged);
         check_kind(store_history_list(store, 0, NULL, 1000, ignore_history, NULL, &error), damaged);
         check_kind(store_kv_set(store, "key 7", "x", 1, &error), damaged);
-        check_kind(store_history_begin(store, "exec", "{}", &id, &error), damaged);
+        check_kind(store_history_begin(store, "exec", "{}", time_epoch_ms(), &id, &error), damaged);
         check_kind(store_kv_delete(store, "key 8", &deleted, &error), damaged);
 }
 
@@ -206,7 +206,7 @@ static void check_failure(Store *store, int errnum, ErrorKind kind, const char *
         /* No row is half written, and the next write works. */
         assert_false(has_key(store, "b"));
         set_key(store, "a");
-        OK(store_history_begin(store, "exec", "{}", &id, &error));
+        OK(store_history_begin(store, "exec", "{}", time_epoch_ms(), &id, &error));
 }
 
 static void test_a_disk_that_fails_is_named(void **state) {

@@ -248,7 +248,7 @@ static void test_the_order_is_that_of_the_calls(void **state) {
 
         (void)state;
         add(store, "a", "1");
-        OK(store_history_begin(store, "b", "2", &id, &error));
+        OK(store_history_begin(store, "b", "2", time_epoch_ms(), &id, &error));
         assert_int_equal(id, 2);
         add(store, "c", "3");
         OK(store_audited_add(store, &tool, "tool", "{}", &error));

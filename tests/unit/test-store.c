@@ -264,7 +264,7 @@ static _noreturn_ void write_on(int out, unsigned round) {
 
                 (void)snprintf(key, sizeof(key), "%u.%u", round, i);
                 set_key(store, key);
-                OK(store_history_begin(store, "exec", key, &id, &error));
+                OK(store_history_begin(store, "exec", key, time_epoch_ms(), &id, &error));
                 OK(store_history_end(store, id, key, time_epoch_ms(), &error));
                 if (write(out, &i, sizeof(i)) != sizeof(i))
                         _exit(1);

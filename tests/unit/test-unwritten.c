@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "base/time.h"
 #include "store/unwritten.h"
 
 static Error error;
@@ -155,7 +156,7 @@ static void test_each_kind_waits_and_has_its_place_and_its_time(void **state) {
         uint64_t id = 0, before, after;
 
         (void)state;
-        OK(store_history_begin(world.store, "exec", "{}", &id, &error));
+        OK(store_history_begin(world.store, "exec", "{}", time_epoch_ms(), &id, &error));
         fill();
         before = time_epoch_ms();
         unwritten_audit(world.all, text, text);
