@@ -114,8 +114,8 @@ typedef struct StoreHistory {
         uint64_t ended_ms;   /* ms since the epoch; 0 while the call runs */
 } StoreHistory;
 
-/* Adds a row for a call that runs since started_ms, since the epoch. Returns -E2BIG if params is too
- * long. */
+/* Adds a row for a call that runs since started_ms, since the epoch. Returns -E2BIG if params is
+ * too long. */
 int store_history_begin(Store *store, const char *name, const char *params, uint64_t started_ms,
                         uint64_t *ret_id, Error *reterr);
 /* Ends a call. ended_ms: since the epoch. Only the first end of a call counts. A row that was

@@ -16,7 +16,8 @@ static char *healthy(size_t *ret_size) {
 
                 (void)snprintf(key, sizeof(key), "key %d", i);
                 OK(store_kv_set(store, key, error.text, sizeof(error.text), &error));
-                OK(store_history_begin(store, "exec", "{\"command\":[\"make\"]}", time_epoch_ms(), &id, &error));
+                OK(store_history_begin(store, "exec", "{\"command\":[\"make\"]}", time_epoch_ms(),
+                                       &id, &error));
                 OK(store_history_end(store, id, "{\"exit_code\":0}", time_epoch_ms(), &error));
         }
         store_free(store);

@@ -183,7 +183,8 @@ static void test_history_that_goes_on_is_never_lost(void **state) {
         store->caps[STORE_HISTORY].rows = 2;
         (void)begin(store, "exec", "1");
         (void)begin(store, "exec", "2");
-        assert_int_equal(store_history_begin(store, "exec", "3", time_epoch_ms(), &id, &error), -ENOSPC);
+        assert_int_equal(store_history_begin(store, "exec", "3", time_epoch_ms(), &id, &error),
+                         -ENOSPC);
         assert_int_equal(error.kind, ERROR_LIMIT);
         assert_int_equal(id, 7);
         assert_string_equal(list_history(store, 0, NULL, 9).text, "exec2... exec1... ");
@@ -225,7 +226,8 @@ static void test_texts_have_a_limit(void **state) {
         (void)state;
         memset(text, 'x', STORE_TEXT_MAX + 1);
         text[STORE_TEXT_MAX + 1] = '\0';
-        assert_int_equal(store_history_begin(store, "a", text, time_epoch_ms(), &id, &error), -E2BIG);
+        assert_int_equal(store_history_begin(store, "a", text, time_epoch_ms(), &id, &error),
+                         -E2BIG);
         assert_int_equal(error.kind, ERROR_LIMIT);
         assert_int_equal(store_history_end(store, 1, text, time_epoch_ms(), &error), -E2BIG);
         assert_int_equal(add_history_row(store, "a", "1", text, 1, &error), -E2BIG);
