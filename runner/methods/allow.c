@@ -17,7 +17,7 @@ static const RpcParam allow_params[] = {
         { "grants", RPC_STRINGS, true, 256,
           "each is \"net:\" and a rule or a set, such as \"net:example.org:443\"" },
         { "once", RPC_BOOL, false, 0,
-          "each grant allows one connection, and is not stored; only for a live session" },
+          "each grant allows only one connection, and is not stored; the session must be live" },
 };
 
 static const RpcField allowed_fields[] = {

@@ -41,8 +41,8 @@ static const RpcOutgoing ask_request = {
 static const RpcMethod methods[] = {
         {
                 .name = "network.attend",
-                .help = "asks this connection about hosts that no rule allows, until the "
-                        "connection ends or the session stops",
+                .help = "sends questions about hosts that no rule allows to this connection, "
+                        "until it ends or the session stops",
                 .result = &rpc_nothing,
                 .errors = RPC_ERROR(USAGE),
                 .sends = { &ask_request },

@@ -162,8 +162,8 @@ int method_answer_fd(const Keeper *keeper, RpcCall *call, const char *path, Erro
 static const RpcField content_fields[] = {
         { "content", RPC_STRING, RPC_ALWAYS, "text, or base64" },
         { "next", RPC_UINT, RPC_ALWAYS, "offset of the next part" },
-        { "eof", RPC_BOOL, RPC_ALWAYS, "whether this is the end" },
-        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
+        { "eof", RPC_BOOL, RPC_ALWAYS, "whether the file ends here" },
+        { "size", RPC_UINT, RPC_ALWAYS, "size of the file, in bytes" },
 };
 const RpcShape method_content = { .name = "FileContent", RPC_FIELDS(content_fields) };
 
@@ -176,13 +176,14 @@ const RpcShape method_missed = { .name = "Missed",
                                  RPC_FIELDS(missed_fields) };
 
 static const RpcField size_fields[] = {
-        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
+        { "size", RPC_UINT, RPC_ALWAYS, "size of the file, in bytes" },
 };
 const RpcShape method_size = { .name = "FileSize", RPC_FIELDS(size_fields) };
 
 static const RpcField opened_fields[] = {
-        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
-        { "modified_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "size", RPC_UINT, RPC_ALWAYS, "size of the file, in bytes" },
+        { "modified_ms", RPC_UINT, RPC_ALWAYS,
+          "time of the last change, in milliseconds since the epoch" },
         { "mode", RPC_UINT, RPC_ALWAYS, "permission bits" },
 };
 const RpcShape method_opened = { .name = "FileOpened", RPC_FIELDS(opened_fields) };
@@ -193,7 +194,8 @@ static_assert(ELEMENTSOF(types) == FILE_TYPE_MAX + 1, "every type is listed");
 static const RpcField stat_fields[] = {
         { "type", RPC_STRING, RPC_ALWAYS, "type of the file", .values = types },
         { "size", RPC_UINT, RPC_ALWAYS, "in bytes" },
-        { "modified_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "modified_ms", RPC_UINT, RPC_ALWAYS,
+          "time of the last change, in milliseconds since the epoch" },
         { "mode", RPC_UINT, RPC_ALWAYS, "permission bits" },
         { "target", RPC_STRING, RPC_OR_NULL, "the target of a link" },
 };

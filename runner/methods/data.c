@@ -130,16 +130,16 @@ static int method_history_end(RpcCall *call, void *data, Error *error) {
 /* --- the table --- */
 
 static const RpcParam key_params[] = {
-        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "the key, of 1 to 1024 bytes" },
 };
 
 static const RpcParam get_params[] = {
-        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
-        { "base64", RPC_BOOL, false, 0, "value in base64, not as text" },
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "the key, of 1 to 1024 bytes" },
+        { "base64", RPC_BOOL, false, 0, "return the value in base64, not as text" },
 };
 
 static const RpcParam set_params[] = {
-        { "key", RPC_STRING, true, STORE_KEY_MAX, "1 to 1024 bytes" },
+        { "key", RPC_STRING, true, STORE_KEY_MAX, "the key, of 1 to 1024 bytes" },
         { "value", RPC_STRING, false, STORE_VALUE_MAX, "text" },
         { "base64", RPC_STRING, false, 0, "the value in base64, instead of value" },
 };
@@ -147,13 +147,13 @@ static const RpcParam set_params[] = {
 static const RpcParam keys_params[] = {
         { "prefix", RPC_STRING, false, STORE_KEY_MAX, "only keys that start with this" },
         { "after", RPC_STRING, false, STORE_KEY_MAX, "only keys after this one" },
-        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of keys at most; default 100" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "maximum number of keys; default 100" },
 };
 
 static const RpcParam history_params[] = {
         { "name", RPC_STRING, false, 64, "only rows of this method, such as \"exec\"" },
         { "before", RPC_UINT, false, 0, "only rows with a lower id" },
-        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of rows at most; default 100" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "maximum number of rows; default 100" },
 };
 
 static const RpcParam begin_params[] = {
@@ -171,7 +171,7 @@ static const RpcParam end_params[] = {
 static const RpcParam audit_params[] = {
         { "kind", RPC_STRING, false, 0, "only rows of this kind", .values = audit_kinds },
         { "before", RPC_UINT, false, 0, "only rows with a lower id" },
-        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "number of rows at most; default 100" },
+        { "limit", RPC_UINT, false, ANSWER_LIMIT_MAX, "maximum number of rows; default 100" },
 };
 
 static const RpcField mount_fields[] = {
@@ -189,7 +189,8 @@ enum { LIMITS_MAX = 16 };
 static RpcField limit_fields[LIMITS_MAX];
 static RpcShape limits_shape = {
         .name = "Limits",
-        .help = "the limits of the policy, each with the field that sets it; null is no limit",
+        .help = "the limits of the session; each description names the field of the policy that "
+                "sets the limit; null means no limit",
         .fields = limit_fields
 };
 
@@ -199,8 +200,10 @@ static const RpcField network_fields[] = {
           .values = network_modes },
         { "allow", RPC_STRINGS, RPC_ALWAYS, "the rules of the mode \"allow\", as they were given" },
         { "once", RPC_STRINGS, RPC_ALWAYS, "grants for one connection that are not used yet" },
-        { "publish", RPC_STRINGS, RPC_ALWAYS, "ports of the host that lead inside, by the policy" },
-        { "import", RPC_STRINGS, RPC_ALWAYS, "ports of the host's loopback, by the policy" },
+        { "publish", RPC_STRINGS, RPC_ALWAYS,
+          "ports of the host that lead inside, as the policy has them" },
+        { "import", RPC_STRINGS, RPC_ALWAYS,
+          "ports of the host's loopback that commands can reach, as the policy has them" },
 };
 static const RpcShape network_shape = { .name = "SessionNetwork",
                                         .help = "the network of a session",
@@ -236,14 +239,14 @@ static const RpcField show_fields[] = {
         { "layers", RPC_MAP, RPC_SOMETIMES,
           "the state of each layer of a live session, such as \"on\"" },
         { "network_level", RPC_UINT, RPC_SOMETIMES,
-          "2 if programs get the errors of the real connections, otherwise 1; only of a live "
+          "2 if programs get the errors of the real connections, otherwise 1; only for a live "
           "session with rules or imported ports" },
 };
 static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_fields) };
 
 static const RpcField stop_fields[] = {
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,
-          "new names of files that holt has set aside at protected paths: relative to the "
+          "new names of files that holt has set aside at protected paths; relative to the "
           "workspace, or absolute" },
         { "set_aside_omitted", RPC_UINT, RPC_ALWAYS,
           "number of further files that set_aside does not list" },
@@ -263,7 +266,7 @@ static const RpcField deleted_fields[] = {
 static const RpcShape deleted_shape = { .name = "Deleted", RPC_FIELDS(deleted_fields) };
 
 static const RpcField keys_fields[] = {
-        { "keys", RPC_STRINGS, RPC_ALWAYS, "in byte order" },
+        { "keys", RPC_STRINGS, RPC_ALWAYS, "the keys, in byte order" },
         { "next", RPC_STRING, RPC_OR_NULL, "the value of \"after\" for the keys that follow" },
 };
 static const RpcShape keys_shape = { .name = "Keys", RPC_FIELDS(keys_fields) };
@@ -271,9 +274,10 @@ static const RpcShape keys_shape = { .name = "Keys", RPC_FIELDS(keys_fields) };
 static const RpcField history_row_fields[] = {
         { "id", RPC_UINT, RPC_ALWAYS, "number of the row, higher for later ones" },
         { "name", RPC_STRING, RPC_ALWAYS, "the method, or the name that history.begin gave" },
-        { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
-        { "ended_ms", RPC_UINT, RPC_OR_NULL, "milliseconds since the epoch" },
-        { "params", RPC_OBJECT, RPC_OR_NULL, "its parameters; long values are cut" },
+        { "started_ms", RPC_UINT, RPC_ALWAYS,
+          "time of the start, in milliseconds since the epoch" },
+        { "ended_ms", RPC_UINT, RPC_OR_NULL, "time of the end, in milliseconds since the epoch" },
+        { "params", RPC_OBJECT, RPC_OR_NULL, "parameters of the call; long values are cut" },
         { "result", RPC_OBJECT, RPC_OR_NULL, "how the call ended; null while it runs" },
 };
 static const RpcShape history_row_shape = { .name = "HistoryRow",
@@ -293,9 +297,9 @@ static const RpcShape noted_shape = { .name = "Noted", RPC_FIELDS(noted_fields) 
 
 static const RpcField audit_row_fields[] = {
         { "id", RPC_UINT, RPC_ALWAYS, "number of the row, higher for later ones" },
-        { "at_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "at_ms", RPC_UINT, RPC_ALWAYS, "time of the event, in milliseconds since the epoch" },
         { "kind", RPC_STRING, RPC_ALWAYS, "kind of the row", .values = audit_kinds },
-        { "detail", RPC_OBJECT, RPC_ALWAYS, "members that depend on the kind" },
+        { "detail", RPC_OBJECT, RPC_ALWAYS, "what happened; the members depend on the kind" },
 };
 static const RpcShape audit_row_shape = {
         .name = "AuditRow",
@@ -428,8 +432,7 @@ static RpcMethod methods[] = {
                 .example = { "{\"kind\": \"limit\", \"limit\": 1}",
                              "{\"rows\": [{\"id\": 1, \"at_ms\": 1700000000000, \"kind\":"
                              " \"limit\", \"detail\":"
-                             " {\"id\": \"p1\", \"cause\": \"timeout\"}}], "
-                             "\"next\": 1}" },
+                             " {\"id\": \"p1\", \"cause\": \"timeout\"}}], \"next\": 1}" },
                 .at_rest = true,
                 .function = method_stored,
         },

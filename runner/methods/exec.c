@@ -248,23 +248,24 @@ const char *const method_keeps[] = { "head", "tail", NULL };
                 { "timeout_ms", RPC_UINT, false, 86400000000,                                      \
                   "limit of wall time; the policy's limit is the default and the maximum" },       \
                 { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,                                 \
-                  "bytes kept of each stream; default 1 MiB, or the policy's limits.output" },     \
+                  "number of bytes that are kept of each stream; default: 1 MiB, or the "          \
+                  "policy's limits.output" },                                                      \
                 { "keep",                                                                          \
                   RPC_STRING,                                                                      \
                   false,                                                                           \
                   8,                                                                               \
-                  "which bytes are kept if there are more",                                        \
+                  "whether the first or the last bytes are kept if there are more",                \
                   .values = method_keeps },                                                        \
         {                                                                                          \
                 "tools", RPC_STRINGS, false, 1024,                                                 \
-                        "tools, of any client, that the code may call; default: this "             \
-                        "connection's tools"                                                       \
+                        "names of the tools that the code may call, of any client; default: "      \
+                        "this connection's tools"                                                  \
         }
 
 static const RpcParam exec_params[] = {
         COMMAND_PARAMS,
         { "stdin", RPC_STRING, false, 0, "text that the command reads; default: nothing" },
-        { "base64", RPC_BOOL, false, 0, "answer with stdout and stderr in base64" },
+        { "base64", RPC_BOOL, false, 0, "return stdout and stderr in base64" },
 };
 
 static const RpcParam spawn_params[] = {
@@ -278,24 +279,24 @@ static const RpcParam spawn_params[] = {
           "process.exited" },
         { "terminal", RPC_UINT, false, 7, "a bit for each of fds 0 to 2 that is a terminal" },
         { "background", RPC_BOOL, false, 0,
-          "start in the background of the terminal: process.stopped says when the command wants to "
-          "read, process.resume moves it to the foreground" },
+          "start in the background of the terminal; process.stopped says when the command wants "
+          "to read, and process.resume moves it to the foreground" },
         { "rows", RPC_UINT, false, 65535, "height of the terminal" },
         { "columns", RPC_UINT, false, 65535, "width of the terminal" },
         { "mode", RPC_STRING, false, 200,
-          "settings of the terminal: a struct termios, as for the ioctl TCSETS, in hexadecimal" },
+          "settings of the terminal: a struct termios in hexadecimal, as for the ioctl TCSETS" },
         { "master", RPC_BOOL, false, 0,
-          "answer with the master side of the terminal, as an fd (SCM_RIGHTS)" },
+          "return the master side of the terminal as an fd (SCM_RIGHTS)" },
         { "fds", RPC_UINT, false, 7,
-          "a bit for each of fds 0 to 2 that comes with the request (SCM_RIGHTS); instead of some "
-          "files, the command gets a copy or a pipe; see SECURITY.md" },
+          "a bit for each of fds 0 to 2 that comes with the request (SCM_RIGHTS); for some "
+          "files, the command gets a copy or a pipe instead (see SECURITY.md)" },
 };
 
 static const RpcField spawn_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
         { "pid", RPC_UINT, RPC_ALWAYS, "the PID inside" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
-        { "ended", RPC_SHAPE, RPC_SOMETIMES, "the end, if the command has already ended",
+        { "ended", RPC_SHAPE, RPC_SOMETIMES, "how the command ended, if it has already ended",
           .shape = &method_ended },
 };
 static const RpcShape spawned_shape = { .name = "Spawned", RPC_FIELDS(spawn_fields) };

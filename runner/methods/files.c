@@ -201,13 +201,13 @@ static const RpcParam list_params[] = {
           "list everything below it, too, without following symlinks" },
         { "after", RPC_PATH, false, 4096,
           "only names after this one: \"next\" of the previous page" },
-        { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
+        { "limit", RPC_UINT, false, FILES_LIST_MAX, "maximum number of entries; default 1000" },
 };
 
 static const RpcParam glob_params[] = {
         { "pattern", RPC_STRING, true, 1024, "pattern such as \"src/**/*.py\", relative to path" },
         { "path", RPC_PATH, false, 4096, "a directory; default: the workspace" },
-        { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of entries at most; default 1000" },
+        { "limit", RPC_UINT, false, FILES_LIST_MAX, "maximum number of entries; default 1000" },
 };
 
 static const RpcParam grep_params[] = {
@@ -216,7 +216,7 @@ static const RpcParam grep_params[] = {
         { "ignore_case", RPC_BOOL, false, 0, "ignore the case of letters" },
         { "glob", RPC_STRING, false, 1024,
           "search only files whose name matches, such as \"*.py\"" },
-        { "limit", RPC_UINT, false, FILES_LIST_MAX, "number of lines at most; default 1000" },
+        { "limit", RPC_UINT, false, FILES_LIST_MAX, "maximum number of lines; default 1000" },
 };
 
 static const RpcParam stat_params[] = {
@@ -281,7 +281,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "files.open",
-                .help = "opens a file, and answers with an fd (SCM_RIGHTS)",
+                .help = "opens a file, and returns an fd of it (SCM_RIGHTS)",
                 RPC_PARAMS(path_params),
                 .result = &method_opened,
                 METHOD_READS_FILES,

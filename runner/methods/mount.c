@@ -200,7 +200,7 @@ static const RpcParam list_params[] = {
         { "prefix", RPC_PATH, false, 4000,
           "only paths that start with this prefix, which may begin with /mnt/files/" },
         { "cursor", RPC_PATH, false, 4096, "\"next_cursor\" of the previous page" },
-        { "limit", RPC_UINT, false, 500, "number of items at most; default 100", .min = 1 },
+        { "limit", RPC_UINT, false, 500, "maximum number of items; default 100", .min = 1 },
 };
 
 static const RpcParam upload_params[] = {
@@ -254,11 +254,12 @@ static const RpcShape uploaded_shape = { .name = "MountUploaded",
                                          .base = &mount_path_shape };
 
 static const RpcField download_fields[] = {
-        { "size", RPC_UINT, RPC_ALWAYS, "bytes of the file" },
+        { "size", RPC_UINT, RPC_ALWAYS, "size of the file, in bytes" },
         { "content", RPC_STRING, RPC_SOMETIMES, "without \"fd\": text, or base64" },
         { "next", RPC_UINT, RPC_SOMETIMES, "without \"fd\": offset of the next part" },
         { "eof", RPC_BOOL, RPC_SOMETIMES, "without \"fd\": whether this is the end" },
-        { "modified_ms", RPC_UINT, RPC_SOMETIMES, "with \"fd\": milliseconds since the epoch" },
+        { "modified_ms", RPC_UINT, RPC_SOMETIMES,
+          "with \"fd\": time of the last change, in milliseconds since the epoch" },
         { "mode", RPC_UINT, RPC_SOMETIMES, "with \"fd\": permission bits" },
 };
 static const RpcShape downloaded_shape = { .name = "MountDownloaded", RPC_FIELDS(download_fields) };

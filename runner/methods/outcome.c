@@ -43,8 +43,8 @@ static const RpcField denial_fields[] = {
         { "count", RPC_UINT, RPC_ALWAYS,
           "how often it was refused, or the number of paths that this entry stands for" },
         { "answer", RPC_STRING, RPC_ALWAYS,
-          "the errno that the program got, or \"SIGSYS\"; \"\" if the path is only a word of the "
-          "command line, which may not be the reason" },
+          "the errno that the program got, or \"SIGSYS\"; \"\" if the path is only a word of "
+          "the command line, and so may not be the cause" },
         { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
         { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },
         { "grant", RPC_STRING, RPC_OR_NULL, "the option of holt create that would allow it" },
@@ -62,7 +62,7 @@ static const RpcField unreached_fields[] = {
         { "what", RPC_STRING, RPC_ALWAYS, "the host, and the port if it is known" },
         { "count", RPC_UINT, RPC_ALWAYS, "how often" },
         { "answer", RPC_STRING, RPC_ALWAYS, "the errno of the connection, or \"NXDOMAIN\"" },
-        { "reason", RPC_STRING, RPC_OR_NULL, "more about it, if it is known" },
+        { "reason", RPC_STRING, RPC_OR_NULL, "more about the failure, if it is known" },
 };
 static const RpcShape unreached_shape = { .name = "Unreached",
                                           .help = "a host that is allowed but was not reached",
@@ -90,29 +90,30 @@ static const RpcField refused_fields[] = {
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached",
           .shape = &limit_hit_shape },
         { "stderr", RPC_STRING, RPC_SOMETIMES,
-          "without the parameters stderr and argv: the end of the text that holt itself has read, "
-          "in "
-          "base64; the command's result has its refused paths and limits" },
+          "only without the parameters stderr and argv: the end of the stderr that holt itself "
+          "has read, in base64; its refused paths and limits are in the command's result" },
 };
 const RpcShape method_refused = { .name = "Refused", RPC_FIELDS(refused_fields) };
 
 static const RpcField outcome_fields[] = {
         { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
         { "cause", RPC_STRING, RPC_ALWAYS, "how the command ended", .values = method_causes },
-        { "exit_code", RPC_UINT, RPC_ALWAYS, "128 + n after signal n, 124 after a timeout" },
+        { "exit_code", RPC_UINT, RPC_ALWAYS,
+          "exit code of the command; 128 + n after signal n, 124 after a timeout" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
         { "usage", RPC_SHAPE, RPC_ALWAYS, "time and memory that the command used",
           .shape = &method_usage },
         { "stdout_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stdout that were not kept" },
         { "stderr_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stderr that were not kept" },
         { "denials", RPC_SHAPES, RPC_ALWAYS,
-          "what was refused in the session while the command ran", .shape = &denial_shape },
+          "the calls, paths and hosts that were refused while the command ran",
+          .shape = &denial_shape },
         { "unreached", RPC_SHAPES, RPC_SOMETIMES,
           "allowed hosts that were not reached while the command ran", .shape = &unreached_shape },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached, if it failed",
           .shape = &limit_hit_shape },
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,
-          "new names of files that holt has set aside at protected paths: relative to the "
+          "new names of files that holt has set aside at protected paths; relative to the "
           "workspace, or absolute" },
         { "still_aside", RPC_STRINGS, RPC_SOMETIMES,
           "files of the host that were set aside earlier and still have their new names" },

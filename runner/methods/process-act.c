@@ -145,7 +145,8 @@ static const RpcParam resize_params[] = {
 
 static const RpcParam signal_params[] = {
         METHOD_PROCESS_ID,
-        { "signal", RPC_STRING, true, 16, "\"TERM\", \"SIGTERM\" or \"15\"" },
+        { "signal", RPC_STRING, true, 16,
+          "name or number of the signal: \"TERM\", \"SIGTERM\" or \"15\"" },
         { "all", RPC_BOOL, false, 0,
           "send the signal to all processes that the command has started; stopped processes "
           "continue" },

@@ -235,21 +235,21 @@ static const RpcParam id_params[] = {
 static const RpcParam wait_params[] = {
         METHOD_PROCESS_ID,
         { "output", RPC_BOOL, false, 0, "include stdout and stderr in the reply" },
-        { "base64", RPC_BOOL, false, 0, "stdout and stderr in base64" },
+        { "base64", RPC_BOOL, false, 0, "return stdout and stderr in base64" },
 };
 
 static const RpcParam read_params[] = {
         METHOD_PROCESS_ID,
         { "from", RPC_UINT, false, 0, "number of the first chunk; default 1" },
         { "limit", RPC_UINT, false, 1000,
-          "number of chunks at most, default 100; fewer if they have more than 900 KiB" },
-        { "base64", RPC_BOOL, false, 0, "chunks in base64, not as text" },
+          "maximum number of chunks, default 100; fewer if they have more than 900 KiB" },
+        { "base64", RPC_BOOL, false, 0, "return the chunks in base64, not as text" },
 };
 
 static const RpcParam watch_params[] = {
         METHOD_PROCESS_ID,
         { "from", RPC_UINT, false, 0, "number of the first chunk; default 1" },
-        { "base64", RPC_BOOL, false, 0, "chunks in base64, not as text" },
+        { "base64", RPC_BOOL, false, 0, "send the chunks in base64, not as text" },
 };
 
 static const RpcField entry_fields[] = {
@@ -259,7 +259,8 @@ static const RpcField entry_fields[] = {
           "background: the command has ended, but processes that it started still run",
           .values = states },
         { "pid", RPC_UINT, RPC_ALWAYS, "PID inside the sandbox; 0 until the command has started" },
-        { "started_ms", RPC_UINT, RPC_ALWAYS, "milliseconds since the epoch" },
+        { "started_ms", RPC_UINT, RPC_ALWAYS,
+          "time of the start, in milliseconds since the epoch" },
         { "cause", RPC_STRING, RPC_SOMETIMES, "how the command ended", .values = method_causes },
         { "exit_code", RPC_UINT, RPC_SOMETIMES, "exit code of a command that has ended" },
         { "usage", RPC_SHAPE, RPC_SOMETIMES,
@@ -289,14 +290,14 @@ static const RpcShape chunk_shape = { .name = "Chunk",
                                       RPC_FIELDS(chunk_fields) };
 
 static const RpcField read_fields[] = {
-        { "chunks", RPC_SHAPES, RPC_ALWAYS, "in the order in which they came",
-          .shape = &chunk_shape },
+        { "chunks", RPC_SHAPES, RPC_ALWAYS, "the chunks, the oldest first", .shape = &chunk_shape },
         { "next", RPC_UINT, RPC_ALWAYS, "the value of \"from\" for the chunks that follow" },
         { "more", RPC_BOOL, RPC_ALWAYS, "whether more chunks are kept" },
         { "stdout_bytes", RPC_UINT, RPC_ALWAYS, "bytes of stdout up to now" },
         { "stderr_bytes", RPC_UINT, RPC_ALWAYS, "bytes of stderr up to now" },
         { "elsewhere", RPC_STRINGS, RPC_ALWAYS,
-          "streams that went to the caller's own descriptors or terminal" },
+          "streams that are not kept, because they went to the caller's own descriptors or "
+          "terminal" },
         { "state", RPC_STRING, RPC_ALWAYS,
           "background: the command has ended, but processes that it started still run",
           .values = states },
@@ -344,7 +345,8 @@ static const RpcField exited_note_fields[] = {
         METHOD_NOTE_FIELDS,
         { "id", RPC_STRING, RPC_ALWAYS, "id of the process, such as \"p1\"" },
         { "cause", RPC_STRING, RPC_ALWAYS, "how the command ended", .values = method_causes },
-        { "exit_code", RPC_UINT, RPC_ALWAYS, "128 + n after signal n, 124 after a timeout" },
+        { "exit_code", RPC_UINT, RPC_ALWAYS,
+          "exit code of the command; 128 + n after signal n, 124 after a timeout" },
 };
 static const RpcShape exited_note_shape = { .name = "ExitedNote", RPC_FIELDS(exited_note_fields) };
 const RpcOutgoing method_process_exited = {
@@ -413,8 +415,8 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "process.explain",
-                .help = "finds the refused paths of a failed command, and limits that it reached, "
-                        "if its stderr went to a file or terminal of the client",
+                .help = "finds the paths that were refused to a failed command, and the limits "
+                        "that it reached, if its stderr went to a file or terminal of the client",
                 RPC_PARAMS(explain_params),
                 .result = &method_refused,
                 .errors = RPC_ERROR(NO_PROCESS) | RPC_ERROR(USAGE),

@@ -88,26 +88,29 @@ static const RpcParam run_params[] = {
           "previous run ended" },
         { "env", RPC_MAP, false, 1024, "environment variables for this run" },
         { "tools", RPC_STRINGS, false, 1024,
-          "tools, of any client, that the code may call; default: this connection's tools" },
+          "names of the tools that the code may call, of any client; default: this connection's "
+          "tools" },
         { "fresh", RPC_BOOL, false, 0,
           "run the code in a separate interpreter, which ends with the run" },
         { "timeout_ms", RPC_UINT, false, 86400000000,
           "limit of wall time from the start of the code; the policy's limit is the default and "
           "the maximum" },
         { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
-          "bytes kept of each stream; default 1 MiB, or the policy's limits.output" },
-        { "keep", RPC_STRING, false, 8, "which bytes are kept if there are more",
+          "number of bytes that are kept of each stream; default: 1 MiB, or the policy's "
+          "limits.output" },
+        { "keep", RPC_STRING, false, 8,
+          "whether the first or the last bytes are kept if there are more",
           .values = method_keeps },
         { "watch", RPC_BOOL, false, 0, "send output as it comes (process.output)" },
-        { "base64", RPC_BOOL, false, 0, "output in base64" },
+        { "base64", RPC_BOOL, false, 0, "return the output in base64" },
         { "run", RPC_STRING, false, 64,
           "a name for the run, chosen by the client, for python.interrupt and python.restart" },
 };
 
 static const RpcParam end_params[] = {
         { "run", RPC_STRING, false, 64,
-          "name of a run of this connection, which is dropped if it is still waiting; default: the "
-          "code that the lasting interpreter runs" },
+          "name of a run of this connection, which is dropped if it is still waiting; default: "
+          "the current run of the lasting interpreter" },
 };
 
 static const RpcParam state_params[] = {
@@ -130,7 +133,7 @@ static const RpcField run_fields[] = {
         { "state_kept", RPC_BOOL, RPC_ALWAYS,
           "false if the interpreter has ended, so that the next run starts without variables" },
         { "lost", RPC_STRING, RPC_OR_NULL,
-          "how the interpreter ended between the previous run and this one",
+          "how the interpreter ended between the previous run and this one; null if it did not end",
           .values = method_causes },
         { "new_interpreter", RPC_BOOL, RPC_ALWAYS,
           "true if the run started without the variables of earlier runs, because their "
@@ -138,8 +141,8 @@ static const RpcField run_fields[] = {
         { "result", RPC_STRING, RPC_OR_NULL, "repr of the last expression" },
         { "displays", RPC_MAPS, RPC_ALWAYS,
           "figures and other values that the code has shown: text or base64 for each MIME type" },
-        { "error", RPC_SHAPE, RPC_OR_NULL, "the exception that ended the code; null if it has none",
-          .shape = &exception_shape },
+        { "error", RPC_SHAPE, RPC_OR_NULL,
+          "the exception that ended the code; null if there was none", .shape = &exception_shape },
 };
 static const RpcShape run_shape = { .name = "PythonResult",
                                     .help = "how a run of code ended",
@@ -204,8 +207,7 @@ static const RpcMethod methods[] = {
                              "{" METHOD_OUTCOME_EXAMPLE
                              ", \"stdout\": \"\", \"stderr\": \"\", \"state_kept\": true,"
                              " \"lost\": null, \"new_interpreter\": false, \"result\": \"3\", "
-                             "\"displays\": [],"
-                             " \"error\": null}" },
+                             "\"displays\": [], \"error\": null}" },
                 .function = method_python_run,
         },
         {

@@ -54,7 +54,7 @@ static const RpcParam register_params[] = {
         { "name", RPC_STRING, true, TOOL_NAME_MAX,
           "name of the tool, made of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"" },
         { "description", RPC_STRING, true, TOOL_DESCRIPTION_MAX,
-          "what the tool does, for a model" },
+          "what the tool does; a model reads this text" },
         { "input_schema", RPC_OBJECT, true, 0,
           "JSON Schema of the tool's payload, which is an object" },
         { "output_schema", RPC_OBJECT, false, 0, "JSON Schema of the value that the tool returns" },
@@ -89,7 +89,7 @@ static const RpcShape list_shape = { .name = "ToolList", RPC_FIELDS(list_fields)
 static const RpcField call_fields[] = {
         METHOD_NOTE_FIELDS,
         { "name", RPC_STRING, RPC_ALWAYS, "the tool" },
-        { "payload", RPC_OBJECT, RPC_ALWAYS, "as input_schema describes it" },
+        { "payload", RPC_OBJECT, RPC_ALWAYS, "the payload, as input_schema describes it" },
         { "call", RPC_STRING, RPC_ALWAYS, "id of the call, for tool.cancel, such as \"c1\"" },
         { "exec", RPC_STRING, RPC_ALWAYS, "id of the process that calls the tool, such as \"p1\"" },
         { "timeout_ms", RPC_UINT, RPC_ALWAYS, "limit of the call" },
@@ -139,7 +139,7 @@ static const RpcMethod methods[] = {
         },
         {
                 .name = "tools.unregister",
-                .help = "withdraws a tool of this connection",
+                .help = "removes a tool of this connection",
                 RPC_PARAMS(unregister_params),
                 .result = &rpc_nothing,
                 .errors = RPC_ERROR(MISSING),

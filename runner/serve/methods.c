@@ -291,8 +291,8 @@ static const RpcParam create_params[] = {
         { "allow_degraded", RPC_STRINGS, false, 64,
           "layers of the sandbox that may be missing if this host refuses them" },
         { "cwd", RPC_PATH, false, 4095,
-          "absolute directory that relative paths start from; by default, the server's working "
-          "directory" },
+          "absolute directory that relative paths start from; default: the working directory of "
+          "the server" },
         { "owned", RPC_BOOL, false, 0, "stop and remove the session when this connection ends" },
         { "find", RPC_BOOL, false, 0,
           "use an existing session of this name if it has the same settings; settings that the "
@@ -346,7 +346,7 @@ static const RpcShape entry_shape = { .name = "SessionEntry",
                                       RPC_FIELDS(entry_fields) };
 
 static const RpcField list_fields[] = {
-        { "sessions", RPC_SHAPES, RPC_ALWAYS, "all sessions of this user, in order of names",
+        { "sessions", RPC_SHAPES, RPC_ALWAYS, "all sessions of this user, sorted by name",
           .shape = &entry_shape },
 };
 static const RpcShape list_shape = { .name = "SessionList", RPC_FIELDS(list_fields) };
@@ -394,8 +394,8 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.connect",
-                .help = "opens a socket of the session, and passes it with the reply (SCM_RIGHTS); "
-                        "messages on this socket have no parameter session",
+                .help = "opens a connection to the session, and passes it with the reply "
+                        "(SCM_RIGHTS); requests on this connection have no parameter session",
                 RPC_PARAMS(connect_params),
                 .result = &connected_shape,
                 .errors = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(POLICY) |
@@ -414,8 +414,8 @@ const RpcMethod serve_methods[] = {
         },
         {
                 .name = "session.rebind",
-                .help = "if mounted files or directories of a session at rest were replaced: makes "
-                        "the session use the new ones, at the same paths",
+                .help = "makes a session at rest use the files and directories that have "
+                        "replaced its mounted ones, at the same paths",
                 RPC_PARAMS(rebind_params),
                 .result = &rebound_shape,
                 .errors = REST_ERRORS,
