@@ -268,7 +268,10 @@ const PolicyField policy_fields[] = {
           .option = "--workspace-mode",
           .option_arg = "rw|ro|none",
           .set_option = workspace_set_mode,
-          .help = "whether commands may write in the workspace" },
+          .help = "whether commands may write in the workspace",
+          .document_help =
+                  "whether commands may write the workspace (\"rw\") or only read it (\"ro\"), "
+                  "or \"none\" for no workspace" },
         { .path = "filesystem.files.source",
           .kind = FIELD_PATH,
           .offset = AT(files),
@@ -283,6 +286,8 @@ const PolicyField policy_fields[] = {
           .option = "--rootfs",
           .option_arg = "DIR",
           .help = "system tree that replaces the host's",
+          .document_help =
+                  "directory with a system tree, which commands see instead of the host's system",
           .unset = "the host's" },
         { .path = "filesystem.read_only",
           .kind = FIELD_LIST,
@@ -384,7 +389,9 @@ const PolicyField policy_fields[] = {
           .option = "--net",
           .option_arg = "RULE[,RULE...]",
           .set_option = network_set_rules,
-          .help = "host that commands may reach: NAME, NAME:PORT, ADDRESS:PORT or @SET" },
+          .help = "host that commands may reach: NAME, NAME:PORT, ADDRESS:PORT or @SET",
+          .document_help =
+                  "hosts that commands may reach, each NAME, NAME:PORT, ADDRESS:PORT or @SET" },
         { .path = "network.sni",
           .kind = FIELD_ENUM,
           .offset = AT(net_sni),
@@ -401,7 +408,10 @@ const PolicyField policy_fields[] = {
           .check = net_publish_check,
           .option = "--publish",
           .option_arg = "[ADDRESS:]HOSTPORT:PORT",
-          .help = "port inside that the host can connect to; HOSTPORT 0 means a free port" },
+          .help = "port inside that the host can connect to; HOSTPORT 0 means a free port",
+          .document_help =
+                  "ports inside that the host can connect to, each [ADDRESS:]HOSTPORT:PORT; "
+                  "HOSTPORT 0 means a free port" },
         { .path = "network.import",
           .kind = FIELD_LIST,
           .offset = AT(net_import),
@@ -409,7 +419,10 @@ const PolicyField policy_fields[] = {
           .check = net_import_check,
           .option = "--import",
           .option_arg = "HOSTPORT[:PORT]",
-          .help = "port of the host's loopback that commands reach on their own loopback" },
+          .help = "port of the host's loopback that commands reach on their own loopback",
+          .document_help =
+                  "ports of the host's loopback that commands reach on their own loopback, "
+                  "each HOSTPORT or HOSTPORT:PORT" },
         { .path = "network.proxy",
           .kind = FIELD_BOOL,
           .offset = AT(net_proxy),
@@ -430,7 +443,8 @@ const PolicyField policy_fields[] = {
           .offset = AT(net_ask_timeout),
           .option = "--ask-timeout",
           .option_arg = "TIME",
-          .help = "time to answer such a question; default 1m" },
+          .help = "time to answer such a question; default 1m",
+          .document_help = "time to answer a question about a host; default 1m" },
         { .path = "network.upstream",
           .kind = FIELD_PATH,
           .offset = AT(net_upstream),
@@ -438,7 +452,8 @@ const PolicyField policy_fields[] = {
           .mask = net_upstream_mask,
           .option = "--upstream",
           .option_arg = "URL",
-          .help = "HTTP proxy outside that all connections go through" },
+          .help = "HTTP proxy outside that all connections go through",
+          .document_help = "URL of an HTTP proxy outside that all connections go through" },
         { .path = "python.program",
           .kind = FIELD_PATH,
           .offset = AT(python),
@@ -454,7 +469,9 @@ const PolicyField policy_fields[] = {
           .check = field_check_path,
           .option = "--wheels",
           .option_arg = "DIR",
-          .help = "host directory of wheels for pip and imports, at /mnt/wheels" },
+          .help = "host directory of wheels for pip and imports, at /mnt/wheels",
+          .document_help =
+                  "host directory of Python wheels, which pip and imports find at /mnt/wheels" },
         { .path = "env.set",
           .kind = FIELD_MAP,
           .offset = AT(env_set),
@@ -494,7 +511,9 @@ const PolicyField policy_fields[] = {
           .merge = MERGE_MIN,
           .option = "--kill-after",
           .option_arg = "TIME",
-          .help = "time between TERM and KILL after the timeout" },
+          .help = "time between TERM and KILL after the timeout",
+          .document_help =
+                  "time between SIGTERM and SIGKILL, after the timeout or a signal to stop" },
         { .path = "limits.memory",
           .kind = FIELD_BYTES,
           .offset = AT(memory),
