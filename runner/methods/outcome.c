@@ -122,8 +122,8 @@ static const RpcField outcome_fields[] = {
         { "replaced", RPC_STRING, RPC_OR_NULL,
           "path of the file that the host replaced, if holt stopped the sandbox because of it" },
         { "stopped_for", RPC_STRING, RPC_SOMETIMES,
-          "path of such a file, if holt stopped the session before this call; only the next result "
-          "has it" },
+          "path of a file that the host replaced, if holt stopped the session because of it "
+          "before this call; only the next result has it" },
         { "unrecorded", RPC_STRING, RPC_SOMETIMES, "why the call is not in the history yet" },
 };
 const RpcShape method_outcome = { .name = "Outcome", RPC_FIELDS(outcome_fields) };

@@ -356,11 +356,12 @@ static const RpcField source_fields[] = {
         { "source", RPC_STRING, RPC_ALWAYS, "path on the host" },
 };
 static const RpcShape source_shape = { .name = "Rebound",
-                                       .help = "a source of the session that was replaced",
+                                       .help = "a mounted file or directory of the host that "
+                                               "was replaced",
                                        RPC_FIELDS(source_fields) };
 
 static const RpcField rebound_fields[] = {
-        { "rebound", RPC_SHAPES, RPC_ALWAYS, "the sources that were accepted",
+        { "rebound", RPC_SHAPES, RPC_ALWAYS, "the files and directories that were accepted",
           .shape = &source_shape },
 };
 static const RpcShape rebound_shape = { .name = "SessionRebound", RPC_FIELDS(rebound_fields) };
