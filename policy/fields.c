@@ -613,6 +613,6 @@ const PolicyField policy_fields[] = {
           .ranks = landlock_ranks,
           .option = "--landlock",
           .option_arg = "auto|require|off",
-          .help = "use Landlock if the kernel has it, or always, or never" },
+          .help = "use Landlock if the kernel has it, or fail without it, or never use it" },
 };
 const size_t policy_fields_count = ELEMENTSOF(policy_fields);

@@ -74,7 +74,7 @@ static void try_layer(Layer layer, bool from_root, Finding *finding) {
         } else if (layer == LAYER_IDMAP) {
                 (void)snprintf(finding->note, sizeof(finding->note),
                                unused ? "only root needs it"
-                                      : "tried below, with the whole sandbox, in this directory");
+                                      : "the test of the whole sandbox, below, includes it");
         } else if (layer == LAYER_LIMITS) {
                 (void)snprintf(finding->note, sizeof(finding->note),
                                "rlimits: memory of each process, number of processes");
@@ -177,8 +177,8 @@ static void try_network_rule(Finding *finding, const char *rule) {
                         finding->note, sizeof(finding->note), "%s; %s",
                         out.network_level == EGRESS_LEVEL_TRUE
                                 ? "level 2: programs get the errors of the real connections"
-                                : "level 1: a connection that fails is accepted first, and "
-                                  "reset later",
+                                : "level 1: programs connect at once, and lose a "
+                                  "connection that fails outside",
                         rule[0] ? "rules may have any number of ports"
                                 : "this kernel cannot redirect ports, so rules may have 512");
         _exit(0);
