@@ -128,7 +128,7 @@ def test_a_stopped_command_times_out_too(holt: Holt) -> None:
 def test_a_signal_to_holt_reaches_the_command(sig: signal.Signals, holt: Holt) -> None:
     name = sig.name.removeprefix("SIG")
     script = f"trap 'exit 9' {name}; echo ready; while :; do sleep 0.02; done"
-    with holt.start(["run", "--", "bash", "-c", script]) as running:
+    with holt.start(["run", "--", "sh", "-c", script]) as running:
         assert running.readline() == "ready"
         running.kill(sig)
 
