@@ -443,7 +443,7 @@ const PolicyField policy_fields[] = {
           .offset = AT(net_ask_timeout),
           .option = "--ask-timeout",
           .option_arg = "TIME",
-          .help = "time to answer such a question; default 1m",
+          .help = "time to answer a question of --ask; default 1m",
           .document_help = "time to answer a question about a host; default 1m" },
         { .path = "network.upstream",
           .kind = FIELD_PATH,
@@ -511,7 +511,7 @@ const PolicyField policy_fields[] = {
           .merge = MERGE_MIN,
           .option = "--kill-after",
           .option_arg = "TIME",
-          .help = "time between TERM and KILL after the timeout",
+          .help = "time between SIGTERM and SIGKILL after the timeout",
           .document_help =
                   "time between SIGTERM and SIGKILL, after the timeout or a signal to stop" },
         { .path = "limits.memory",

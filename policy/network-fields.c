@@ -49,10 +49,11 @@ static int network_refuse_both(const char *option, const char *mode, Error *rete
         int r = error_set(reterr, ERROR_USAGE, 0, "%s and --network %s contradict each other",
                           option, mode);
 
-        return error_cure(reterr, r,
-                          "--net RULE allows only what its rules name, --ask also what you answer, "
-                          "and neither needs --network.\n"
-                          "--network none allows nothing, and --network host allows everything.");
+        return error_cure(
+                reterr, r,
+                "--net allows the hosts of its rules, and --ask those that you allow when "
+                "holt asks. Leave --network out.\n"
+                "--network none allows nothing, and --network host allows everything.");
 }
 
 int network_set_mode(Policy *policy, const char *value, Error *reterr) {

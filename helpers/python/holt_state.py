@@ -45,7 +45,7 @@ def pickler():
 
         def reducer_override(self, value):
             if isinstance(value, (type, types.FunctionType)) and getattr(value, "__module__", None) == "__main__":
-                raise pickle.PicklingError(f"{value.__qualname__} is defined in the session, not in a module: save its source code instead")
+                raise pickle.PicklingError("only its source code can be saved, because it is defined in the session and not in a module")
             return NotImplemented
 
     return Pickler

@@ -133,9 +133,21 @@ const char *error_kind_name(ErrorKind kind) {
         return kinds[kind].name;
 }
 
-/* musl has no text for this errno. */
+/* musl has no text for ETOOMANYREFS. holt gets ELOOP where it follows no symlink, and seldom for a
+ * loop. */
 static const char *error_text(int errnum) {
-        return errnum == ETOOMANYREFS ? "Too many descriptors in flight" : strerror(errnum);
+        static const struct {
+                int errnum;
+                const char *text;
+        } texts[] = {
+                { ETOOMANYREFS, "Too many descriptors in flight" },
+                { ELOOP, "Symlink on the way, or loop" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (texts[i].errnum == errnum)
+                        return texts[i].text;
+        return strerror(errnum);
 }
 
 const char *error_sentence(const Error *error, char buf[ERROR_SENTENCE_MAX]) {

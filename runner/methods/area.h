@@ -51,8 +51,9 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
 
 /* Written by json_write_name(). */
 #define METHOD_NAME_FIELDS                                                                         \
-        { "name", RPC_STRING, RPC_ALWAYS, "with U+FFFD for bytes that are not UTF-8" }, {          \
-                "raw", RPC_PATH, RPC_SOMETIMES, "the name, if its bytes are not UTF-8"             \
+        { "name", RPC_STRING, RPC_ALWAYS, "the name, with U+FFFD for bytes that are not UTF-8" },  \
+        {                                                                                          \
+                "raw", RPC_PATH, RPC_SOMETIMES, "the bytes of the name, if they are not UTF-8"     \
         }
 
 /* Written by method_write_next(). */
@@ -78,7 +79,7 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
 #define METHOD_PART                                                                                \
         { "offset", RPC_UINT, false, 0, "the first byte; default 0" },                             \
                 { "length", RPC_UINT, false, FILES_READ_MAX, "bytes at most; default 512 KiB" }, { \
-                "base64", RPC_BOOL, false, 0, "content in base64, not as text"                     \
+                "base64", RPC_BOOL, false, 0, "return the content in base64, not as text"          \
         }
 #define METHOD_MODE                                                                                \
         {                                                                                          \

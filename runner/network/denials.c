@@ -186,8 +186,8 @@ void net_denial_reason(const NetDenial *denial, char ret[NET_REASON_TEXT]) {
         const char *other = denial->event.other;
 
         (void)snprintf(ret, NET_REASON_TEXT, "%s%s%s%s%s%s", reasons[denial->event.reason].text,
-                       other[0] ? ": " : "", other, rule[0] ? " (the rule for it says: " : "", rule,
-                       rule[0] ? ")" : "");
+                       other[0] ? ": " : "", other, rule[0] ? " (a rule for this host says: " : "",
+                       rule, rule[0] ? ")" : "");
 }
 
 bool net_denial_failure(const NetDenial *denial, char ret[NET_REASON_TEXT]) {

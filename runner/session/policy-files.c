@@ -207,8 +207,7 @@ static int extended_check(const Extended *file, const char *value, Error *reterr
                 }
         if (files >= FILES_MAX)
                 return error_set(reterr, ERROR_POLICY, 0,
-                                 "%s: $.extends: more than %d files extend one another", name,
-                                 FILES_MAX);
+                                 "%s: $.extends: a chain of more than %d files", name, FILES_MAX);
         if (!streq(value, "-") && !path_is_tilde(value))
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0, "%s: $.extends: \"%s\" is not the path of a file",

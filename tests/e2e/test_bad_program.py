@@ -27,6 +27,11 @@ def test_a_missing_program_is_named(name: str, holt: Holt) -> None:
     assert name in holt(["run", "--", name]).refusal(127)
 
 
+def test_an_option_before_the_verb(holt: Holt) -> None:
+    cure = holt(["--memory", "1G", "run", "--", "id"]).cure
+    assert "The options of a verb follow it: holt run --memory ... -- COMMAND" in cure
+
+
 def test_an_empty_command(holt: Holt) -> None:
     assert "The first word of the command is empty." in holt(["run", "--", ""]).cure
 

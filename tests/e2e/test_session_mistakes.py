@@ -24,7 +24,6 @@ LINES = (
     ("create", "holt create: missing NAME", "holt create NAME [OPTIONS]"),
     ("create a b", 'holt create: unexpected operand "b"', "Run it afterwards: holt exec NAME -- COMMAND"),
     ("forward 8000 w", 'holt forward: "w" is not a port', "The session comes first: holt forward w 8000"),
-    ("--memory 1G run id", 'unknown option "--memory"', "The options of a verb follow it: holt run --memory ... -- COMMAND"),
     ("ls x", 'holt ls: unexpected operand "x"', "holt ls [--json]"),
     ("show", "holt show: missing NAME", "holt show NAME [--json]"),
     ("show w x", 'holt show: unexpected operand "x"', "holt show w [--json]"),
