@@ -8,20 +8,23 @@
 #include "keeper/keeper.h"
 #include "outcome/complaints.h"
 
-static char *overheard_text(const Tail *tail, size_t *ret_length) {
-        char *text = malloc(tail->length + 1);
+static char *overheard_text(const Process *process, size_t *ret_length) {
+        Tail tail;
+        char *text;
 
+        process_overheard(process, &tail);
+        text = malloc(tail.length + 1);
         if (!text)
                 return NULL;
-        memcpy(text, tail->data, tail->length);
-        text[tail->length] = '\0';
-        *ret_length = tail->length;
+        memcpy(text, tail.data, tail.length);
+        text[tail.length] = '\0';
+        *ret_length = tail.length;
         return text;
 }
 
 char *keeper_last_words(const Process *process) {
         size_t length = 0;
-        char *text = process->overheard ? overheard_text(process->overheard, &length)
+        char *text = process->overheard ? overheard_text(process, &length)
                                         : capture_text(&process->output, 1, &length);
         const size_t from = length > TAIL_MAX ? length - TAIL_MAX : 0;
 

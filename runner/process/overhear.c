@@ -61,15 +61,36 @@ static ssize_t overhear_send(const Process *process, unsigned i, char *buf, size
         return n;
 }
 
+/* Copies what is in the command's pipe to buf, and leaves it there. Returns the number of bytes, or
+ * 0 at the end of the stream, or a negative errno. */
+static ssize_t overhear_copy(const Process *process, unsigned i, char buf[CAPTURE_CHUNK_MAX]) {
+        const int *copy_fds = process->all->copy_fds;
+        ssize_t n = tee(process->streams[i], copy_fds[1], CAPTURE_CHUNK_MAX, SPLICE_F_NONBLOCK);
+
+        if (n > 0)
+                overhear_read(copy_fds[0], buf, (size_t)n);
+        return n < 0 ? -errno : n;
+}
+
+void process_overheard(const Process *process, Tail *ret) {
+        _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
+
+        *ret = *process->overheard;
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                if (process->overhears & 1U << i && process->streams[i] >= 0) {
+                        const ssize_t n = overhear_copy(process, i, buf);
+
+                        tail_add(ret, buf, n > 0 ? (size_t)n : 0);
+                }
+}
+
 bool overhear_pass(Process *process, unsigned i) {
         _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
-        const int *copy_fds = process->all->copy_fds;
-        ssize_t n = tee(process->streams[i], copy_fds[1], sizeof(buf), SPLICE_F_NONBLOCK);
+        ssize_t n = overhear_copy(process, i, buf);
         struct stat st;
 
         if (n <= 0)
-                return n < 0 && (errno == EAGAIN || errno == EINTR);
-        overhear_read(copy_fds[0], buf, (size_t)n);
+                return n == -EAGAIN || n == -EINTR;
         if (fstat(process->sinks[i], &st) < 0)
                 return false;
         n = S_ISSOCK(st.st_mode) ? overhear_send(process, i, buf, (size_t)n)

@@ -200,6 +200,9 @@ void processes_make_room(Processes *all);
 
 /* Reads what the process has printed up to now. */
 void process_drain(Process *process);
+/* Returns the end of what it has written to the caller's pipe, with the bytes for which the pipe
+ * has no room yet. process->overheard must not be NULL. */
+void process_overheard(const Process *process, Tail *ret);
 /* Must be called after capture_hold() has changed whether its output is held. */
 void process_follow_output(Process *process);
 

@@ -364,6 +364,20 @@ def test_the_keeper_reads_stderr_on_its_way_to_the_caller(sessions: Sessions, ho
     assert b"holt: the sandbox has no network" in said
 
 
+def test_a_reader_that_is_late_hides_no_message(sessions: Sessions, extra: Path) -> None:
+    """The last message waits in the command's pipe when the command ends, because the caller's is full."""
+    session = sessions.create("w")
+    reader, writer = os.pipe()
+    command = session.start("sh", "-c", f"head -c 65536 /dev/zero; cat {extra}/d", stdout=writer, stderr=writer, flags=("--json",))
+    os.close(writer)
+    client = session.rpc()
+    client.call("process.wait", id="p1")
+    with open(reader, "rb") as file:
+        *_, document = file.read().splitlines()
+    command.wait()
+    assert [denial["path"] for denial in json.loads(document)["denials"]] == [f"{extra}/d"]
+
+
 @pytest.mark.parametrize("kind", ("2>&1", "a socket"))
 def test_packets_on_stderr_arrive_as_they_were_written(sessions: Sessions, extra: Path, kind: str) -> None:
     """A command can switch its pipe to packets, of which a read returns only one."""
