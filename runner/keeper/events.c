@@ -29,6 +29,8 @@ enum {
         REST_TIME = 1000000, /* Time without use until memory is given back, in usec. */
 };
 
+static void stop_soon(Keeper *keeper);
+
 /* --- notifications --- */
 
 static void keeper_on_answered(void *data, Process *process, int master_fd) {
@@ -74,6 +76,8 @@ static void keeper_on_settled(void *data, Process *process) {
                                                                  &process->outcome.limits_hit);
         notify_end(process);
         keeper_sweep_behind(keeper, process);
+        if (keeper->stopping && processes_live(keeper->processes) == 0)
+                stop_soon(keeper);
         if (process->sweep_due)
                 return;
         keeper_answer_settled(keeper);
@@ -151,7 +155,7 @@ void keeper_stop(Keeper *keeper) {
                 return;
         keeper_end_within(keeper->plan.kill_after + KEEPER_END_TIME);
         for (Process *p = processes_first(keeper->processes); p; p = p->next)
-                if (!p->gone)
+                if (!process_is_over(p))
                         process_terminate(p);
         if (processes_live(keeper->processes) == 0)
                 return stop_soon(keeper);
@@ -164,7 +168,8 @@ static void keeper_on_idle(void *data) {
         uint64_t now = time_now_usec();
 
         if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0 ||
-            works_busy(keeper->works) || receives_busy(keeper->receives))
+            processes_have_output(keeper->processes) || works_busy(keeper->works) ||
+            receives_busy(keeper->receives))
                 keeper->used_at = now;
         if (now - keeper->used_at >= keeper->settings.idle)
                 return keeper_stop(keeper);

@@ -15,7 +15,7 @@ enum {
 /* --- reading --- */
 
 static const char *process_state(const Process *process) {
-        if (process->running)
+        if (process->running || process->delivers)
                 return process->stopped ? "stopped" : "running";
         if (!process->answered)
                 return "starting";

@@ -55,9 +55,23 @@ bool detour_has_more(const Process *process, unsigned i) {
                ioctl(process->streams[i], FIONREAD, &there) == 0 && there > 0;
 }
 
+bool process_has_output(const Process *process) {
+        return detour_has_more(process, 0) || detour_has_more(process, 1);
+}
+
+bool processes_have_output(const Processes *all) {
+        bool some = false;
+
+        for (const Process *p = all->first; p && !some; p = p->next)
+                some = process_has_output(p);
+        return some;
+}
+
 void detour_close(Process *process, unsigned i) {
         process->sink_watches[i] = loop_unwatch(process->sink_watches[i]);
         process->sinks[i] = fd_close(process->sinks[i]);
+        process->sink_full[i] = false;
+        overhear_pay(process, i, process->owed[i]);
 }
 
 /* If a pipe has lost its readers, the command gets EPIPE as usual. holt does not report this as an
@@ -84,35 +98,52 @@ static size_t detour_room(int fd, mode_t mode) {
         return poll(&room, 1, 0) > 0 ? 1 : 0;
 }
 
-static void detour_on_room(Process *process, unsigned i) {
+/* The sink has room, or has lost its reader. */
+static void detour_on_sink(Process *process, unsigned i, uint32_t events) {
         Error ignored;
 
-        process->sink_watches[i] = loop_unwatch(process->sink_watches[i]);
+        if (overhear_is_left(process, i, events)) {
+                process_close_stream(process, i);
+                return;
+        }
+        process->sink_full[i] = false;
+        if (!overhear_minds_reader(process, i))
+                process->sink_watches[i] = loop_unwatch(process->sink_watches[i]);
+        (void)detour_watch(process, i, &ignored);
         (void)process_watch_streams(process, &ignored);
 }
 
 static void detour_on_stdout(void *data, uint32_t events) {
-        (void)events;
-        detour_on_room(data, 0);
+        detour_on_sink(data, 0, events);
 }
 
 static void detour_on_stderr(void *data, uint32_t events) {
-        (void)events;
-        detour_on_room(data, 1);
+        detour_on_sink(data, 1, events);
+}
+
+int detour_watch(Process *process, unsigned i, Error *reterr) {
+        static const LoopWatchFn functions[CAPTURE_STREAMS] = { detour_on_stdout,
+                                                                detour_on_stderr };
+        const uint32_t events = process->sink_full[i] ? EPOLLOUT : 0;
+
+        if (!process->sink_full[i] && !overhear_minds_reader(process, i))
+                return 0;
+        if (process->sink_watches[i]) {
+                loop_watch_set(process->sink_watches[i], events);
+                return 0;
+        }
+        return loop_watch(process->all->loop, process->sinks[i], events, functions[i], process,
+                          &process->sink_watches[i], reterr);
 }
 
 /* Meanwhile, the command's pipe is not watched, because its end would be reported again and again.
  */
 bool detour_wait(Process *process, unsigned i) {
-        static const LoopWatchFn functions[CAPTURE_STREAMS] = { detour_on_stdout,
-                                                                detour_on_stderr };
         Error ignored;
 
-        if (process->sink_watches[i])
-                return true;
         process->stream_watches[i] = loop_unwatch(process->stream_watches[i]);
-        return loop_watch(process->all->loop, process->sinks[i], EPOLLOUT, functions[i], process,
-                          &process->sink_watches[i], &ignored) == 0;
+        process->sink_full[i] = true;
+        return detour_watch(process, i, &ignored) == 0;
 }
 
 /* The caller may have set O_NONBLOCK, and another process may have taken the room. */

@@ -74,6 +74,8 @@ int process_watch_streams(Process *process, Error *reterr);
 /* Answers a process that was waiting for init, and now cannot be started: process->error says
  * why. */
 void process_not_started(Process *process);
+/* Closes the pipe of stream i, and the caller's file behind it. */
+void process_close_stream(Process *process, unsigned i);
 /* Closes all fds and the timer. Unless all is set, a stream stays open while bytes of it wait to be
  * written to the caller's file. */
 void process_release(Process *process, bool all);
@@ -92,6 +94,9 @@ bool detour_pass(Process *process, unsigned i);
 void detour_fill(Process *process);
 /* Whether bytes of stream i wait to be written to the caller's file. */
 bool detour_has_more(const Process *process, unsigned i);
+/* Watches the caller's file of stream i for room, if it is full, and for the end of its reader if
+ * overhear_minds_reader(). Returns 0 or a negative errno. */
+int detour_watch(Process *process, unsigned i, Error *reterr);
 /* Closes the file of stream i. */
 void detour_close(Process *process, unsigned i);
 /* Leaves the bytes of stream i in the command's pipe until the caller's file has room. Returns
@@ -109,3 +114,13 @@ int overhear_init(Processes *all, Error *reterr);
 int overhear_choose(Process *process, ProcessSpec *spec);
 /* Does the same as detour_pass() for a stream that process->overhears names. */
 bool overhear_pass(Process *process, unsigned i);
+/* Whether the end of the reader of stream i must be noticed, and whether events of epoll(7) on the
+ * caller's pipe or socket mean that it has left. */
+bool overhear_minds_reader(const Process *process, unsigned i);
+bool overhear_is_left(const Process *process, unsigned i, uint32_t events);
+/* Notes as owed what the caller's pipe has no room for yet, and returns whether there is any. */
+bool overhear_note_owed(Process *process);
+/* Whether some of that is still owed. */
+bool overhear_owes(const Process *process);
+/* Notes that n bytes of stream i are no longer owed. */
+void overhear_pay(Process *process, unsigned i, size_t n);

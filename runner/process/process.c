@@ -124,7 +124,8 @@ void processes_make_room(Processes *all) {
                 ended += p->gone && p->settled;
                 kept += p->output.streams[0].kept + p->output.streams[1].kept;
                 if (p->gone && p->settled && process_is_swept(p) &&
-                    (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX)) {
+                    (ended > PROCESSES_ENDED_MAX || kept > PROCESSES_KEPT_MAX) &&
+                    (!process_has_output(p) || ended > PROCESSES_UNREAD_MAX)) {
                         (void)list_remove(&all->first, p);
                         all->events.dropped(all->events.data, p);
                         process_drop(p);
@@ -176,6 +177,8 @@ static void process_kill_in_time(Process *process) {
         if (process->start && process->timer)
                 return process_withdraw(process);
         process_tell_kill(process, SIGKILL);
+        if (process->delivers)
+                return loop_timer_set(process->timer, time_now_usec());
         if (process->settled || process->doomed || !process->timer)
                 return;
         process->doomed = true;
@@ -192,8 +195,13 @@ void process_set_deadline(Process *process) {
         loop_timer_set(process->timer, at);
 }
 
+/* Notes that holt ends the command, unless it has already ended. */
+static void process_note_killed(Process *process) {
+        process->killed |= !process->settled && !process->delivers && !process->timed_out;
+}
+
 void process_kill(Process *process) {
-        process->killed |= !process->settled && !process->timed_out;
+        process_note_killed(process);
         process_kill_in_time(process);
 }
 
@@ -202,10 +210,10 @@ void process_kill(Process *process) {
 void process_terminate(Process *process) {
         const uint64_t kill_after = process->all->launch->plan->kill_after;
 
-        process->killed |= !process->settled && !process->timed_out;
+        process_note_killed(process);
         if (process->doomed)
                 return;
-        if (process->start)
+        if (process->start || process->delivers)
                 return process_kill_in_time(process);
         process_tell_kill(process, SIGTERM);
         if (process->has_terminal)
@@ -217,7 +225,7 @@ void process_terminate(Process *process) {
 }
 
 bool process_is_over(const Process *process) {
-        return process->gone || process->alone;
+        return (process->gone || process->alone) && !process->delivers;
 }
 
 /* An init that has read its messages, or has just ended another command, is not stuck. On a busy
@@ -245,11 +253,29 @@ static bool is_out_of_time(const Process *process) {
         return process->timeout && time_now_usec() >= process->started_at + process->timeout;
 }
 
+static void process_settle(Process *process);
+static void process_leave(Process *process);
+
+/* The output has been delivered, or must not be waited for any longer: the timeout is over, or the
+ * process is killed. */
+static void process_end_delivery(Process *process) {
+        if (overhear_owes(process) && is_out_of_time(process))
+                (void)snprintf(
+                        process->stream_error, sizeof(process->stream_error),
+                        "cannot write all output within the timeout: its reader is too slow");
+        process->delivers = false;
+        process_settle(process);
+        if (process->gone)
+                process_leave(process);
+}
+
 /* Sends TERM the first time, KILL the next time. Sends KILL at once if the process was told to end,
  * or has not started yet, because TERM would be lost. */
 void process_on_time(void *data) {
         Process *process = data;
 
+        if (process->delivers)
+                return process_end_delivery(process);
         if (process->gone)
                 return;
         if (process->doomed && !process->settled)
@@ -325,11 +351,22 @@ static void on_started(Process *process, const SessionMessage *message, int *mas
 static void process_settle(Process *process) {
         if (process->settled)
                 return;
-        process_drain(process);
         process->settled = true;
+        process->all->events.settled(process->all->events.data, process);
+}
+
+/* The command has ended. If the caller's pipe has no room for its last output, it settles later:
+ * what holt prints after it must not come before it. */
+static void process_end(Process *process) {
+        if (process->settled || process->delivers)
+                return;
+        process_drain(process);
         process->ended_at = time_now_usec();
         process->outcome.usage.wall_us = process->ended_at - process->started_at;
-        process->all->events.settled(process->all->events.data, process);
+        process->delivers = process->timer && !process->killed && !process->timed_out &&
+                            overhear_note_owed(process);
+        if (!process->delivers)
+                process_settle(process);
 }
 
 /* Explains the failure by the session's plan, with the argv and the working directory of this
@@ -351,7 +388,7 @@ static void answer_error(Process *process) {
         process->outcome.cause = CAUSE_ERROR;
         process->outcome.exit_code = error_exit_code(&process->error);
         process->all->events.answered(process->all->events.data, process, FD_NONE);
-        process_settle(process);
+        process_end(process);
 }
 
 static void on_failed(Process *process, const SessionMessage *message) {
@@ -412,11 +449,11 @@ static void on_ended(Process *process, const SessionMessage *message) {
         out->usage.system_us = message->system_us;
         out->usage.max_rss = message->max_rss;
         process_conclude(process, &message->value);
+        process_end(process);
         /* The processes that the command has left continue. If the process was told to end, they
          * must still be killed. */
-        if (!process->timed_out && !process->killed)
+        if (!process->timed_out && !process->killed && !process->delivers)
                 loop_timer_set(process->timer, 0);
-        process_settle(process);
 }
 
 static void process_on_stopped(Process *process, const SessionMessage *message) {
@@ -429,7 +466,7 @@ static void process_on_stopped(Process *process, const SessionMessage *message) 
 /* The end is unknown, because the monitor did not report it. */
 static void settle_unknown(Process *process) {
         process_conclude(process, NULL);
-        process_settle(process);
+        process_end(process);
 }
 
 static void answer_late(Process *process) {
@@ -458,6 +495,12 @@ static void answer_for_monitor(Process *process, bool killed) {
         process->all->events.answered(process->all->events.data, process, FD_NONE);
 }
 
+static void process_leave(Process *process) {
+        process_drain(process);
+        process_release(process, false);
+        process->all->events.gone(process->all->events.data, process);
+}
+
 static void process_on_gone(Process *process, const SessionMessage *message) {
         process->gone = true;
         process_forget_due(process);
@@ -465,14 +508,13 @@ static void process_on_gone(Process *process, const SessionMessage *message) {
                 answer_for_monitor(process, message->value != 0);
         else if (process->running)
                 settle_unknown(process);
-        process_drain(process);
-        process_release(process, false);
-        process->all->events.gone(process->all->events.data, process);
+        if (!process->delivers)
+                process_leave(process);
 }
 
 void processes_kill_replaced(Processes *all, const char *path) {
         for (Process *p = all->first; p; p = p->next) {
-                if (p->settled)
+                if (p->settled || p->delivers)
                         continue;
                 p->replaced = path;
                 p->killed |= !p->timed_out;
@@ -482,17 +524,23 @@ void processes_kill_replaced(Processes *all, const char *path) {
 void processes_settle(Processes *all) {
         const SessionMessage gone = { .value = SIGKILL };
 
-        for (Process *p = all->first; p; p = p->next)
+        for (Process *p = all->first; p; p = p->next) {
                 if (p->started && !p->gone)
                         process_on_gone(p, &gone);
+                if (p->delivers)
+                        process_end_delivery(p);
+        }
 }
 
 void processes_end_told(Processes *all) {
         const SessionMessage gone = { .value = SIGKILL };
 
-        for (Process *p = all->first; p; p = p->next)
+        for (Process *p = all->first; p; p = p->next) {
                 if (!p->gone && !p->settled && (p->timed_out || (p->killed && !p->replaced)))
                         process_on_gone(p, &gone);
+                if (p->delivers)
+                        process_end_delivery(p);
+        }
 }
 
 void process_not_started(Process *process) {

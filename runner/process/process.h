@@ -22,6 +22,7 @@
 enum {
         PROCESSES_LIVE_MAX = SESSION_EXECS_MAX,
         PROCESSES_ENDED_MAX = 256,     /* number kept; the oldest are dropped first */
+        PROCESSES_UNREAD_MAX = 512,    /* the same with those whose output waits for a reader */
         PROCESSES_KEPT_MAX = 32 << 20, /* bytes of output kept of all ended processes */
         PROCESS_INPUT_MAX = 8 << 20,   /* bytes for stdin that wait until the process reads */
         PROCESS_UNGUARDED_MAX = 400,   /* bytes of the text */
@@ -74,7 +75,7 @@ typedef struct Process {
         bool alone; /* its command has ended, and has left no process */
         bool done;  /* the code that it was started for has ended, so its own end is not audited */
         bool stopped; /* by init's reports; a stop inside the sandbox is not reported */
-        bool settled; /* it has ended, and its output up to there was read */
+        bool settled; /* it has ended, and its output up to there was read or delivered */
         uint64_t started_at_ms, started_at, ended_at; /* ms since the epoch; usec */
         Outcome outcome;
         Error error; /* set if cause is CAUSE_ERROR */
@@ -108,7 +109,14 @@ typedef struct Process {
         /* detour.c: the caller's files, or FD_NONE; a watch while the file has no room. */
         int sinks[CAPTURE_STREAMS], source;
         LoopWatch *sink_watches[CAPTURE_STREAMS];
-        unsigned overhears; /* overhear.c: a bit for each stream that it reads */
+        bool sink_full[CAPTURE_STREAMS]; /* the stream waits until the sink has room */
+        /* overhear.c: bits for the streams that it reads, and for those of them whose sink is not a
+         * named pipe. */
+        unsigned overhears, plain;
+        /* The command has ended, and the process settles when the caller's pipe has taken `owed`
+         * bytes, or at the time of the timer. */
+        bool delivers;
+        size_t owed[CAPTURE_STREAMS];
         off_t source_at;
         char *pending; /* bytes for stdin */
         size_t pending_length;
@@ -203,6 +211,10 @@ void process_drain(Process *process);
 /* Returns the end of what it has written to the caller's pipe, with the bytes for which the pipe
  * has no room yet. process->overheard must not be NULL. */
 void process_overheard(const Process *process, Tail *ret);
+/* Whether some of its output waits for room in the caller's file. */
+bool process_has_output(const Process *process);
+/* Whether any process has such output. */
+bool processes_have_output(const Processes *all);
 /* Must be called after capture_hold() has changed whether its output is held. */
 void process_follow_output(Process *process);
 

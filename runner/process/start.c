@@ -176,6 +176,8 @@ static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
                 r = make_stream(spec, process, fd, reterr);
         if (r == 0)
                 r = process_watch_streams(process, reterr);
+        for (unsigned i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
+                r = detour_watch(process, i, reterr);
         if (r == 0)
                 r = loop_timer_new(process->all->loop, process_on_time, process, &process->timer,
                                    reterr);

@@ -7,10 +7,10 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-static void close_stream(Process *process, int i) {
+void process_close_stream(Process *process, unsigned i) {
         process->stream_watches[i] = loop_unwatch(process->stream_watches[i]);
         process->streams[i] = fd_close(process->streams[i]);
-        detour_close(process, (unsigned)i);
+        detour_close(process, i);
 }
 
 static void stream_close_input(Process *process) {
@@ -23,9 +23,9 @@ static void stream_close_input(Process *process) {
 }
 
 void process_release(Process *process, bool all) {
-        for (int i = 0; i < CAPTURE_STREAMS; i++)
-                if (all || !detour_has_more(process, (unsigned)i))
-                        close_stream(process, i);
+        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                if (all || !detour_has_more(process, i))
+                        process_close_stream(process, i);
         stream_close_input(process);
         process->master = fd_close(process->master);
         process->timer = loop_timer_free(process->timer);
@@ -49,7 +49,7 @@ static void stream_take(Process *process, unsigned i) {
         if (process->streams[i] < 0)
                 return;
         if (!(process->sinks[i] >= 0 ? detour_pass : read_stream)(process, i))
-                close_stream(process, (int)i);
+                process_close_stream(process, i);
 }
 
 /* While a watcher holds the output, the pipe fills and the writer waits. If no writer is left, only
@@ -203,9 +203,9 @@ int process_watch_streams(Process *process, Error *reterr) {
         if (process->source >= 0 && !process->input_watch)
                 r = loop_watch(process->all->loop, process->input, EPOLLOUT, stream_on_input,
                                process, &process->input_watch, reterr);
-        for (int i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
+        for (unsigned i = 0; r == 0 && i < CAPTURE_STREAMS; i++)
                 if (process->streams[i] >= 0 && !process->stream_watches[i] &&
-                    !process->sink_watches[i])
+                    !process->sink_full[i])
                         r = loop_watch(process->all->loop, process->streams[i], EPOLLIN,
                                        functions[i], process, &process->stream_watches[i], reterr);
         return r;

@@ -59,7 +59,9 @@ static bool tail_is_stream(int fd, mode_t mode) {
 
 bool tail_can_pass(int fd, int stdin_fd) {
         struct stat st, in;
+        const int flags = fcntl(fd, F_GETFL);
 
-        return fstat(fd, &st) == 0 && tail_is_stream(fd, st.st_mode) &&
+        return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && !(flags & O_DIRECT) &&
+               fstat(fd, &st) == 0 && tail_is_stream(fd, st.st_mode) &&
                (fstat(stdin_fd, &in) < 0 || st.st_dev != in.st_dev || st.st_ino != in.st_ino);
 }

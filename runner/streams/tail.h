@@ -22,6 +22,6 @@ off_t tail_file_begin(int fd);
  * be for writing only. */
 void tail_file_add(Tail *tail, int fd, off_t began);
 
-/* Whether holt can read what is written to stderr (fd) on its way there: it is a pipe or a stream
- * socket, and not the one that is also stdin. stdin_fd may be FD_NONE. */
+/* Whether holt can read what is written to stderr (fd) on its way there: it is a stream socket or
+ * the writing end of a pipe without packets, and not also stdin. stdin_fd may be FD_NONE. */
 bool tail_can_pass(int fd, int stdin_fd);

@@ -9,8 +9,6 @@ import json
 import os
 import platform
 import shlex
-import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -337,87 +335,6 @@ def test_refused_paths_are_named_with_an_output_limit(holt: Holt, extra: Path) -
 
 
 # --- sessions ---
-
-
-def pipes(kind: str) -> "tuple[int, int, int]":
-    """Returns the descriptors for stdout and stderr, and the one to read from."""
-    if kind == "a socket":
-        ours, theirs = socket.socketpair()
-        return theirs.fileno(), theirs.detach(), ours.detach()
-    reader, writer = os.pipe()
-    return writer if kind == "2>&1" else subprocess.DEVNULL, writer, reader
-
-
-@pytest.mark.parametrize("kind", ("a pipe", "2>&1", "a socket"))
-def test_the_keeper_reads_stderr_on_its_way_to_the_caller(sessions: Sessions, holt: Holt, extra: Path, kind: str) -> None:
-    sessions.create("w")
-    stdout, stderr, reader = pipes(kind)
-    script = f"for i in 1 2 3 4; do echo out; echo err >&2; done; head -c 300000 /dev/zero >&2; cat {extra}/d; curl http://a.test"
-    command = sessions.start(["exec", "w", "--shell", script], stdout=stdout, stderr=stderr)
-    os.close(stderr)
-    with open(reader, "rb") as file:
-        said = file.read()
-    command.wait()
-    expected = b"err\n" * 4 if kind == "a pipe" else b"out\nerr\n" * 4
-    assert said.startswith(expected) and said.count(b"\0") == 300000
-    assert said.count(f"holt: refused {extra}/d (ENOENT)".encode()) == 1, said[-2000:]
-    assert b"holt: the sandbox has no network" in said
-
-
-def test_a_reader_that_is_late_hides_no_message(sessions: Sessions, extra: Path) -> None:
-    """The last message waits in the command's pipe when the command ends, because the caller's is full."""
-    session = sessions.create("w")
-    reader, writer = os.pipe()
-    command = session.start("sh", "-c", f"head -c 65536 /dev/zero; cat {extra}/d", stdout=writer, stderr=writer, flags=("--json",))
-    os.close(writer)
-    client = session.rpc()
-    client.call("process.wait", id="p1")
-    with open(reader, "rb") as file:
-        *_, document = file.read().splitlines()
-    command.wait()
-    assert [denial["path"] for denial in json.loads(document)["denials"]] == [f"{extra}/d"]
-
-
-@pytest.mark.parametrize("kind", ("2>&1", "a socket"))
-def test_packets_on_stderr_arrive_as_they_were_written(sessions: Sessions, extra: Path, kind: str) -> None:
-    """A command can switch its pipe to packets, of which a read returns only one."""
-    session = sessions.create("w")
-    code = (
-        "import fcntl, os; fcntl.fcntl(2, fcntl.F_SETFL, os.O_DIRECT | os.O_WRONLY); "
-        "[os.write(2, b'%03d,' % i) for i in range(999)]"
-    )
-    stdout, stderr, reader = pipes(kind)
-    command = session.start("python3", "-c", f"{code}; exit(1)", stdout=stdout, stderr=stderr)
-    os.close(stderr)
-    with open(reader, "rb") as file:
-        assert file.read() == b"".join(b"%03d," % i for i in range(999))
-    command.wait()
-    # Nothing of it is left for the next command.
-    assert lines(session.sh(f"cat {extra}/d", stderr=subprocess.PIPE))
-    text = session.rpc().call("process.explain", id="p2")["stderr"]
-    assert base64.b64decode(text).decode() == f"cat: {extra}/d: No such file or directory\n"
-
-
-def test_a_command_ends_with_the_reader_of_its_stderr(session: Session) -> None:
-    """The keeper passes on that nobody reads any more, and does not wait for a reader that is slow."""
-    reader, writer = os.pipe()
-    command = session.start("yes", stdout=writer, stderr=writer)
-    os.close(writer)
-    assert os.read(reader, 2) == b"y\n"
-    assert session.out("echo answered") == "answered\n"  # although the pipe is full
-    os.close(reader)
-    assert command.wait().code == 128 + signal.SIGPIPE
-
-
-def test_what_a_command_has_left_goes_on_writing_to_the_pipe(session: Session) -> None:
-    reader, writer = os.pipe()
-    session.sh("mkfifo go")
-    command = session.start("sh", "-c", "(read x < go; echo late >&2) &", stdout=writer, stderr=writer)
-    os.close(writer)
-    assert command.wait().code == 0
-    session.sh("echo > go")
-    with open(reader, "rb") as file:
-        assert file.read() == b"late\n"
 
 
 def test_a_session_names_refused_paths(sessions: Sessions, extra: Path) -> None:

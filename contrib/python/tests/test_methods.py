@@ -48,7 +48,7 @@ def test_methods_look_as_they_are_called(box: Sandbox) -> None:
     assert Sandbox.bash(box, "echo hello").stdout == "hello\n"
     text = pydoc.plain(pydoc.render_doc(Sandbox.bash))
     assert "bash(self, command: 'str', *, cwd:" in text and "-> 'Result'" in text and "Runs a line of bash" in text
-    assert "keep        the end of the output to keep" in pydoc.plain(pydoc.render_doc(Sandbox))
+    assert "keep        the part of the output to keep" in pydoc.plain(pydoc.render_doc(Sandbox))
 
 
 @pytest.mark.usefixtures("bridge")
