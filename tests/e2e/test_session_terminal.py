@@ -136,7 +136,7 @@ def test_background_processes_on_a_terminal_outlive_their_command(sh: Callable[.
     """Even a process that prints without end lives on, and the client does not wait for it."""
     shell = sh("exec", "w", "--", "bash", "-c", "sleep 1000 & yes & yes & sleep 0.2; exit 5")
     assert shell.wait() == 5
-    assert session.processes("sleep")
+    until(lambda: session.processes("sleep"), "the process in the background")
     assert next(iter(session.ps().values()))["state"] == "background"
 
 
