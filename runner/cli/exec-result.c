@@ -30,16 +30,24 @@ int exec_result_code(const ExecResult *result) {
 
 /* --- for people --- */
 
-static void exec_result_tell_timeout(const ExecResult *result) {
-        const uint64_t timeout = json_member_uint(result->result, "timeout_us");
+void exec_result_tell_time_over(const JsonValue *result, uint64_t asked) {
+        const uint64_t timeout = json_member_uint(result, "timeout_us");
+        bool project = false;
 
+        (void)json_bool(json_member(result, "timeout_by_project"), &project);
+        report_timeout(timeout,
+                       timeout == asked ? "--timeout"
+                       : project        ? "the project's .holt.json; change it there"
+                                        : "the session's policy; holt create --timeout sets it",
+                       stderr);
+}
+
+static void exec_result_tell_timeout(const ExecResult *result) {
         if (!result->command)
-                report_timeout(timeout, "--timeout of the call, or the session's policy", stderr);
-        else if (timeout == result->timeout)
-                report_timeout(timeout, "--timeout", stderr);
+                report_timeout(json_member_uint(result->result, "timeout_us"),
+                               "--timeout of the call, or the session's policy", stderr);
         else
-                report_timeout(timeout, "the session's policy; holt create --timeout sets it",
-                               stderr);
+                exec_result_tell_time_over(result->result, result->timeout);
 }
 
 static bool exec_result_has_net_denial(const JsonValue *result) {

@@ -37,6 +37,9 @@ void exec_result_tell_refused(const char *session, const JsonValue *const result
 void exec_result_tell_replaced(const JsonValue *result);
 void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);
 
+/* Prints that the time was over, and which limit it was. asked: usec of the call's --timeout, or 0.
+ */
+void exec_result_tell_time_over(const JsonValue *result, uint64_t asked);
 /* Prints to stderr how the session's network may have failed the command. show: the result of
  * session.show, or NULL. text: the end of the command's messages. */
 void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,

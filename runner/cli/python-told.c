@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "cli/ask.h"
+#include "cli/exec-result.h"
 #include "cli/report.h"
 
 /* Returns the type of a display. *ret_printed: its text was already printed as the result. */
@@ -77,15 +78,6 @@ void python_tell_missed(const JsonValue *result, uint64_t printed) {
                               missed);
 }
 
-static void told_tell_timeout(const JsonValue *result, uint64_t asked) {
-        const uint64_t timeout = json_member_uint(result, "timeout_us");
-
-        report_timeout(timeout,
-                       timeout == asked ? "--timeout"
-                                        : "the session's policy; holt create --timeout sets it",
-                       stderr);
-}
-
 /* After a stop, people may not expect that a name of an earlier run is unknown. */
 static void told_tell_forgotten(const JsonValue *result) {
         const char *error = json_member_text(json_member(result, "error"), "name");
@@ -112,7 +104,7 @@ void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
                 told_tell_forgotten(result);
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
-                told_tell_timeout(result, asked);
+                exec_result_tell_time_over(result, asked);
         else if (!kept)
                 (void)fprintf(stderr, "holt: the interpreter ended (%s, %" PRIu64 ")\n", cause,
                               json_member_uint(result, "exit_code"));

@@ -32,6 +32,8 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, const Re
         net_denials_write_unreached(w, keeper->sandbox.network.denials,
                                     &process->net_denied_before);
         limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
+        if (policy_of_project(&keeper->settings.policy, "limits.timeout"))
+                json_write_bool(w, "timeout_by_project", true);
         keeper_aside_write_stopped(keeper, process, w);
 }
 

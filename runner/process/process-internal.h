@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Declarations shared by the files of process.h:
  *
- * - process.c: the table, and messages from init
+ * - table.c: the table of processes
+ * - process.c: signals, and messages from init
  * - start.c: starts a process
  * - outbox.c: messages to init
  * - streams.c: stdin, stdout and stderr

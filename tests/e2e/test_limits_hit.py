@@ -79,6 +79,15 @@ def test_a_session_knows_what_the_project_s_file_has_set(sessions: Sessions, put
     assert "the project's .holt.json sets this limit; change it there" in said
 
 
+def test_a_timeout_of_the_project_s_file_is_changed_there(sessions: Sessions, put: Callable[..., Path]) -> None:
+    project = put(".holt.json", json.dumps({"holt": 1, "limits": {"timeout": "300ms"}})).parent
+    session = sessions.create("w", "--workspace", project, "--timeout", "1h")
+    timed_out = "holt: timed out after 300ms (the project's .holt.json; change it there)\n"
+    assert session.exec("sleep", "100").err == timed_out
+    assert session("python", "-c", "import time; time.sleep(100)").err.endswith(timed_out)
+    assert session.exec("sleep", "100", flags=("--timeout", "200ms")).err == "holt: timed out after 200ms (--timeout)\n"
+
+
 @pytest.mark.parametrize(
     "text, options, limit",
     [
