@@ -37,14 +37,23 @@ static void expect_stop(Process *process, int signal, bool all) {
                 process->stopped = false;
 }
 
+/* A command that still wrote would be ended by such a signal. */
+static void process_stop_delivery(Process *process, int signal) {
+        if (process->delivers && (signal == SIGINT || signal == SIGTERM || signal == SIGHUP ||
+                                  signal == SIGQUIT || signal == SIGKILL))
+                loop_timer_set(process->timer, time_now_usec());
+}
+
 void process_signal(Process *process, int signal) {
         expect_stop(process, signal, false);
+        process_stop_delivery(process, signal);
         if (process->running)
                 process_tell_signal(process, signal);
 }
 
 void process_signal_all(Process *process, int signal) {
         expect_stop(process, signal, true);
+        process_stop_delivery(process, signal);
         process_tell_kill(process, signal);
 }
 
@@ -67,9 +76,8 @@ static void process_kill_in_time(Process *process) {
         if (process->start && process->timer)
                 return process_withdraw(process);
         process_tell_kill(process, SIGKILL);
-        if (process->delivers)
-                return loop_timer_set(process->timer, time_now_usec());
-        if (process->settled || process->doomed || !process->timer)
+        process_stop_delivery(process, SIGKILL);
+        if (process->settled || process->delivers || process->doomed || !process->timer)
                 return;
         process->doomed = true;
         process->hang_up = false;

@@ -171,6 +171,16 @@ def test_a_kill_ends_the_wait_for_a_reader(session: Session, left: str) -> None:
     assert read(reader) == bytes(PIPE + 9)
 
 
+@pytest.mark.parametrize("number", (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
+def test_a_signal_ends_the_wait_for_a_reader(session: Session, number: signal.Signals) -> None:
+    """A pager, for example, reads no further, and the key interrupts holt exec."""
+    command, reader = start(session, FULL)
+    ended_inside(session)
+    command.process.send_signal(number)
+    command.process.wait(ENDS)
+    assert read(reader) == bytes(PIPE + 9)
+
+
 def test_a_stop_ends_the_wait_for_a_reader(session: Session) -> None:
     command, reader = start(session, FULL)
     ended_inside(session)
