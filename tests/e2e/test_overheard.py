@@ -199,6 +199,7 @@ def test_a_client_that_leaves_ends_the_wait_for_a_reader(session: Session) -> No
     os.close(reader)
 
 
+@pytest.mark.slow
 def test_output_that_waits_keeps_the_session_awake(sessions: Sessions) -> None:
     """A process in the background has ended, and its reader is late."""
     session = sessions.create("w", "--idle", "1s")
@@ -209,6 +210,7 @@ def test_output_that_waits_keeps_the_session_awake(sessions: Sessions) -> None:
     until(lambda: not keepers(), "the end of the idle session")
 
 
+@pytest.mark.slow
 def test_output_that_waits_outlives_the_next_256_commands(session: Session) -> None:
     command, reader = start(session, f"({FULL}) &")
     assert command.wait().code == 0
