@@ -71,7 +71,7 @@ void detour_close(Process *process, unsigned i) {
         process->sink_watches[i] = loop_unwatch(process->sink_watches[i]);
         process->sinks[i] = fd_close(process->sinks[i]);
         process->sink_full[i] = false;
-        overhear_pay(process, i, process->owed[i]);
+        overhear_pay_all(process, i);
 }
 
 /* If a pipe has lost its readers, the command gets EPIPE as usual. holt does not report this as an
@@ -106,6 +106,9 @@ static void detour_on_sink(Process *process, unsigned i, uint32_t events) {
                 process_close_stream(process, i);
                 return;
         }
+        /* A process inside can read the command's pipe, too, and leave nothing to wait for. */
+        if (!detour_has_more(process, i))
+                overhear_pay_all(process, i);
         process->sink_full[i] = false;
         if (!overhear_minds_reader(process, i))
                 process->sink_watches[i] = loop_unwatch(process->sink_watches[i]);
@@ -210,24 +213,28 @@ bool detour_pass(Process *process, unsigned i) {
         return true;
 }
 
-static void detour_flush(Process *process, unsigned i, uint64_t end) {
-        /* More than a full pipe needs. A process in the background may write for ever. */
-        enum { ROUNDS = 64 };
-
-        for (int round = 0; round < ROUNDS && detour_has_more(process, i); round++) {
-                struct pollfd room = { .fd = process->sinks[i], .events = POLLOUT };
-                const uint64_t now = time_now_usec();
-
-                if (now >= end || poll(&room, 1, (int)((end - now) / 1000) + 1) <= 0 ||
-                    !detour_pass(process, i))
-                        return;
-        }
+/* Writes what the caller's file takes now. Returns whether more waits. */
+static bool detour_flush(Process *process, unsigned i) {
+        if (!detour_has_more(process, i))
+                return false;
+        if (!detour_pass(process, i))
+                process_close_stream(process, i);
+        return detour_has_more(process, i);
 }
 
+/* All files take turns, so that one without a reader does not use up the time of the others. */
 void processes_flush(Processes *all, uint64_t end) {
-        for (Process *p = all->first; p; p = p->next)
-                for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
-                        detour_flush(p, i, end);
+        enum { PAUSE = 1 }; /* ms */
+        bool waits = true;
+
+        while (waits && time_now_usec() < end) {
+                waits = false;
+                for (Process *p = all->first; p; p = p->next)
+                        for (unsigned i = 0; i < CAPTURE_STREAMS; i++)
+                                waits |= detour_flush(p, i);
+                if (waits)
+                        (void)poll(NULL, 0, PAUSE);
+        }
 }
 
 /* --- input --- */

@@ -7,9 +7,9 @@
  * reads them there and sends them to the caller. Only what the caller has taken is removed from the
  * command's pipe. So the keeper never has bytes that the caller has no room for.
  *
- * For the caller, and for the command, all is as without this pipe. Small writes are joined,
- * because a pipe has room for only 16 separate ones. If the reader leaves, the command learns of
- * it. The process settles only when the caller's pipe has taken the output up to the command's end.
+ * Neither the caller nor the command should notice this pipe. Small writes are joined, because a
+ * pipe has room for only 16 separate ones. If the reader leaves, the command learns of it. The
+ * process settles only when the caller's pipe has taken the output up to the command's end.
  *
  * If stderr is the same pipe as stdout, one pipe stands for both, which keeps the order of the
  * command's writes. What was overheard then contains stdout, too. */
@@ -20,6 +20,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -101,18 +102,29 @@ static ssize_t overhear_copy(const Process *process, unsigned i, char buf[CAPTUR
         return n < 0 ? -errno : n;
 }
 
+/* Returns how many of the bytes to write at once: whole lines, if possible, and at most PIPE_BUF.
+ * The kernel does not mix such a write with those of others. */
+static size_t overhear_cut(const char *buf, size_t length) {
+        const char *end;
+
+        if (length <= PIPE_BUF)
+                return length;
+        end = memrchr(buf, '\n', PIPE_BUF);
+        return end ? (size_t)(end - buf) + 1 : PIPE_BUF;
+}
+
 /* Writes to a pipe without waiting for room. O_NONBLOCK would change the pipe for the caller, too.
  * Before Linux 6.4, RWF_NOWAIT does not work for pipes. Such a kernel has room for PIPE_BUF bytes
  * if poll(2) says so, unless another process takes it; then the wait is short. */
 static ssize_t overhear_write(int fd, char *buf, size_t length) {
-        const struct iovec part = { .iov_base = buf, .iov_len = length };
+        const struct iovec part = { .iov_base = buf, .iov_len = overhear_cut(buf, length) };
         struct pollfd room = { .fd = fd, .events = POLLOUT };
         ssize_t n = pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
 
         if (n >= 0 || errno != EOPNOTSUPP)
                 return n;
         if (poll(&room, 1, 0) > 0)
-                return patience_write(fd, buf, length < PIPE_BUF ? length : PIPE_BUF);
+                return patience_write(fd, buf, part.iov_len);
         errno = EAGAIN;
         return -1;
 }
@@ -148,6 +160,8 @@ bool overhear_pass(Process *process, unsigned i) {
         _uninitialized_ char buf[CAPTURE_CHUNK_MAX];
         ssize_t n = overhear_copy(process, i, buf);
 
+        if (n == -EAGAIN)
+                overhear_pay_all(process, i);
         if (n <= 0)
                 return n == -EAGAIN || n == -EINTR;
         n = overhear_send(process, i, buf, (size_t)n);
@@ -205,4 +219,8 @@ void overhear_pay(Process *process, unsigned i, size_t n) {
         process->owed[i] -= n < process->owed[i] ? n : process->owed[i];
         if (process->delivers && !overhear_owes(process))
                 loop_timer_set(process->timer, time_now_usec());
+}
+
+void overhear_pay_all(Process *process, unsigned i) {
+        overhear_pay(process, i, process->owed[i]);
 }

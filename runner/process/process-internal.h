@@ -115,8 +115,8 @@ int overhear_init(Processes *all, Error *reterr);
 int overhear_choose(Process *process, ProcessSpec *spec);
 /* Does the same as detour_pass() for a stream that process->overhears names. */
 bool overhear_pass(Process *process, unsigned i);
-/* Whether the end of the reader of stream i must be noticed, and whether events of epoll(7) on the
- * caller's pipe or socket mean that it has left. */
+/* Whether holt must notice that the reader of stream i leaves, and whether it has left according to
+ * the events of epoll(7) on the caller's pipe or socket. */
 bool overhear_minds_reader(const Process *process, unsigned i);
 bool overhear_is_left(const Process *process, unsigned i, uint32_t events);
 /* Notes as owed what the caller's pipe has no room for yet, and returns whether there is any. */
@@ -125,3 +125,5 @@ bool overhear_note_owed(Process *process);
 bool overhear_owes(const Process *process);
 /* Notes that n bytes of stream i are no longer owed. */
 void overhear_pay(Process *process, unsigned i, size_t n);
+/* Notes that nothing of stream i is owed any more. */
+void overhear_pay_all(Process *process, unsigned i);

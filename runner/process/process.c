@@ -37,10 +37,14 @@ static void expect_stop(Process *process, int signal, bool all) {
                 process->stopped = false;
 }
 
-/* A command that still wrote would be ended by such a signal. */
+/* Whether such a signal ends a command that waits for its reader. */
+static bool process_signal_ends(int signal) {
+        return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT ||
+               signal == SIGKILL;
+}
+
 static void process_stop_delivery(Process *process, int signal) {
-        if (process->delivers && (signal == SIGINT || signal == SIGTERM || signal == SIGHUP ||
-                                  signal == SIGQUIT || signal == SIGKILL))
+        if (process->delivers && process_signal_ends(signal))
                 loop_timer_set(process->timer, time_now_usec());
 }
 
@@ -111,11 +115,13 @@ void process_terminate(Process *process) {
         process_note_killed(process);
         if (process->doomed)
                 return;
-        if (process->start || process->delivers)
+        if (process->start)
                 return process_kill_in_time(process);
         process_tell_kill(process, SIGTERM);
         if (process->has_terminal)
                 process_tell_kill(process, SIGHUP);
+        if (process->delivers)
+                return process_stop_delivery(process, SIGTERM);
         process->hang_up = process->has_terminal && kill_after > HANG_UP_TIME;
         if (process->timer)
                 loop_timer_set(process->timer,
@@ -249,8 +255,9 @@ static void process_settle(Process *process) {
         process->all->events.settled(process->all->events.data, process);
 }
 
-/* The command has ended. If the caller's pipe has no room for its last output, it settles later:
- * what holt prints after it must not come before it. */
+/* The command has ended. If the caller's pipe has no room for its last output, it settles later, so
+ * that this output comes before what holt prints. A command that a signal has ended is not waited
+ * for: with the caller's pipe as its own, it would have died without writing the rest. */
 static void process_end(Process *process) {
         if (process->settled || process->delivers)
                 return;
@@ -258,6 +265,7 @@ static void process_end(Process *process) {
         process->ended_at = time_now_usec();
         process->outcome.usage.wall_us = process->ended_at - process->started_at;
         process->delivers = process->timer && !process->killed && !process->timed_out &&
+                            !process_signal_ends(process->outcome.signal) &&
                             overhear_note_owed(process);
         if (!process->delivers)
                 process_settle(process);

@@ -205,7 +205,7 @@ def test_output_that_waits_keeps_the_session_awake(sessions: Sessions) -> None:
     session = sessions.create("w", "--idle", "1s")
     command, reader = start(session, f"({FULL}) &")
     assert command.wait().code == 0
-    time.sleep(2)
+    time.sleep(4)  # A stop would wait for the reader for 2 s only.
     assert read(reader) == bytes(PIPE + 9)
     until(lambda: not keepers(), "the end of the idle session")
 
@@ -218,6 +218,67 @@ def test_output_that_waits_outlives_the_next_256_commands(session: Session) -> N
     for _ in range(300):
         client.call("exec", argv=["true"])
     assert read(reader) == bytes(PIPE + 9)
+
+
+def test_a_command_that_a_signal_has_ended_is_not_waited_for(session: Session) -> None:
+    """With the caller's pipe as its own, it would have died while it waited for room."""
+    command, reader = start(session, "exec yes")
+    until(lambda: session.processes("yes"), "the command")
+    time.sleep(0.2)
+    command.process.terminate()
+    assert command.process.wait(ENDS) == 128 + signal.SIGTERM
+    os.close(reader)
+
+
+def test_a_stop_lets_each_reader_have_its_output(session: Session) -> None:
+    """A stalled reader does not use up the time of the others."""
+    command, reader = start(session, FULL)
+    ended_inside(session)
+    stalled, unread = start(session, FULL)
+    until(lambda: len(session.ps()) == 2, "both commands")
+    ended_inside(session)
+    stop = session.sessions.start(["stop", "w"])
+    time.sleep(0.8)  # of the 2 seconds
+    assert read(reader) == bytes(PIPE + 9)
+    assert [command.wait().code, stalled.wait().code, stop.wait().code] == [0, 0, 0]
+    os.close(unread)
+
+
+def test_a_stop_sends_term_to_what_a_command_has_left(session: Session) -> None:
+    left = "(trap 'echo yes > told; exit' TERM; echo > ready; while :; do sleep 0.05; done) 2> /dev/null > /dev/null &"
+    command, reader = start(session, f"{left} {FULL}")
+    until(lambda: session.sh("test -e ready").code == 0, "the process in the background")
+    session.stop()
+    assert session.out("cat told") == "yes\n"
+    command.wait()
+    os.close(reader)
+
+
+def test_a_process_inside_may_take_what_waits(session: Session) -> None:
+    """Nothing is left for the reader then, and nothing to wait for."""
+    take = "(sleep 0.3; head -c 9 /proc/self/fd/2 > /dev/null; exec sleep 1000) > /dev/null &"
+    command, reader = start(session, f"{take} {FULL}")
+    until(lambda: session.processes("sleep") and not session.processes("head"), "the processes")
+    time.sleep(0.6)
+    assert os.read(reader, PIPE) == bytes(PIPE)
+    assert command.wait(ENDS).code == 0
+    os.close(reader)
+
+
+def test_lines_of_several_writers_stay_whole(session: Session) -> None:
+    """The kernel does not mix writes of up to PIPE_BUF bytes, and neither does the keeper."""
+    reader, writer = os.pipe()
+    line = "os.write(2, sys.argv[1].encode() * 1498 + b'\\n')"
+    code = f"import os, sys, time\nfor i in range(100):\n  for j in range(4): {line}\n  time.sleep(0.002)"
+    commands = [session.start("python3", "-c", code, c, stdout=subprocess.DEVNULL, stderr=writer) for c in "abc"]
+    os.close(writer)
+    said = bytearray()
+    while data := os.read(reader, 3000):
+        said += data
+        time.sleep(0.001)
+    os.close(reader)
+    assert [command.wait().code for command in commands] == [0, 0, 0]
+    assert sorted(said.splitlines()) == sorted(c * 1498 for c in (b"a", b"b", b"c") for _ in range(400))
 
 
 # --- readers that leave ---
