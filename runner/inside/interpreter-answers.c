@@ -43,7 +43,7 @@ static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exi
         process_write_output(process, 1, "stderr", request->base64, w);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        i->all->session.write_denials(i->all->session.data, process,
+        i->all->session.write_denials(i->all->session.data, process, request->timeout,
                                       exit_code != 0 ? complaint : NULL, w);
         process_write_set_aside(process, w);
         return w;

@@ -51,10 +51,11 @@ typedef struct InterpreterSession {
          * the row is not written yet. */
         const char *(*note)(void *data, const char *params, const char *result,
                             uint64_t started_ms);
-        /* Writes the members "denials" and "limits_hit". complaint: the message of the error that
-         * ended the run, perhaps ""; NULL if the run succeeded. */
-        void (*write_denials)(void *data, const Process *process, const char *complaint,
-                              JsonWriter *w);
+        /* Writes the members "denials", "limits_hit" and "timeout_by_project". timeout: usec; 0
+         * means no limit. complaint: the message of the error that ended the run, perhaps ""; NULL
+         * if the run succeeded. */
+        void (*write_denials)(void *data, const Process *process, uint64_t timeout,
+                              const char *complaint, JsonWriter *w);
 } InterpreterSession;
 
 /* Copies session. Returns 0 or -ENOMEM. */

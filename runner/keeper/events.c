@@ -331,13 +331,13 @@ static const char *keeper_on_run_note(void *data, const char *params, const char
         return keeper_note_call(data, "python.run", params, result, started_ms);
 }
 
-static void keeper_on_write_denials(void *data, const Process *process, const char *complaint,
-                                    JsonWriter *w) {
+static void keeper_on_write_denials(void *data, const Process *process, uint64_t timeout,
+                                    const char *complaint, JsonWriter *w) {
         LimitsHit hit = { 0 };
         Refusals *refusals = complaint ? keeper_find_refusals(data, process, complaint, NULL, &hit)
                                        : NULL;
 
-        keeper_write_denials(data, process, refusals, &hit, w);
+        keeper_write_denials(data, process, timeout, refusals, &hit, w);
         refused_free(refusals);
 }
 

@@ -174,9 +174,10 @@ void keeper_send_last_answers(Keeper *keeper);
 /* --- the end of a command or a run, in replies (outcome.c) --- */
 
 /* Writes the denials in the session while the process ran, or since denied_before was set. refusals
- * may be NULL. Writes the limits that were reached, too. */
-void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,
-                          const LimitsHit *hit, JsonWriter *w);
+ * may be NULL. Writes the limits that were reached, too, and whether the project has set timeout
+ * (usec; 0 is none). */
+void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
+                          const Refusals *refusals, const LimitsHit *hit, JsonWriter *w);
 /* Writes the members of a process that has settled. */
 void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);
 

@@ -7,8 +7,8 @@
 #include "process/report.h"
 #include "store/unwritten.h"
 
-void keeper_write_denials(const Keeper *keeper, const Process *process, const Refusals *refusals,
-                          const LimitsHit *hit, JsonWriter *w) {
+void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
+                          const Refusals *refusals, const LimitsHit *hit, JsonWriter *w) {
         const Denials *before = &process->denied_before;
 
         json_write_array(w, "denials");
@@ -32,7 +32,8 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, const Re
         net_denials_write_unreached(w, keeper->sandbox.network.denials,
                                     &process->net_denied_before);
         limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
-        if (policy_of_project(&keeper->settings.policy, "limits.timeout"))
+        if (timeout > 0 && timeout == keeper->settings.policy.timeout &&
+            policy_of_project(&keeper->settings.policy, "limits.timeout"))
                 json_write_bool(w, "timeout_by_project", true);
         keeper_aside_write_stopped(keeper, process, w);
 }
@@ -49,7 +50,7 @@ void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor w
         json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        keeper_write_denials(keeper, process, out->refusals, &out->limits_hit, w);
+        keeper_write_denials(keeper, process, process->timeout, out->refusals, &out->limits_hit, w);
         process_write_set_aside(process, w);
         if (process->stream_error[0])
                 json_write_string(w, "stream_error", process->stream_error);

@@ -102,7 +102,7 @@ static const RpcField outcome_fields[] = {
           "exit code of the command; 128 + n after signal n, 124 after a timeout" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
         { "timeout_by_project", RPC_BOOL, RPC_SOMETIMES,
-          "true if the project's .holt.json limits the time of a command; a call can lower it" },
+          "true if timeout_us is the limit of the project's .holt.json; a call can lower it" },
         { "usage", RPC_SHAPE, RPC_ALWAYS, "time and memory that the command used",
           .shape = &method_usage },
         { "stdout_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stdout that were not kept" },

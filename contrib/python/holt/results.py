@@ -129,6 +129,7 @@ class Outcome:
 
     cause       "exited", "signaled", "timeout", "killed", "oom", "output_limit" or "lost"
     exit_code   the command's own exit code; 128 + n after signal n, 124 after a timeout
+    timeout_by_project  True if the time limit came from the project's .holt.json; an argument can only lower it
     *_dropped   bytes of output beyond the limit
     unreached   allowed hosts that were not reached while the command ran
     limits_hit  limits of the sandbox that the command reached, if it failed
@@ -145,6 +146,7 @@ class Outcome:
     id: str
     cause: str
     exit_code: int
+    timeout_by_project: bool = False
     stdout_bytes: bytes = b""
     stderr_bytes: bytes = b""
     stdout_dropped: int = 0
@@ -185,7 +187,10 @@ class Outcome:
         is nothing to say."""
         if self.ok:
             return None
-        lines = [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
+        lines = []
+        if self.cause == "timeout" and self.timeout_by_project:
+            lines.append("the project's .holt.json limits the time of a command; change limits.timeout there")
+        lines += [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
         lines += [f"could not reach {u.what}: {u.reason or u.answer}" for u in self.unreached[:_HINTS]]
         lines += [f"{'' if hit.certain else 'probably, '}{hit.reason}; {hit.hint}" for hit in self.limits_hit]
         return "\n".join(lines) or None
@@ -274,6 +279,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
     usage = answer.get("usage") or {}
     return {
         "id": answer["id"], "cause": answer["cause"], "exit_code": answer["exit_code"],
+        "timeout_by_project": bool(answer.get("timeout_by_project")),
         "stdout_bytes": binascii.a2b_base64(answer.get("stdout") or ""),
         "stderr_bytes": binascii.a2b_base64(answer.get("stderr") or ""),
         "stdout_dropped": answer.get("stdout_dropped") or 0, "stderr_dropped": answer.get("stderr_dropped") or 0,

@@ -138,6 +138,20 @@ def test_a_failed_command_has_a_hint_in_words_of_this_package(box: Sandbox) -> N
     assert failed.value.hint and "--" not in failed.value.hint
 
 
+def test_a_timeout_of_the_project_is_named(tmp_path: Path) -> None:
+    with Sandbox(workspace=tmp_path, timeout="0.2s") as box:
+        done = box.exec(["sleep", "60"])
+        assert done.cause == "timeout" and not done.timeout_by_project and done.hint is None
+    (tmp_path / ".holt.json").write_text('{"holt": 1, "limits": {"timeout": "0.2s"}}')
+    with Sandbox(workspace=tmp_path) as box:
+        done = box.exec(["sleep", "60"])
+        assert done.cause == "timeout" and done.timeout_by_project and ".holt.json" in str(done.hint)
+        shorter = box.exec(["sleep", "60"], timeout="0.1s")
+        assert shorter.cause == "timeout" and not shorter.timeout_by_project and shorter.hint is None
+        slow = box.python("import time; time.sleep(60)")
+        assert slow.cause == "timeout" and slow.timeout_by_project and ".holt.json" in str(slow.hint)
+
+
 def test_a_reached_limit_has_a_hint_in_words_of_this_package() -> None:
     for field, words in (("limits.memory", "Sandbox(memory=...)"), ("limits.pids", 'Sandbox(policy={"limits": {"pids": ...}})')):
         hit = LimitHit("x", True, "it needed more", 1, "--x", field)
