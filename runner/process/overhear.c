@@ -102,22 +102,11 @@ static ssize_t overhear_copy(const Process *process, unsigned i, char buf[CAPTUR
         return n < 0 ? -errno : n;
 }
 
-/* Returns how many of the bytes to write at once: whole lines, if possible, and at most PIPE_BUF.
- * The kernel does not mix such a write with those of others. */
-static size_t overhear_cut(const char *buf, size_t length) {
-        const char *end;
-
-        if (length <= PIPE_BUF)
-                return length;
-        end = memrchr(buf, '\n', PIPE_BUF);
-        return end ? (size_t)(end - buf) + 1 : PIPE_BUF;
-}
-
 /* Writes to a pipe without waiting for room. O_NONBLOCK would change the pipe for the caller, too.
  * Before Linux 6.4, RWF_NOWAIT does not work for pipes. Such a kernel has room for PIPE_BUF bytes
  * if poll(2) says so, unless another process takes it; then the wait is short. */
 static ssize_t overhear_write(int fd, char *buf, size_t length) {
-        const struct iovec part = { .iov_base = buf, .iov_len = overhear_cut(buf, length) };
+        const struct iovec part = { .iov_base = buf, .iov_len = pipe_part(buf, length) };
         struct pollfd room = { .fd = fd, .events = POLLOUT };
         ssize_t n = pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
 

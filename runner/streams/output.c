@@ -13,11 +13,14 @@
 
 #include "base/sys.h"
 
+enum { PACKET_MAX = 16 * 1024 }; /* Bytes that any kind of socket can send at once. */
+
 /* One stream of the command: stdout, stderr, or both if they are one file. */
 typedef struct Stream {
         int fd;        /* The caller's fd that the pipe replaces: 1 or 2. */
         int sink_fd;   /* The fd to write to: fd itself, or the same pipe opened again. */
         bool socket;   /* sink_fd is a socket; write with send(2). */
+        bool pipe;     /* sink_fd is a pipe, which may have other writers. */
         bool blocks;   /* Writes to sink_fd may block; use patience_write(). */
         bool watched;  /* poll(2) on sink_fd reports that its last reader has gone. */
         int source_fd; /* The launcher's end of the pipe; FD_NONE after the last byte. */
@@ -99,12 +102,13 @@ static void open_sink(Stream *s) {
 
         (void)fstat(s->fd, &st);
         s->socket = S_ISSOCK(st.st_mode);
-        s->watched = s->socket || (S_ISFIFO(st.st_mode) && !has_name(s->fd));
-        if (S_ISFIFO(st.st_mode))
+        s->pipe = S_ISFIFO(st.st_mode);
+        s->watched = s->socket || (s->pipe && !has_name(s->fd));
+        if (s->pipe)
                 fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0)
                 s->sink_fd = fd;
-        s->blocks = fd < 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode));
+        s->blocks = fd < 0 && (s->pipe || S_ISCHR(st.st_mode));
 }
 
 static int add_stream(Output *o, int fd, Error *reterr) {
@@ -303,20 +307,27 @@ static ssize_t write_out(const Stream *s) {
         size_t size = s->relay.end - s->relay.start;
 
         if (s->socket)
-                return send(s->sink_fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+                return send(s->sink_fd, data, size < PACKET_MAX ? size : PACKET_MAX,
+                            MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (s->pipe)
+                size = pipe_part(data, size);
         return s->blocks ? patience_write(s->sink_fd, data, size) : write(s->sink_fd, data, size);
 }
 
 static bool put_out(Output *o, Stream *s) {
+        bool moved = false;
         ssize_t n;
 
         if (relay_empty(&s->relay)) {
                 output_abandon(o, s);
                 return false;
         }
-        n = write_out(s);
-        if (relay_advance(&s->relay, n))
-                return n > 0;
+        do {
+                n = write_out(s);
+                moved |= n > 0;
+        } while (relay_advance(&s->relay, n) && n > 0 && !s->blocks && !relay_empty(&s->relay));
+        if (n >= 0 || errno == EAGAIN || errno == EINTR)
+                return moved;
         if (errno != EPIPE && errno != ECONNRESET)
                 s->errnum = errno;
         output_abandon(o, s);

@@ -93,6 +93,17 @@ void relay_discard(Relay *r, Budget *budget) {
         r->start = r->end;
 }
 
+/* --- writing --- */
+
+size_t pipe_part(const char *data, size_t size) {
+        const char *end;
+
+        if (size <= PIPE_BUF)
+                return size;
+        end = memrchr(data, '\n', PIPE_BUF);
+        return end ? (size_t)(end - data) + 1 : PIPE_BUF;
+}
+
 /* --- writing to a reader that may have stopped --- */
 
 /* The timer is ITIMER_REAL. A timer of timer_create(2) would take one of the user's pending signals

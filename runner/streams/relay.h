@@ -28,11 +28,12 @@ size_t budget_take(Budget *budget, size_t size);
 
 /* Bytes in one direction. */
 typedef struct Relay {
-        char data[16 * 1024]; /* At least PIPE_BUF: less would cut a pipe's packets. */
         size_t start, end;
         bool held;   /* A carriage return was read and waits for the next byte. */
         bool closed; /* The source has ended, or the sink has gone. */
         Tail *tail;  /* Gets all bytes that are read, too; borrowed, or NULL. */
+        /* As many as a pipe can hold, so that a read cuts no write of the command in two. */
+        char data[64 * 1024];
 } Relay;
 
 bool relay_empty(const Relay *relay);
@@ -46,6 +47,9 @@ bool relay_advance(Relay *relay, ssize_t n);
 /* Drops the relay's bytes and counts them as lost. */
 void relay_discard(Relay *relay, Budget *budget);
 
+/* Returns how many of the bytes to write to a pipe at once: whole lines, if possible, and at most
+ * PIPE_BUF. The kernel does not mix such a write with those of other processes (pipe(7)). */
+size_t pipe_part(const char *data, size_t size);
 /* write(2) to a blocking fd, for 20 ms at most: the reader may stop even after poll(2) has reported
  * room. Returns -1 with EINTR if nothing was written. Needs no resource that another process could
  * use up. */

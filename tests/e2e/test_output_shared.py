@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--output, if other programs share the pipe or socket of the output, or if the command changes it."""
+"""Output that holt passes on, if other programs share its pipe or socket, or if the command changes it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import socket
+import subprocess
+import time
 
 import pytest
 
-from lib.sandbox import Holt
+from lib.sandbox import HANGS, Holt
 
 
 @pytest.mark.parametrize("holder", ("sleep 1000 &", "setsid sleep 1000 &", "nohup sleep 1000 &", "(sleep 1000 &);"))
@@ -21,6 +23,29 @@ def test_output_of_a_grandchild_arrives(holt: Holt) -> None:
     script = "(echo from below; echo > there; exec sleep 1000) & until test -e there; do :; done"
 
     assert holt.sh(script, "--output", "1KiB").ok().out == "from below\n"
+
+
+@pytest.mark.parametrize("flags", ((), ("--output", "1GiB")), ids=("stderr", "output"))
+def test_lines_of_several_runs_stay_whole(flags: tuple[str, ...], holt: Holt) -> None:
+    """The kernel does not mix writes of up to PIPE_BUF bytes, and neither does holt."""
+    reader, writer = os.pipe()
+    line = "os.write(2, sys.argv[1].encode() * 1498 + b'\\n')"
+    code = f"import os, sys, time\nfor i in range(100):\n  for j in range(4): {line}\n  time.sleep(0.002)"
+    running = [
+        subprocess.Popen(
+            holt.identity.as_user([holt.binary, "run", *flags, "--", "python3", "-c", code, c]),
+            stdin=subprocess.DEVNULL, stdout=writer if flags else subprocess.DEVNULL, stderr=writer,
+            cwd=holt.cwd, env=holt.identity.environment(),
+        ) for c in "abc"
+    ]
+    os.close(writer)
+    said = bytearray()
+    while data := os.read(reader, 3000):
+        said += data
+        time.sleep(0.001)
+    os.close(reader)
+    assert [each.wait(HANGS) for each in running] == [0, 0, 0]
+    assert sorted(said.splitlines()) == sorted(c * 1498 for c in (b"a", b"b", b"c") for _ in range(400))
 
 
 TRICKS = (

@@ -228,6 +228,20 @@ static void test_an_alarm_from_outside_is_not_lost(void **state) {
         (void)close(reader);
 }
 
+static void test_lines_are_written_whole(void **state) {
+        char data[PIPE_BUF + 2];
+
+        (void)state;
+        memset(data, 'x', sizeof(data));
+        assert_int_equal(pipe_part(data, PIPE_BUF), PIPE_BUF);
+        assert_int_equal(pipe_part(data, PIPE_BUF + 1), PIPE_BUF);
+        data[9] = data[99] = data[PIPE_BUF] = '\n';
+        assert_int_equal(pipe_part(data, PIPE_BUF + 2), 100);
+        data[PIPE_BUF - 1] = '\n';
+        assert_int_equal(pipe_part(data, PIPE_BUF + 2), PIPE_BUF);
+        assert_int_equal(pipe_part(data, 50), 50);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_budget_is_exact),
@@ -236,6 +250,7 @@ int main(void) {
                 cmocka_unit_test(test_packets_are_counted_whole),
                 cmocka_unit_test(test_held_output_comes_first),
                 cmocka_unit_test(test_a_write_that_fails_for_good),
+                cmocka_unit_test(test_lines_are_written_whole),
                 cmocka_unit_test(test_a_write_ends_though_nobody_reads),
                 cmocka_unit_test(test_the_caller_s_alarm_goes_on),
                 cmocka_unit_test(test_an_alarm_from_outside_is_not_lost),
