@@ -11,6 +11,7 @@
 #include "cli/moved.h"
 #include "cli/network-hint.h"
 #include "cli/report.h"
+#include "cli/report-net.h"
 #include "outcome/result.h"
 #include "session/directory.h"
 
@@ -29,6 +30,13 @@ int exec_result_code(const ExecResult *result) {
 }
 
 /* --- for people --- */
+
+static bool exec_result_lost_network(const JsonValue *result) {
+        bool lost = false;
+
+        (void)json_bool(json_member(result, "network_lost"), &lost);
+        return lost;
+}
 
 void exec_result_tell_time_over(const JsonValue *result, uint64_t asked) {
         const uint64_t timeout = json_member_uint(result, "timeout_us");
@@ -59,6 +67,11 @@ static bool exec_result_has_net_denial(const JsonValue *result) {
                 if (streq(json_member_text(d, "layer"), "network"))
                         return true;
         return false;
+}
+
+void exec_result_tell_lost_network(const char *session, const JsonValue *result) {
+        if (exec_result_lost_network(result))
+                report_net_lost(session, stderr);
 }
 
 void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,
@@ -150,6 +163,7 @@ static void exec_result_tell_unreached(const JsonValue *result) {
         for (const JsonValue *h = json_first(hosts); h; h = json_next(h))
                 report_net_failure(json_member_text(h, "what"), json_member_text(h, "answer"),
                                    json_member_text(h, "reason"), stderr);
+        report_net_omitted(json_member_uint(result, "denials_omitted"), stderr);
 }
 
 /* Returns whether it has named an option of holt create. */
@@ -285,6 +299,7 @@ void exec_result_tell(const ExecResult *result) {
                         exec_result_tell_network(result->result, result->show,
                                                  result->printed->data, result->printed->length);
         }
+        exec_result_tell_lost_network(result->session, result->result);
         exec_result_tell_set_aside(result->result, result->show);
 }
 
@@ -338,6 +353,18 @@ static void write_member(const JsonValue *from, const char *key, bool array, Jso
         json_write_end(w);
 }
 
+/* Writes the same object as holt run (cli/report.c). */
+static void exec_result_write_network(const ExecResult *result, JsonWriter *w) {
+        const JsonValue *mode = json_member(json_member(result->show, "network"), "mode");
+
+        json_write_object(w, "network");
+        json_write_string(w, "mode", mode ? json_string(mode) : NULL);
+        json_write_uint_or_null(w, "level", json_member_uint(result->show, "network_level"));
+        json_write_bool(w, "lost", exec_result_lost_network(result->result));
+        json_write_uint(w, "denials_omitted", json_member_uint(result->result, "denials_omitted"));
+        json_write_end(w);
+}
+
 /* Writes an array with the items of both replies. */
 static void write_refused(const ExecResult *result, const char *key, JsonWriter *w) {
         const JsonValue *const replies[] = { result->result, result->refused };
@@ -388,7 +415,10 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         write_member(result->show, "layers", false, w);
         exec_result_write_limits(result, w);
         exec_result_write_output(result, w);
+        exec_result_write_network(result, w);
         write_refused(result, "denials", w);
+        if (result->result && json_member(result->result, "unreached"))
+                write_member(result->result, "unreached", true, w);
         write_refused(result, "limits_hit", w);
         write_member(result->result, "set_aside", true, w);
         if (result->result && json_member(result->result, "still_aside"))

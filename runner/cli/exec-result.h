@@ -40,6 +40,8 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);
 /* Prints that the time was over, and which limit it was. asked: usec of the call's --timeout, or 0.
  */
 void exec_result_tell_time_over(const JsonValue *result, uint64_t asked);
+/* Prints to stderr that the session has lost its network, if it has. */
+void exec_result_tell_lost_network(const char *session, const JsonValue *result);
 /* Prints to stderr how the session's network may have failed the command. show: the result of
  * session.show, or NULL. text: the end of the command's messages. */
 void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,

@@ -16,6 +16,7 @@
 #include "cli/moved.h"
 #include "cli/network-hint.h"
 #include "cli/message.h"
+#include "cli/report-net.h"
 #include "guards/guard.h"
 #include "outcome/result.h"
 #include "policy/network-fields.h"
@@ -125,7 +126,7 @@ static void write_network(JsonWriter *w, const RunResult *result) {
         json_write_uint_or_null(w, "level", result->outcome.network_level);
         json_write_bool(w, "lost", result->outcome.network_lost);
         json_write_uint(w, "denials_omitted",
-                        result->outcome.net_denials ? result->outcome.net_denials->omitted : 0);
+                        net_denials_omitted(result->outcome.net_denials, NULL));
         json_write_end(w);
 }
 
@@ -155,6 +156,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
                             out->output_dropped);
         write_network(w, result);
         write_denials(w, result);
+        net_denials_write_unreached(w, result->outcome.net_denials, NULL);
         json_write_array(w, "published");
         net_published_write(w, result->published);
         json_write_end(w);
@@ -435,50 +437,6 @@ static void print_refusals(const Refusals *refusals, FILE *out) {
         }
 }
 
-void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
-                       const char *grant, const char *why_not, const char *who_allows, FILE *out) {
-        (void)fprintf(out, "holt: refused %s (%" PRIu64 "x, %s): %s; ", peer, count, answer,
-                      reason);
-        if (grant[0])
-                (void)fprintf(out, "%s%s allows it\n", who_allows, grant);
-        else
-                (void)fprintf(out, "%s\n", why_not);
-}
-
-void report_net_failure(const char *peer, const char *answer, const char *reason, FILE *out) {
-        if (streq(answer, "NXDOMAIN"))
-                (void)fprintf(out, "holt: could not resolve %s: %s\n", peer, reason);
-        else
-                (void)fprintf(out, "holt: could not connect to %s (%s)%s%s\n", peer, answer,
-                              reason[0] ? ": " : "", reason);
-}
-
-/* An allowed connection that failed is told only if the command failed, too. */
-static void print_net_denials(const RunResult *result, FILE *out) {
-        const NetDenials *denials = result->outcome.net_denials;
-
-        for (unsigned i = 0; denials && i < denials->count; i++) {
-                const NetDenial *denial = &denials->items[i];
-                char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8] = "";
-                char reason[NET_REASON_TEXT];
-
-                net_denial_peer(denial, peer);
-                net_denial_reason(denial, reason);
-                if (net_denial_rule(denial, rule))
-                        (void)snprintf(grant, sizeof(grant), "--net %s", rule);
-                if (net_denial_refused(denial))
-                        report_net_denial(peer, net_denial_count(denial), net_denial_answer(denial),
-                                          reason, grant, net_denial_why_not(denial), "", out);
-                else if (result->outcome.exit_code != 0) {
-                        (void)net_denial_failure(denial, reason);
-                        report_net_failure(peer, net_denial_answer(denial), reason, out);
-                }
-        }
-        if (denials && denials->omitted > 0)
-                (void)fprintf(out, "holt: and %" PRIu64 " more of other hosts and ports\n",
-                              denials->omitted);
-}
-
 static void print_denials(const RunResult *result, FILE *out) {
         const Denials *denials = &result->outcome.denials;
 
@@ -487,7 +445,7 @@ static void print_denials(const RunResult *result, FILE *out) {
         if (result->outcome.signal == SIGSYS)
                 report_denial(RESULT_FOREIGN, 1, "SIGSYS", result_foreign_why_not, "", out);
         print_refusals(result->outcome.refusals, out);
-        print_net_denials(result, out);
+        report_net_denials(result->outcome.net_denials, out);
 }
 
 static void print_moved(const RunResult *result, FILE *out) {
@@ -588,7 +546,7 @@ void report_print_text(const RunResult *result, FILE *out) {
                         out);
         }
         if (result->outcome.network_lost)
-                (void)fputs("holt: the sandbox lost its network, because holt-egress ended\n", out);
+                report_net_lost(NULL, out);
         print_replaced(result, out);
         print_moved(result, out);
 }

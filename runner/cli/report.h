@@ -84,10 +84,3 @@ void report_refusal(const char *path, const char *answer, const char *reason, co
  * "--allow-syscall", or "". */
 void report_denial(const char *name, uint64_t count, const char *answer, const char *why_not,
                    const char *who_allows, FILE *out);
-/* Prints one refused name or connection. grant: the option that allows it, or ""; then why_not is
- * printed. */
-void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
-                       const char *grant, const char *why_not, const char *who_allows, FILE *out);
-/* Prints a host that is allowed, but was not found or reached. answer: as net_denial_answer() gives
- * it. reason: "" if no more is known. */
-void report_net_failure(const char *peer, const char *answer, const char *reason, FILE *out);

@@ -7,6 +7,19 @@
 #include "process/report.h"
 #include "store/unwritten.h"
 
+/* needed: the session has rules for a network. Without them, it needs holt-egress only for ports.
+ */
+static void keeper_write_network(const Network *network, const NetCounts *before, bool needed,
+                                 JsonWriter *w) {
+        const uint64_t omitted = net_denials_omitted(network->denials, before);
+
+        net_denials_write_unreached(w, network->denials, before);
+        if (omitted > 0)
+                json_write_uint(w, "denials_omitted", omitted);
+        if (network->lost && needed)
+                json_write_bool(w, "network_lost", true);
+}
+
 void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
                           const Refusals *refusals, const LimitsHit *hit, JsonWriter *w) {
         const Denials *before = &process->denied_before;
@@ -29,8 +42,8 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t
         result_write_refusals(w, refusals);
         net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before, true);
         json_write_end(w);
-        net_denials_write_unreached(w, keeper->sandbox.network.denials,
-                                    &process->net_denied_before);
+        keeper_write_network(&keeper->sandbox.network, &process->net_denied_before,
+                             keeper->settings.policy.network == NETWORK_ALLOW, w);
         limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
         if (timeout > 0 && timeout == keeper->settings.policy.timeout &&
             policy_of_project(&keeper->settings.policy, "limits.timeout"))

@@ -72,11 +72,8 @@ static bool project_omits(const NetRules *project, const EgressEvent *event) {
 static NetDenial *denials_add(NetDenials *all, const EgressEvent *event, uint64_t now) {
         NetDenial *place = denials_place(all, now);
 
-        if (!place) {
-                all->omitted++;
+        if (!place)
                 return NULL;
-        }
-        all->omitted += net_denial_count(place);
         *place = (NetDenial){
                 .event = *event, .count = place->count + 1, .before = place->count, .last = now
         };
@@ -95,6 +92,7 @@ const NetDenial *net_denials_note(NetDenials **denials, const EgressEvent *event
                 all = *denials = calloc(1, sizeof(*all));
         if (!all)
                 return NULL;
+        all->total++;
         for (unsigned i = 0; i < all->count; i++)
                 if (denial_is(&all->items[i], event)) {
                         all->items[i].count++;
@@ -118,6 +116,7 @@ static uint64_t denial_count_since(const NetDenial *denial, uint64_t earlier) {
 
 void net_denials_count(const NetDenials *denials, NetCounts *ret) {
         ret->count = denials ? denials->count : 0;
+        ret->total = denials ? denials->total : 0;
         for (unsigned i = 0; i < ret->count; i++)
                 ret->items[i] = denials->items[i].count;
 }
@@ -311,6 +310,14 @@ static uint64_t denials_count_since(const NetDenials *denials, const NetCounts *
                                     unsigned i) {
         return denial_count_since(&denials->items[i],
                                   before && i < before->count ? before->items[i] : 0);
+}
+
+uint64_t net_denials_omitted(const NetDenials *denials, const NetCounts *before) {
+        uint64_t count = denials ? denials->total - (before ? before->total : 0) : 0;
+
+        for (unsigned i = 0; denials && i < denials->count; i++)
+                count -= denials_count_since(denials, before, i);
+        return count;
 }
 
 void net_denials_write(JsonWriter *w, const NetDenials *denials, const NetCounts *before,

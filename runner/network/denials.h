@@ -29,19 +29,24 @@ typedef struct NetDenial {
 typedef struct NetDenials {
         NetDenial items[NET_DENIALS_MAX];
         unsigned count;
-        uint64_t omitted; /* Refusals and failures that had no place, or have lost it. */
-        uint64_t next; /* usec of time_now_usec() from which on a new denial may take a used place.
-                        */
+        uint64_t total; /* All refusals and failures, even those that have no place. */
+        uint64_t next;  /* usec of time_now_usec() from which on a new denial may take a used place.
+                         */
 } NetDenials;
 
 /* The counts of all denials at one moment. */
 typedef struct NetCounts {
         unsigned count;
+        uint64_t total;
         uint64_t items[NET_DENIALS_MAX];
 } NetCounts;
 
 /* denials may be NULL. */
 void net_denials_count(const NetDenials *denials, NetCounts *ret);
+
+/* Returns how many refusals and failures had no place in denials, or have lost it. before: the
+ * counts at an earlier moment, if only later ones are of interest, or NULL. */
+uint64_t net_denials_omitted(const NetDenials *denials, const NetCounts *before);
 
 /* Whether the event is well-formed: numbers in range, and strings that end and
  * have no control characters. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ import pytest
 from lib import netlab
 from lib.leaks import Process, descendants
 from lib.netlab import Lab, holt, lab  # noqa: F401
+from lib.sandbox import Holt, Result
 from lib.sessions import Session, Sessions, until
 from lib.tools import needs
 
@@ -33,6 +35,10 @@ def doors() -> list[Process]:
 
 def audit(session: Session, kind: str) -> list[dict[str, Any]]:
     return [json.loads(row["detail"]) for row in session.audit() if row["kind"] == kind]
+
+
+def document(result: Result) -> dict[str, Any]:
+    return json.loads(result.err.splitlines()[-1])
 
 
 def test_a_connection_is_an_audit_row(session: Session) -> None:
@@ -81,7 +87,28 @@ def test_a_session_outlives_its_network(session: Session, lab: Lab) -> None:
     until(lambda: not doors(), "both have ended")
 
     assert session.sh("curl -sS -m 20 http://web.example.org/").code in (6, 7)
-    assert session.out("echo alive") == "alive\n" and not lab.log("tcp")
+    alive = session.sh("echo alive", "--json")
+    assert alive.out == "alive\n" and not lab.log("tcp")
+    lost = 'holt: the session has lost its network, because holt-egress ended\n  Stop the session: holt stop w. '
+    assert document(alive)["network"]["lost"] is True and lost in session.sh("true").err
+    assert lost in session("python", "-c", "1").err
+    with session.rpc() as rpc:
+        assert rpc.call("exec", argv=["true"])["network_lost"] is True
+        assert rpc.call("python.run", code="1")["network_lost"] is True
+    session("stop").ok()
+    assert session.out("curl -sS http://web.example.org/bytes/10 | wc -c") == "10\n"
+    assert document(session.sh("", "--json"))["network"]["lost"] is False
+
+
+def test_a_session_without_rules_has_no_network_to_lose(sessions: Sessions) -> None:
+    session = sessions.create("w")
+    session.out("true")
+    for process in doors():
+        os.kill(process.pid, signal.SIGKILL)
+    until(lambda: not doors(), "it has ended")
+    result = session.sh("true", "--json")
+    assert document(result)["network"] == {"mode": "none", "level": None, "lost": False, "denials_omitted": 0}
+    assert "holt:" not in result.err
 
 
 def test_sessions_have_different_rules(sessions: Sessions) -> None:
@@ -123,6 +150,28 @@ def test_the_audit_names_the_address_that_answered(sessions: Sessions, lab: Lab)
 
     (row,) = until(lambda: audit(session, "network"), "the connection is noted")
     assert row["address"] == netlab.REFUSING4
+
+
+def test_a_command_is_told_how_many_refusals_are_not_listed(session: Session) -> None:
+    """getent asks for two types of addresses."""
+    script = "for i in $(seq {}); do getent hosts n$i.example.org; done; exit 1"
+    for count in (80, 3, 70):
+        result = session.sh(script.format(count), "--json")
+        told = document(result)
+        omitted = told["network"]["denials_omitted"]
+        assert sum(d["count"] for d in told["denials"]) + omitted == 2 * count
+        if count > 64:
+            assert omitted > 0 and re.search(r"^holt: and \d+ more of other hosts and ports$", session.sh(script.format(count)).err, re.M)
+
+
+def test_hosts_that_were_not_reached_are_in_the_document(holt: Holt, session: Session) -> None:
+    """In the same words for a run and for a command in a session."""
+    rule = "refused.example.org:80"
+    session("allow", f"net:{rule}").ok()
+    run = holt.sh("curl -sS http://refused.example.org/", "--net", rule)
+    (there,) = run.report["unreached"]
+    (here,) = document(session.sh("curl -sS http://refused.example.org/", "--json"))["unreached"]
+    assert here == there and here["what"] == rule and here["answer"] == "ECONNREFUSED"
 
 
 def test_many_refusals_do_not_hide_the_next_one(session: Session) -> None:

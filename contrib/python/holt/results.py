@@ -132,6 +132,9 @@ class Outcome:
     timeout_by_project  True if the time limit came from the project's .holt.json; an argument can only lower it
     *_dropped   bytes of output beyond the limit
     unreached   allowed hosts that were not reached while the command ran
+    denials_omitted  refused or failed connections that are neither in denials nor in unreached
+    network_lost  True if the process that carries the session's connections has ended. stop() starts it again at the
+                  next call.
     limits_hit  limits of the sandbox that the command reached, if it failed
     unrecorded  why the call is not in the session's history yet, for example because the disk is full; "" if it is
     set_aside   new names of files that holt has set aside at protected paths: relative to the workspace, or absolute
@@ -154,6 +157,8 @@ class Outcome:
     usage: Usage = Usage()
     denials: Tuple[Denial, ...] = ()
     unreached: Tuple[Unreached, ...] = ()
+    denials_omitted: int = 0
+    network_lost: bool = False
     limits_hit: Tuple[LimitHit, ...] = ()
     unrecorded: str = ""
     set_aside: Tuple[str, ...] = ()
@@ -192,6 +197,8 @@ class Outcome:
             lines.append("the project's .holt.json limits the time of a command; change limits.timeout there")
         lines += [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
         lines += [f"could not reach {u.what}: {u.reason or u.answer}" for u in self.unreached[:_HINTS]]
+        if self.network_lost:
+            lines.append("the session has lost its network; stop() starts it again at the next call")
         lines += [f"{'' if hit.certain else 'probably, '}{hit.reason}; {hit.hint}" for hit in self.limits_hit]
         return "\n".join(lines) or None
 
@@ -291,6 +298,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
         "unreached": tuple(
             Unreached(**{name: each.get(name) for name in _UNREACHED}) for each in answer.get("unreached") or ()
         ),
+        "denials_omitted": answer.get("denials_omitted") or 0, "network_lost": bool(answer.get("network_lost")),
         "limits_hit": tuple(
             LimitHit(**{name: each.get(name) for name in _LIMIT_HIT}) for each in answer.get("limits_hit") or ()
         ),

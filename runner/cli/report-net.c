@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report-net.h"
+
+#include <inttypes.h>
+
+#include "base/strings.h"
+
+void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
+                       const char *grant, const char *why_not, const char *who_allows, FILE *out) {
+        (void)fprintf(out, "holt: refused %s (%" PRIu64 "x, %s): %s; ", peer, count, answer,
+                      reason);
+        if (grant[0])
+                (void)fprintf(out, "%s%s allows it\n", who_allows, grant);
+        else
+                (void)fprintf(out, "%s\n", why_not);
+}
+
+void report_net_failure(const char *peer, const char *answer, const char *reason, FILE *out) {
+        if (streq(answer, "NXDOMAIN"))
+                (void)fprintf(out, "holt: could not resolve %s: %s\n", peer, reason);
+        else
+                (void)fprintf(out, "holt: could not connect to %s (%s)%s%s\n", peer, answer,
+                              reason[0] ? ": " : "", reason);
+}
+
+void report_net_omitted(uint64_t count, FILE *out) {
+        if (count > 0)
+                (void)fprintf(out, "holt: and %" PRIu64 " more of other hosts and ports\n", count);
+}
+
+void report_net_lost(const char *session, FILE *out) {
+        (void)fprintf(out, "holt: the %s lost its network, because holt-egress ended\n",
+                      session ? "session has" : "sandbox");
+        if (session)
+                (void)fprintf(out,
+                              "  Stop the session: holt stop %s. Its next use starts it again.\n",
+                              session);
+}
+
+void report_net_denials(const NetDenials *denials, FILE *out) {
+        for (unsigned i = 0; denials && i < denials->count; i++) {
+                const NetDenial *denial = &denials->items[i];
+                char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8] = "";
+                char reason[NET_REASON_TEXT];
+
+                net_denial_peer(denial, peer);
+                net_denial_reason(denial, reason);
+                if (net_denial_rule(denial, rule))
+                        (void)snprintf(grant, sizeof(grant), "--net %s", rule);
+                if (net_denial_refused(denial)) {
+                        report_net_denial(peer, net_denial_count(denial), net_denial_answer(denial),
+                                          reason, grant, net_denial_why_not(denial), "", out);
+                        continue;
+                }
+                (void)net_denial_failure(denial, reason);
+                report_net_failure(peer, net_denial_answer(denial), reason, out);
+        }
+        report_net_omitted(net_denials_omitted(denials, NULL), out);
+}
