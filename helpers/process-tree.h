@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the descendants of a process in /proc, and kills all of them. For session-init.c, which has
+/* Finds the descendants of processes in /proc, and kills all of them. For session-init.c, which has
  * no libc and includes the necessary headers. */
 #pragma once
 
@@ -15,8 +15,16 @@ enum {
 
 typedef struct Process {
         int pid, parent;
-        int marked; /* belongs to the tree that is searched for */
+        int root;   /* its descendants are searched for */
+        int marked; /* is such a descendant */
 } Process;
+
+/* The processes whose descendants are searched for. A count of 0 means the orphans that came to
+ * init, and their descendants. */
+typedef struct Roots {
+        const int *pids;
+        int count;
+} Roots;
 
 static Process *processes;
 static int processes_count;
@@ -99,40 +107,57 @@ static int look_at_all(void) {
         return all && n == 0;
 }
 
-static int is_marked(int pid) {
-        for (int i = 0; i < processes_count; i++)
-                if (processes[i].pid == pid)
-                        return processes[i].marked;
-        return 0;
+/* /proc lists processes in the order of their PIDs. */
+static Process *find_process(int pid) {
+        int low = 0, high = processes_count;
+
+        while (low < high) {
+                const int middle = (low + high) / 2;
+
+                if (processes[middle].pid < pid)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < processes_count && processes[low].pid == pid ? &processes[low] : (Process *)0;
 }
 
-/* Marks the descendants of pid, but not pid itself. For pid 0, marks the orphans that came to init,
- * and their descendants. */
-static void mark_below(int pid) {
+static int is_below(const Process *process, const Roots *roots) {
+        const Process *parent = find_process(process->parent);
+
+        if (roots->count == 0 && process->parent == 1)
+                return !is_monitor(process->pid);
+        return parent && (parent->root || parent->marked);
+}
+
+/* Marks the descendants of the roots, but not the roots themselves. */
+static void mark_below(const Roots *roots) {
         int more = 1;
 
+        for (int i = 0; i < roots->count; i++) {
+                Process *root = find_process(roots->pids[i]);
+
+                if (root)
+                        root->root = 1;
+        }
         while (more) {
                 more = 0;
                 for (int i = 0; i < processes_count; i++) {
                         Process *p = &processes[i];
 
-                        if (p->marked || p->parent == 0)
+                        if (p->marked || p->parent == 0 || !is_below(p, roots))
                                 continue;
-                        if (pid ? p->parent == pid : p->parent == 1 && !is_monitor(p->pid))
-                                p->marked = 1;
-                        else if (is_marked(p->parent))
-                                p->marked = 1;
-                        more |= p->marked;
+                        p->marked = more = 1;
                 }
         }
 }
 
-/* Sends the signal to the current descendants of pid. Returns their number, or -1 if some may have
- * been missed. */
-static int signal_below(int pid, int signal) {
+/* Sends the signal to the current descendants of the roots. Returns their number, or -1 if some may
+ * have been missed. */
+static int signal_below(const Roots *roots, int signal) {
         int count = 0, all = look_at_all();
 
-        mark_below(pid);
+        mark_below(roots);
         for (int i = 0; i < processes_count; i++)
                 if (processes[i].marked) {
                         (void)sys2(__NR_kill, processes[i].pid, signal);
@@ -141,12 +166,20 @@ static int signal_below(int pid, int signal) {
         return all ? count : -1;
 }
 
-/* The result of the last look_at_all(). */
-static int is_alive(int pid) {
-        for (int i = 0; i < processes_count; i++)
-                if (processes[i].pid == pid)
-                        return processes[i].parent != 0;
+/* Whether the last look_at_all() saw a root that has not ended. */
+static int is_alive(const Roots *roots) {
+        for (int i = 0; i < roots->count; i++) {
+                const Process *root = find_process(roots->pids[i]);
+
+                if (root && root->parent != 0)
+                        return 1;
+        }
         return 0;
+}
+
+static void signal_roots(const Roots *roots, int signal) {
+        for (int i = 0; i < roots->count; i++)
+                (void)sys2(__NR_kill, roots->pids[i], signal);
 }
 
 static void pause_round(void) {
@@ -160,38 +193,37 @@ static void pause_round(void) {
  * did not exist when the search began. If all processes are stopped first, none escapes: the kernel
  * does that atomically with respect to fork(2) (kill(2), -1). A monitor ends when none is left;
  * without a monitor, all must be stopped to be sure. */
-static int kill_round(int pid, int stop_all) {
+static int kill_round(const Roots *roots, int stop_all) {
         int count;
 
         if (stop_all)
                 (void)sys2(__NR_kill, -1, SIGSTOP);
-        count = signal_below(pid, SIGKILL);
+        count = signal_below(roots, SIGKILL);
         if (stop_all)
                 (void)sys2(__NR_kill, -1, SIGCONT);
-        if (pid == 0)
+        if (roots->count == 0)
                 return count == 0;
-        (void)sys2(__NR_kill, pid, SIGCONT);
-        return count >= 0 && !is_alive(pid);
+        signal_roots(roots, SIGCONT);
+        return count >= 0 && !is_alive(roots);
 }
 
 /* First stops all descendants, because a running process could fork faster than the search finds
  * its children. Stopped processes still count against the limit of processes, so forking ends
  * there. Then kills all of them, including a child that has not executed its command yet. If others
  * stop a monitor again and again, it is killed in the end; its descendants then come to init as
- * orphans. */
-static void kill_below(int pid) {
+ * orphans. The roots must be children of init that it has not reaped. */
+static void kill_below(const Roots *roots) {
         int before = -1, now = 0;
 
         for (int i = 0; i < ROUNDS_MAX && now != before; i++) {
                 before = now;
-                now = signal_below(pid, SIGSTOP);
+                now = signal_below(roots, SIGSTOP);
         }
         for (int i = 0; i < ROUNDS_MAX; i++) {
-                if (kill_round(pid, pid == 0 || i >= ROUNDS_PLAIN))
+                if (kill_round(roots, roots->count == 0 || i >= ROUNDS_PLAIN))
                         return;
-                if (pid)
+                if (roots->count)
                         pause_round();
         }
-        if (pid)
-                (void)sys2(__NR_kill, pid, SIGKILL);
+        signal_roots(roots, SIGKILL);
 }

@@ -64,6 +64,10 @@ typedef struct Monitor {
 
 static Monitor monitors[MONITORS_MAX];
 
+/* The monitors whose processes are to be killed. One search kills them all. */
+static int doomed[MONITORS_MAX];
+static int doomed_count;
+
 /* --- the monitor of one exec --- */
 
 /* One exec's memory: the stacks of the monitor and of the child that becomes the command, and room
@@ -402,12 +406,26 @@ static void exec_begin(const Packet *packet, const int fds[FDS_MAX]) {
 
 /* --- all processes of an exec --- */
 
-static void kill_exec(const Monitor *monitor, int signal) {
-        if (signal == SIGKILL)
-                return kill_below(monitor->pid);
-        (void)signal_below(monitor->pid, signal);
-        if (signal != SIGSTOP)
-                (void)signal_below(monitor->pid, SIGCONT);
+static void kill_doomed(void) {
+        const Roots roots = { doomed, doomed_count };
+
+        if (doomed_count > 0)
+                kill_below(&roots);
+        doomed_count = 0;
+}
+
+static void doom_exec(const Monitor *monitor) {
+        if (doomed_count == MONITORS_MAX)
+                kill_doomed();
+        doomed[doomed_count++] = monitor->pid;
+}
+
+static void signal_all(const Monitor *monitor, int signal) {
+        const Roots roots = { &monitor->pid, 1 };
+
+        (void)signal_below(&roots, signal);
+        if (signal != SIGSTOP && signal != SIGCONT)
+                (void)signal_below(&roots, SIGCONT);
 }
 
 /* Continues an exec. Only the monitor can give it the foreground, because the terminal belongs to
@@ -423,7 +441,7 @@ static void resume_exec(const Monitor *monitor) {
                 for (int i = 0; i < RESUME_ROUNDS && exec->resume; i++)
                         pause_round();
         }
-        (void)signal_below(monitor->pid, SIGCONT);
+        signal_all(monitor, SIGCONT);
 }
 
 /* The pid that SESSION_STARTED reported may belong to another process by now. So the signal goes
@@ -441,10 +459,16 @@ static void session_obey(const Packet *packet, const int fds[FDS_MAX]) {
 
         if (message->exec == 0)
                 return;
+        if (message->type == SESSION_KILL && message->value == SIGKILL) {
+                if (monitor)
+                        doom_exec(monitor);
+                return;
+        }
+        kill_doomed();
         if (message->type == SESSION_EXEC)
                 exec_begin(packet, fds);
         else if (message->type == SESSION_KILL && monitor)
-                kill_exec(monitor, message->value);
+                signal_all(monitor, message->value);
         else if (message->type == SESSION_SIGNAL && monitor)
                 signal_exec(monitor, (int)message->detail, message->value);
         else if (message->type == SESSION_RESUME && monitor)
@@ -454,6 +478,8 @@ static void session_obey(const Packet *packet, const int fds[FDS_MAX]) {
 /* Reaps monitors. A monitor ends by itself when no process is left below it. Continues a monitor
  * that its command has stopped. If a command has killed its monitor, also kills the orphans. */
 static void monitors_reap(void) {
+        const Roots orphans = { 0 };
+
         for (;;) {
                 int status = 0;
                 long pid = sys4(__NR_wait4, -1, (long)&status, WNOHANG | WUNTRACED, 0);
@@ -470,22 +496,27 @@ static void monitors_reap(void) {
                 if (!monitor)
                         continue;
                 if (status)
-                        kill_below(0);
+                        kill_below(&orphans);
                 packet_report(SESSION_GONE, monitor->exec, status, 0);
                 free_exec(monitor->memory);
                 *monitor = (Monitor){ 0 };
         }
 }
 
-/* Returns 0 if the keeper is gone. */
+/* Reads a message, or all messages that follow each other and kill. Returns 0 if the keeper is
+ * gone. */
 static int control_listen(void) {
         static Packet packet;
         int fds[FDS_MAX];
-        long n = packet_receive(&packet, fds);
+        long n;
 
-        if (n >= (long)sizeof(packet.message))
-                session_obey(&packet, fds);
-        packet_close_fds(fds);
+        do {
+                n = packet_receive(&packet, fds);
+                if (n >= (long)sizeof(packet.message))
+                        session_obey(&packet, fds);
+                packet_close_fds(fds);
+        } while (n > 0 && doomed_count > 0);
+        kill_doomed();
         return n > 0 || n == -EAGAIN || n == -EINTR;
 }
 

@@ -45,6 +45,31 @@ def test_a_kill_is_not_lost(session: Session) -> None:
     until(lambda: session.processes("sleep") == [], "it is gone")
 
 
+def busy_ns(pid: int) -> int:
+    """Nanoseconds for which a process has run (proc_pid_schedstat)."""
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0])
+
+
+def test_commands_that_are_killed_together_need_one_search(session: Session) -> None:
+    """init looks at all processes to find those of a command. For each of many commands, that could take longer than the keeper
+    waits for init."""
+    with session.rpc() as rpc:
+        first, *others = [rpc.call("process.spawn", argv=["sleep", "1000"])["id"] for _ in range(100)]
+        until(lambda: len(session.processes("sleep")) == 100, "the exec of each command")
+        init = session.init()
+        began = busy_ns(init)
+        rpc.call("process.kill", id=first)
+        assert rpc.call("process.wait", id=first)["cause"] == "killed"
+        one = busy_ns(init) - began
+        with busy(session):
+            for process in others:
+                rpc.call("process.kill", id=process)
+        for process in others:
+            assert rpc.call("process.wait", id=process)["cause"] == "killed"
+        assert busy_ns(init) - began - one < 20 * one
+
+
 def argument(pid: int) -> str:
     """Returns the last argument of a process, or "" before its execve(2)."""
     with open(f"/proc/{pid}/cmdline") as file:
