@@ -121,7 +121,7 @@ def test_the_size_of_commands_that_wait_for_init_is_limited(session: Session) ->
         other = clients[0].call("process.spawn", argv=["sleep", "1000"])["id"]
         with busy(session):
             fill(clients[0], other)
-            numbers = [(rpc, rpc.send("exec", argv=line)) for rpc in clients for _ in range(8)]
+            numbers = [(rpc, rpc.send("exec", argv=line)) for rpc in clients for _ in range(7)]
             listed = [rpc.call("process.list")["processes"] for rpc in clients][-1]
         for rpc, number in numbers:
             try:
