@@ -346,6 +346,7 @@ unread_kinds = pytest.mark.parametrize("kind", ("pipe", "socket"))
 
 @pytest.mark.slow
 @unread_kinds
+@pytest.mark.alike
 @pytest.mark.parametrize("script", ("yes", "trap '' TERM; yes"), ids=("ends", "ignores TERM"))
 def test_a_timeout_ends_a_command_whose_output_nobody_reads(kind: str, script: str, holt: Holt) -> None:
     held, fd = unread(kind)
@@ -361,6 +362,7 @@ def test_a_timeout_ends_a_command_whose_output_nobody_reads(kind: str, script: s
 
 
 @unread_kinds
+@pytest.mark.alike
 def test_a_timeout_ends_the_wait_for_a_reader(kind: str, holt: Holt) -> None:
     """The command has ended in time, but its output has not all arrived."""
     held, fd = unread(kind)
@@ -422,6 +424,7 @@ def until_reported(running: Running) -> None:
 OVER_TIME = ("--timeout", "300ms", "--kill-after", "200ms", "--", "yes")
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, flags", (("pipe", ()), ("socket", ("--json",))), ids=("text", "json"))
 def test_holt_ends_where_nobody_reads_what_it_says(kind: str, flags: tuple[str, ...], holt: Holt) -> None:
@@ -435,6 +438,7 @@ def test_holt_ends_where_nobody_reads_what_it_says(kind: str, flags: tuple[str, 
     assert (result.code, result.cause) == (124, "timeout")
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("flags", ((), ("--output", "1GiB"), ("--json",)), ids=("text", "output", "json"))
 def test_a_signal_ends_holt_where_nobody_reads_what_it_says(flags: tuple[str, ...], holt: Holt) -> None:
     held, fd = unread("pipe")
@@ -461,6 +465,7 @@ def test_a_late_reader_gets_what_holt_says(holt: Holt) -> None:
     assert "holt: timed out after 300ms" in text
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 def test_a_report_that_nobody_reads_is_not_waited_for(holt: Holt) -> None:
     held, fd = unread("pipe")

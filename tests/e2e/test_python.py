@@ -19,6 +19,7 @@ pytestmark = pytest.mark.alike
 # --- values ---
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("code, result", (
     ("1 + 1", "2"), ("x = 3", None), ("x = 3\nx", "3"), ("None", None), ("'a'", "'a'"), ("5;", None), ("", None),
     ("# a word", None), ("if True:\n    7", None), ("def f():\n    return 1\nf()", "1"), ("'\\0\\ud800é'", r"'\x00\ud800é'"),

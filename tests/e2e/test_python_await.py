@@ -16,6 +16,7 @@ from lib.sessions import Bound, Json, Session, Sessions, until
 pytestmark = pytest.mark.alike
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("code, result", (
     ("t = asyncio.create_task(f(1))\nawait t", "1"), ("a, b = asyncio.create_task(f(1)), f(2)\nawait a + await b", "3"),
     ("async with asyncio.timeout(100):\n    x = await f(5)\nx", "5"), ("async for i in g(): pass\ni", "2"),

@@ -292,6 +292,7 @@ def test_cp_prints_its_result_as_json(session: Session, place: Path) -> None:
     assert json.loads(refused.err)["error"]["message"] == "--json and the file would both go to stdout"
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("stopped", (False, True))
 def test_a_long_copy_shows_how_far_it_is(
     stopped: bool, sessions: Sessions, workspace: Path, place: Path, terminal: Callable[..., Terminal]

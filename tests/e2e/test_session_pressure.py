@@ -21,6 +21,7 @@ def other(session: Session) -> Rpc:
     return session.rpc()
 
 
+@pytest.mark.alike
 @pytest.mark.not_sanitized  # the sanitizer keeps freed memory
 def test_replies_are_not_made_before_the_client_reads(session: Session, connect: Connect, other: Rpc) -> None:
     """There are 32 replies of 4 MB each. The keeper makes them as they are read."""
@@ -60,6 +61,7 @@ def test_output_that_nobody_reads_makes_room_and_says_so(session: Session, other
         assert error.kind == "limit" and "exited, exit code 0" in error.message and "history" in error.hint
 
 
+@pytest.mark.alike
 @pytest.mark.not_sanitized  # the sanitizer keeps freed memory
 def test_listings_are_not_made_before_the_client_reads(session: Session, rpc: Rpc, other: Rpc) -> None:
     session.out("mkdir -p tree/{1..10}; for d in tree/*; do (cd $d && seq -f '%0240g' 150 | xargs touch); done")

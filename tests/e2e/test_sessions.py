@@ -112,6 +112,7 @@ def test_an_idle_session_ends(sessions: Sessions) -> None:
     session.exec("true").ok()
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 def test_a_session_that_works_is_not_idle(sessions: Sessions) -> None:
     session = sessions.create("w", "--idle", "1s")

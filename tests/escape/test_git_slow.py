@@ -14,7 +14,7 @@ from lib.repository import Repository, evil, make
 from lib.sandbox import Holt
 from lib.sessions import Sessions
 
-pytestmark = [pytest.mark.slow, pytest.mark.identities("user", "root")]
+pytestmark = [pytest.mark.slow, pytest.mark.identities("user")]
 
 # Writes a split index. Each part has this many gitlinks and sparse directories, below a path of this many parts. Nobody
 # may enter the last directories of that path. The gitlink at zz comes last.

@@ -106,6 +106,7 @@ WRITES = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("code", WRITES.values(), ids=WRITES)
 def test_writing_to_the_interpreter_s_descriptors_affects_no_other_run(code: str, host: Host, session: Session) -> None:
     """Such code may only end the interpreter. The runs before and after it get their own answers."""
@@ -152,6 +153,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("code", FLOODS.values(), ids=FLOODS)
 @pytest.mark.parametrize("watch", (False, True), ids=("", "watched"))
 def test_a_flood(code: str, watch: bool, host: Host, session: Session) -> None:
@@ -194,6 +196,7 @@ SELF = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("code", SELF.values(), ids=SELF)
 def test_attacks_on_the_interpreter_affect_only_itself(code: str, sessions: Sessions, session: Session, host: Host) -> None:
     """Code may end its own interpreter, and nothing else. Afterwards, or after a restart, everything works as before."""
@@ -245,6 +248,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("value, message", ANSWERS.values(), ids=ANSWERS)
 def test_results_of_tools_are_bounded(value: str, message: str, way: Host, host: Host, session: Session) -> None:
     """The client of a tool may pass on the answer of a third party. The call fails at once, and nothing else fails."""
