@@ -122,7 +122,7 @@ static Process *find_process(int pid) {
         return low < processes_count && processes[low].pid == pid ? &processes[low] : (Process *)0;
 }
 
-static int is_below(const Process *process, const Roots *roots) {
+static int process_is_below(const Process *process, const Roots *roots) {
         const Process *parent = find_process(process->parent);
 
         if (roots->count == 0 && process->parent == 1)
@@ -145,7 +145,7 @@ static void mark_below(const Roots *roots) {
                 for (int i = 0; i < processes_count; i++) {
                         Process *p = &processes[i];
 
-                        if (p->marked || p->parent == 0 || !is_below(p, roots))
+                        if (p->marked || p->parent == 0 || !process_is_below(p, roots))
                                 continue;
                         p->marked = more = 1;
                 }
