@@ -13,6 +13,8 @@
 #include "cli/report.h"
 #include "cli/report-net.h"
 #include "outcome/result.h"
+#include "policy/network-fields.h"
+#include "policy/policy.h"
 #include "session/directory.h"
 
 int exec_result_code(const ExecResult *result) {
@@ -74,13 +76,22 @@ void exec_result_tell_lost_network(const char *session, const JsonValue *result)
                 report_net_lost(session, stderr);
 }
 
+static unsigned network_mode_of(const JsonValue *network) {
+        unsigned mode = NETWORK_NONE;
+
+        while (network_modes[mode + 1] &&
+               !streq(network_modes[mode], json_member_text(network, "mode")))
+                mode++;
+        return mode;
+}
+
 void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,
                               size_t length) {
         const JsonValue *network = show ? json_member(show, "network") : NULL;
 
         if (network)
                 network_hint_print(
-                        &(const NetworkHint){ .mode = json_member_text(network, "mode"),
+                        &(const NetworkHint){ .mode = network_mode_of(network),
                                               .session = json_member_text(show, "name"),
                                               .text = text,
                                               .length = length,
@@ -361,6 +372,9 @@ static void exec_result_write_network(const ExecResult *result, JsonWriter *w) {
         json_write_string(w, "mode", mode ? json_string(mode) : NULL);
         json_write_uint_or_null(w, "level", json_member_uint(result->show, "network_level"));
         json_write_bool(w, "lost", exec_result_lost_network(result->result));
+        json_write_bool(w, "missed",
+                        json_member(result->result, "network_missed") ||
+                                json_member(result->refused, "network_missed"));
         json_write_uint(w, "denials_omitted", json_member_uint(result->result, "denials_omitted"));
         json_write_end(w);
 }

@@ -16,7 +16,6 @@
 #include "cli/fail.h"
 #include "cli/interrupt.h"
 #include "cli/logs.h"
-#include "cli/network-hint.h"
 #include "cli/operands.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -283,7 +282,8 @@ static int exec_run(Exec *exec, Error *reterr) {
          * the result is complete without these hints. */
         if (r == 0 && !exec->show.result &&
             (exec_result_needs_show(exec->settled.result) ||
-             network_hint_finds(exec->printed.data, exec->printed.length)))
+             json_member(exec->settled.result, "network_missed") ||
+             json_member(exec->refused.result, "network_missed")))
                 (void)ask_client(exec->client, "session.show", NULL, &exec->show, &ignored);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);

@@ -6,11 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Whether the command's last messages are about a host that it could not find or reach. text may be
- * NULL. */
-bool network_hint_finds(const char *text, size_t length);
 typedef struct NetworkHint {
-        const char *mode;    /* a value of network.mode */
+        unsigned mode;       /* a NETWORK_* value */
         const char *session; /* the session of the command, or NULL */
         const char *text;    /* the end of the command's messages, or NULL */
         size_t length;

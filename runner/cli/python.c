@@ -14,7 +14,6 @@
 #include "cli/env-file.h"
 #include "cli/exec-result.h"
 #include "cli/interrupt.h"
-#include "cli/network-hint.h"
 #include "cli/python-code.h"
 #include "cli/python-told.h"
 #include "cli/shown.h"
@@ -300,7 +299,7 @@ static void tell_refused(const Run *run) {
 
         exec_result_tell_replaced(result);
         /* If the sandbox was stopped, its keeper may be gone. */
-        if (exec_result_needs_show(result) || network_hint_finds(text, strlen(text)))
+        if (exec_result_needs_show(result) || json_member(result, "network_missed"))
                 (void)ask_client(run->client, "session.show", NULL, &show, &ignored);
         if (json_member_uint(result, "exit_code") != 0) {
                 exec_result_tell_refused(run->name, (const JsonValue *[]){ result, NULL });

@@ -116,15 +116,16 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
         json_write_end(w);
 }
 
-static const char *report_network_mode(const RunResult *result) {
-        return network_modes[result->plan ? result->plan->network : NETWORK_NONE];
+static unsigned report_network_mode(const RunResult *result) {
+        return result->plan ? result->plan->network : NETWORK_NONE;
 }
 
 static void write_network(JsonWriter *w, const RunResult *result) {
         json_write_object(w, "network");
-        json_write_string(w, "mode", report_network_mode(result));
+        json_write_string(w, "mode", network_modes[report_network_mode(result)]);
         json_write_uint_or_null(w, "level", result->outcome.network_level);
         json_write_bool(w, "lost", result->outcome.network_lost);
+        json_write_bool(w, "missed", result->outcome.symptoms.network_missed);
         json_write_uint(w, "denials_omitted",
                         net_denials_omitted(result->outcome.net_denials, NULL));
         json_write_end(w);
@@ -160,7 +161,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         json_write_array(w, "published");
         net_published_write(w, result->published);
         json_write_end(w);
-        limits_hit_write(w, &out->limits_hit, result->plan, result->policy);
+        limits_hit_write(w, &out->symptoms.limits_hit, result->plan, result->policy);
         write_list(w, "set_aside", result->moved);
         json_write_string(w, "replaced", out->replaced);
         write_list(w, "warnings", result->warnings);
@@ -361,10 +362,11 @@ void report_limit(const LimitText *limit, const char *who_raises, FILE *out) {
 static void print_limits_hit(const RunResult *result, FILE *out) {
         LimitText limit;
 
-        for (unsigned i = 0;
-             limits_hit_text(&result->outcome.limits_hit, i, result->plan, result->policy, &limit);
+        for (unsigned i = 0; limits_hit_text(&result->outcome.symptoms.limits_hit, i, result->plan,
+                                             result->policy, &limit);
              i++)
-                if (!(streq(limit.name, "memory") && result->outcome.limits_hit.memory_is_host) &&
+                if (!(streq(limit.name, "memory") &&
+                      result->outcome.symptoms.limits_hit.memory_is_host) &&
                     !(streq(limit.name, "file_size") && ended_by_file_size(result)))
                         report_limit(&limit, "", out);
 }
@@ -466,7 +468,7 @@ static void reset_colours(const RunResult *result, FILE *out) {
                            (result->moved && result->moved->count > 0) ||
                            (outcome->exit_code != 0 &&
                             (outcome->cause != CAUSE_EXITED || outcome->denials.count > 0 ||
-                             outcome->refusals || outcome->limits_hit.hit));
+                             outcome->refusals || outcome->symptoms.limits_hit.hit));
 
         if (talks && result->started && isatty(STDERR_FILENO))
                 (void)fputs("\033[0m", out);

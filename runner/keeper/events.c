@@ -73,7 +73,7 @@ static void keeper_on_settled(void *data, Process *process) {
         keeper_audit_denials(keeper, process);
         if (process->outcome.exit_code != 0 && process->started && !process->done)
                 process->outcome.refusals = keeper_find_refusals(keeper, process, "", NULL,
-                                                                 &process->outcome.limits_hit);
+                                                                 &process->outcome.symptoms);
         notify_end(process);
         keeper_sweep_behind(keeper, process);
         if (keeper->stopping && processes_live(keeper->processes) == 0)
@@ -333,11 +333,12 @@ static const char *keeper_on_run_note(void *data, const char *params, const char
 
 static void keeper_on_write_denials(void *data, const Process *process, uint64_t timeout,
                                     const char *complaint, JsonWriter *w) {
-        LimitsHit hit = { 0 };
-        Refusals *refusals = complaint ? keeper_find_refusals(data, process, complaint, NULL, &hit)
+        Symptoms symptoms = { 0 };
+        Refusals *refusals = complaint ? keeper_find_refusals(data, process, complaint, NULL,
+                                                              &symptoms)
                                        : NULL;
 
-        keeper_write_denials(data, process, timeout, refusals, &hit, w);
+        keeper_write_denials(data, process, timeout, refusals, &symptoms, w);
         refused_free(refusals);
 }
 

@@ -177,7 +177,7 @@ void keeper_send_last_answers(Keeper *keeper);
  * may be NULL. Writes the limits that were reached, too, and whether the project has set timeout
  * (usec; 0 is none). */
 void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
-                          const Refusals *refusals, const LimitsHit *hit, JsonWriter *w);
+                          const Refusals *refusals, const Symptoms *symptoms, JsonWriter *w);
 /* Writes the members of a process that has settled. */
 void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor what, JsonWriter *w);
 
@@ -204,10 +204,10 @@ void keeper_audit_denial_of(const Keeper *keeper, const Process *process, JsonWr
 char *keeper_last_words(const Process *process);
 /* Finds the paths that the sandbox has refused to a failed process, or to a failed run of its code,
  * and audits them. more: text to search after stderr. words: the command, which ends with NULL, or
- * NULL; its words are searched if there is no text. *ret_hit gets the limits that were reached.
+ * NULL; its words are searched if there is no text. *ret gets the other reasons for the failure.
  * Returns NULL if no path was refused. The caller owns the result (refused.c). */
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
-                               char *const *words, LimitsHit *ret_hit);
+                               char *const *words, Symptoms *ret);
 /* Audits the end of process id, or of a run of its code, if a limit or a client ended it. Other
  * causes are ignored. */
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);

@@ -9,19 +9,21 @@
 
 /* needed: the session has rules for a network. Without them, it needs holt-egress only for ports.
  */
-static void keeper_write_network(const Network *network, const NetCounts *before, bool needed,
-                                 JsonWriter *w) {
+static void keeper_write_network(const Network *network, const NetCounts *before, bool rules,
+                                 bool missed, JsonWriter *w) {
         const uint64_t omitted = net_denials_omitted(network->denials, before);
 
         net_denials_write_unreached(w, network->denials, before);
         if (omitted > 0)
                 json_write_uint(w, "denials_omitted", omitted);
-        if (network->lost && needed)
+        if (network->lost && rules)
                 json_write_bool(w, "network_lost", true);
+        if (missed && !(rules && (network->denials ? network->denials->total : 0) > before->total))
+                json_write_bool(w, "network_missed", true);
 }
 
 void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
-                          const Refusals *refusals, const LimitsHit *hit, JsonWriter *w) {
+                          const Refusals *refusals, const Symptoms *symptoms, JsonWriter *w) {
         const Denials *before = &process->denied_before;
 
         json_write_array(w, "denials");
@@ -43,8 +45,9 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t
         net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before, true);
         json_write_end(w);
         keeper_write_network(&keeper->sandbox.network, &process->net_denied_before,
-                             keeper->settings.policy.network == NETWORK_ALLOW, w);
-        limits_hit_write(w, hit, &keeper->plan, &keeper->settings.policy);
+                             keeper->settings.policy.network == NETWORK_ALLOW,
+                             symptoms->network_missed, w);
+        limits_hit_write(w, &symptoms->limits_hit, &keeper->plan, &keeper->settings.policy);
         if (timeout > 0 && timeout == keeper->settings.policy.timeout &&
             policy_of_project(&keeper->settings.policy, "limits.timeout"))
                 json_write_bool(w, "timeout_by_project", true);
@@ -63,7 +66,7 @@ void keeper_write_result(const Keeper *keeper, const Process *process, WaitFor w
         json_write_uint(w, "stderr_bytes", process->output.streams[1].bytes);
         json_write_uint(w, "stdout_dropped", process->output.streams[0].dropped);
         json_write_uint(w, "stderr_dropped", process->output.streams[1].dropped);
-        keeper_write_denials(keeper, process, process->timeout, out->refusals, &out->limits_hit, w);
+        keeper_write_denials(keeper, process, process->timeout, out->refusals, &out->symptoms, w);
         process_write_set_aside(process, w);
         if (process->stream_error[0])
                 json_write_string(w, "stream_error", process->stream_error);

@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "keeper/keeper.h"
 #include "outcome/complaints.h"
+#include "outcome/network-words.h"
 
 static char *overheard_text(const Process *process, size_t *ret_length) {
         Tail tail;
@@ -55,7 +56,7 @@ static void audit_refusal(const Keeper *keeper, const Process *process, const Re
 }
 
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
-                               char *const *words, LimitsHit *ret_hit) {
+                               char *const *words, Symptoms *ret) {
         _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL,
                             *program = NULL;
         const char *const *programs = NULL;
@@ -63,12 +64,13 @@ Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, con
         size_t length = 0;
         Refusals *found;
 
-        *ret_hit = (LimitsHit){ 0 };
+        *ret = (Symptoms){ 0 };
         text = last_words_and(process, more, &length);
         if (!cwd || !text)
                 return NULL;
-        *ret_hit = limits_hit_find(&keeper->plan, text, length, keeper->sandbox.root_fd, NULL,
-                                   process->outcome.signal);
+        ret->limits_hit = limits_hit_find(&keeper->plan, text, length, keeper->sandbox.root_fd,
+                                          NULL, process->outcome.signal);
+        ret->network_missed = network_words_missed(keeper->plan.network, text, length);
         program = strndup(process->command, strcspn(process->command, " "));
         started[0] = program;
         started[1] = program ? process->command + strlen(program) : NULL;

@@ -85,10 +85,15 @@ static const RpcShape limit_hit_shape = { .name = "LimitHit",
                                           .help = "a limit of the sandbox that was reached",
                                           RPC_FIELDS(limit_hit_fields) };
 
+#define NETWORK_MISSED_HELP                                                                        \
+        "true if the messages of a failed command say that it did not reach a host, the sandbox "  \
+        "has no network or only rules for one, and no denial tells the host"
+
 static const RpcField refused_fields[] = {
         { "denials", RPC_SHAPES, RPC_ALWAYS, "the refused paths", .shape = &denial_shape },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached",
           .shape = &limit_hit_shape },
+        { "network_missed", RPC_BOOL, RPC_SOMETIMES, NETWORK_MISSED_HELP },
         { "stderr", RPC_STRING, RPC_SOMETIMES,
           "only without the parameters stderr and argv: the end of the stderr that holt itself "
           "has read, in base64; its refused paths and limits are in the command's result" },
@@ -116,6 +121,7 @@ static const RpcField outcome_fields[] = {
           "number of refused or failed connections that are in neither of these lists" },
         { "network_lost", RPC_BOOL, RPC_SOMETIMES,
           "true if holt-egress has ended, and the network with it, until the session stops" },
+        { "network_missed", RPC_BOOL, RPC_SOMETIMES, NETWORK_MISSED_HELP },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached, if it failed",
           .shape = &limit_hit_shape },
         { "set_aside", RPC_STRINGS, RPC_ALWAYS,

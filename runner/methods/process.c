@@ -187,7 +187,7 @@ static int method_process_explain(RpcCall *call, void *data, Error *error) {
         _cleanup_free_ char *text = NULL;
         Refusals *refusals;
         Process *process;
-        LimitsHit hit;
+        Symptoms symptoms;
         JsonWriter *w;
         int r = method_find_process(call, data, &process, error);
 
@@ -200,12 +200,14 @@ static int method_process_explain(RpcCall *call, void *data, Error *error) {
         text = explain_take_text(call, error);
         if (!text)
                 return -EINVAL;
-        refusals = keeper_find_refusals(keeper, process, text, argv.items, &hit);
+        refusals = keeper_find_refusals(keeper, process, text, argv.items, &symptoms);
         w = rpc_result(call);
         json_write_array(w, "denials");
         result_write_refusals(w, refusals);
         json_write_end(w);
-        limits_hit_write(w, &hit, &keeper->plan, &keeper->settings.policy);
+        limits_hit_write(w, &symptoms.limits_hit, &keeper->plan, &keeper->settings.policy);
+        if (symptoms.network_missed)
+                json_write_bool(w, "network_missed", true);
         refused_free(refusals);
         rpc_reply(call);
         return 0;

@@ -36,6 +36,12 @@ typedef struct Usage {
         uint64_t max_rss; /* Bytes, of the largest process. */
 } Usage;
 
+/* Why a command may have failed, besides the calls, paths and hosts that were refused. */
+typedef struct Symptoms {
+        LimitsHit limits_hit;
+        bool network_missed; /* Its messages are about a host, see network-words.h. */
+} Symptoms;
+
 typedef struct Outcome {
         Cause cause;
         int exit_code; /* The exit code of holt. */
@@ -50,7 +56,7 @@ typedef struct Outcome {
         NetDenials *net_denials; /* Refused names and connections. Owned, or NULL. */
         EgressLevel network_level;
         bool network_lost; /* holt-egress ended, and the network with it. */
-        LimitsHit limits_hit;
+        Symptoms symptoms;
         Refusals *refusals; /* Refused paths, if the command failed. Owned, or NULL. */
         char *said; /* The end of its messages, if it failed and they are known. Owned, or NULL. */
         size_t said_length;

@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "guards/watch.h"
 #include "helpers/init-protocol.h"
+#include "outcome/network-words.h"
 #include "sandbox/asking.h"
 #include "sandbox/failure.h"
 #include "streams/waker.h"
@@ -481,9 +482,13 @@ static void supervise_explain(const Supervisor *s, Outcome *out) {
                 return;
         out->refusals = refused_find(s->launch, plan->cwd, plan->cwd_here, text, length, argv, argv,
                                      FD_NONE);
-        out->limits_hit = limits_hit_find(plan, text, length,
-                                          plan->inside_fd ? *plan->inside_fd : FD_NONE,
-                                          &out->oom_kills, out->signal);
+        out->symptoms = (Symptoms){
+                .limits_hit = limits_hit_find(plan, text, length,
+                                              plan->inside_fd ? *plan->inside_fd : FD_NONE,
+                                              &out->oom_kills, out->signal),
+                .network_missed = network_words_missed(plan->network, text, length) &&
+                                  !(plan->network == NETWORK_ALLOW && out->net_denials),
+        };
         out->said = text ? strndup(text, length) : NULL;
         out->said_length = out->said ? strlen(out->said) : 0;
 }

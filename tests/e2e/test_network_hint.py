@@ -31,8 +31,9 @@ PYTHON = "import socket\nsocket.getaddrinfo('example.invalid', 80)"
 )
 def test_a_failed_command_is_told_that_there_is_no_network(holt: Holt, message: str) -> None:
     script = f'echo "{message}" >&2; exit'
-    assert holt.sh(f"{script} 1").err.count(HINT) == 1
-    assert HINT not in holt.sh(f"{script} 0").err
+    failed, passed = holt.sh(f"{script} 1"), holt.sh(f"{script} 0")
+    assert failed.err.count(HINT) == 1 and failed.report["network"]["missed"] is True
+    assert HINT not in passed.err and passed.report["network"]["missed"] is False
 
 
 def test_no_hint_for_other_failures(holt: Holt) -> None:
@@ -100,6 +101,21 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
         text = err.read()
 
     assert RULES in text and HINT not in text and "allow it: holt allow w net:NAME:PORT, or net:ADDRESS:PORT\n" in text
+
+
+@pytest.mark.parametrize("options, missed", [((), True), (("--net", "example.invalid:80"), True), (("--network", "host"), False)])
+def test_a_session_s_results_say_that_a_host_was_missed(options: "tuple[str, ...]", missed: bool, holt: Holt, sessions: Sessions) -> None:
+    session = sessions.create("w", *options)
+    command = ("sh", "-c", "echo Network is unreachable >&2; exit 1")
+    assert json.loads(session.exec(*command, flags=("--json",)).err.splitlines()[-1])["network"]["missed"] == missed
+    with (holt.cwd.parent / "err").open("w") as err:  # only the caller can read it
+        session.exec(*command, flags=("--report", "report"), stderr=err)
+    assert json.loads((holt.cwd / "report").read_text())["network"]["missed"] == missed
+    with session.rpc() as rpc:
+        assert rpc.call("exec", argv=list(command)).get("network_missed", False) == missed
+        code = "raise OSError('Network is unreachable')"
+        assert rpc.call("python.run", code=code).get("network_missed", False) == missed
+        assert "network_missed" not in rpc.call("exec", argv=["sh", "-c", "echo fails >&2; exit 1"])
 
 
 def test_show_names_the_rules_of_a_session(sessions: Sessions) -> None:

@@ -175,4 +175,4 @@ def test_a_container_that_forbids_the_packet_filter(holt: Holt, hostile: Hostile
 
 
 def test_no_network_has_no_level(holt: Holt) -> None:
-    assert holt(["run", "--", "true"]).report["network"] == {"mode": "none", "level": None, "lost": False, "denials_omitted": 0}
+    assert holt(["run", "--", "true"]).report["network"] == {"mode": "none", "level": None, "lost": False, "missed": False, "denials_omitted": 0}

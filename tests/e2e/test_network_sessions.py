@@ -107,7 +107,7 @@ def test_a_session_without_rules_has_no_network_to_lose(sessions: Sessions) -> N
         os.kill(process.pid, signal.SIGKILL)
     until(lambda: not doors(), "it has ended")
     result = session.sh("true", "--json")
-    assert document(result)["network"] == {"mode": "none", "level": None, "lost": False, "denials_omitted": 0}
+    assert document(result)["network"] == {"mode": "none", "level": None, "lost": False, "missed": False, "denials_omitted": 0}
     assert "holt:" not in result.err
 
 

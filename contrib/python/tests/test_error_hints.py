@@ -138,6 +138,14 @@ def test_a_failed_command_has_a_hint_in_words_of_this_package(box: Sandbox) -> N
     assert failed.value.hint and "--" not in failed.value.hint
 
 
+def test_a_command_that_needs_a_network_is_told(box: Sandbox) -> None:
+    failed = box.exec(["python3", "-c", "import urllib.request; urllib.request.urlopen('http://a.invalid')"])
+    assert failed.network_missed and "Sandbox(net=" in str(failed.hint)
+    code = box.python("import urllib.request; urllib.request.urlopen('http://a.invalid')")
+    assert code.network_missed and "Sandbox(net=" in str(code.hint)
+    assert not box.exec(["sh", "-c", "echo fails; exit 1"]).network_missed
+
+
 def test_a_timeout_of_the_project_is_named(tmp_path: Path) -> None:
     with Sandbox(workspace=tmp_path, timeout="0.2s") as box:
         done = box.exec(["sleep", "60"])
