@@ -203,7 +203,9 @@ int new_file_begin(const Files *files, const char *path, unsigned *mode, bool ma
         if (path[0] && path[strlen(path) - 1] == '/')
                 return -EISDIR;
         ret->notes = &files->notes;
-        r = files_place_made(files, path, true, make_parents, &ret->place);
+        r = files_may_make(files, path);
+        if (r == 0)
+                r = files_place_made(files, path, true, make_parents, &ret->place);
         if (r == 0)
                 r = replaced_mode(&ret->place, &old);
         if (r < 0)

@@ -153,8 +153,10 @@ int files_exists(Files *files, const char *path, bool *ret, Error *reterr) {
 static int make_dir(Files *files, const char *path, unsigned mode, bool make_parents) {
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         _cleanup_close_ int fd = FD_NONE;
-        int r = files_place_made(files, path, false, make_parents, &place);
+        int r = files_may_make(files, path);
 
+        if (r == 0)
+                r = files_place_made(files, path, false, make_parents, &place);
         if (r < 0)
                 return r;
         if (mkdirat(place.dir_fd, place.name, mode ? mode & 0777 : 0755) == 0)
@@ -176,8 +178,10 @@ int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents
 
 int files_link(Files *files, const char *path, const char *target, Error *reterr) {
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
-        int r = files_place_made(files, path, false, false, &place);
+        int r = files_may_make(files, path);
 
+        if (r == 0)
+                r = files_place_made(files, path, false, false, &place);
         if (r == 0 && symlinkat(target, place.dir_fd, place.name) < 0)
                 r = -errno;
         return r < 0 ? files_fail(files, r, "make the link", path, reterr) : 0;

@@ -83,7 +83,7 @@ static bool is_guarded_by(const LaunchPlan *plan, const char *path) {
         inside = path + strlen(plan->workspace);
         inside += *inside == '/';
         for (size_t i = 0; i < plan->guards_count; i++)
-                if (plan->guards[i].pinned && path_below(inside, plan->guards[i].path))
+                if (path_below(inside, plan->guards[i].path))
                         return true;
         return false;
 }
@@ -109,8 +109,8 @@ static const char *policy_cure(const Files *files, int r, const char *path) {
             files_path_is_hidden(files->plan, full))
                 return "The session's policy hides it (--hide), also from commands.";
         if (full && refused && is_guarded(files->plan, full))
-                return "The session's policy protects it (--protect): it can be read, but only the "
-                       "host can change it.";
+                return "The session's policy protects it (--protect): only the host can make or "
+                       "change it.";
         return NULL;
 }
 
@@ -295,6 +295,12 @@ int files_place(const Files *files, const char *path, bool follow, FilesPlace *r
                 r = follow_path(full, target);
         }
         return r < 0 ? r : -ELOOP;
+}
+
+int files_may_make(const Files *files, const char *path) {
+        _cleanup_free_ char *full = files->plan ? path_join(files->cwd, path) : NULL;
+
+        return full && is_guarded(files->plan, full) ? -EROFS : 0;
 }
 
 /* Makes every missing directory on the way to the last part. */

@@ -43,7 +43,10 @@ int files_open(const Files *files, const char *path, int flags);
  * symlink, finds the directory of its target instead. Returns 0, -EINVAL (no name at the end),
  * -ELOOP (40 symlinks), or another negative errno of openat2(2). */
 int files_place(const Files *files, const char *path, bool follow, FilesPlace *ret);
-/* Does the same, after making missing directories if make_parents is true. */
+/* Returns -EROFS if the policy protects path, as far as its text shows. The kernel refuses to
+ * change a protected file that exists. A new one would be set aside after the next command. */
+int files_may_make(const Files *files, const char *path);
+/* Does the same as files_place(), after making missing directories if make_parents is true. */
 int files_place_made(const Files *files, const char *path, bool follow, bool make_parents,
                      FilesPlace *ret);
 

@@ -318,7 +318,9 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
                                                  "It is a directory. To copy it with its contents, "
                                                  "set recursive.");
         }
-        r = files_place(files, to, false, &place);
+        r = files_may_make(files, to);
+        if (r == 0)
+                r = files_place(files, to, false, &place);
         if (r == 0)
                 r = check_place(&place, replace);
         if (r == 0)
@@ -359,7 +361,9 @@ int files_move(Files *files, const char *from, const char *to, bool replace, Err
 
         if (r < 0)
                 return files_fail(files, r, "move", from, reterr);
-        r = files_place(files, to, false, &place);
+        r = files_may_make(files, to);
+        if (r == 0)
+                r = files_place(files, to, false, &place);
         if (r < 0)
                 return files_fail(files, r, "move to", to, reterr);
         r = move_place(files, &source, &place, replace);

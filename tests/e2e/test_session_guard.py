@@ -92,6 +92,23 @@ def test_a_workspace_of_its_own_is_not_guarded(session: Session) -> None:
     assert session.out("ls .git") == "commondir\n"
 
 
+@pytest.mark.parametrize("path", (".git/commondir", ".git/hooks/post-checkout", ".holt.json"))
+def test_a_client_makes_no_file_at_a_protected_path(path: str, guarded: Session, workspace: Path) -> None:
+    """The next command would set it aside, and the client would have believed that it is there."""
+    guarded.sh("mkdir made; echo x > made/file").ok()
+    with guarded.rpc() as rpc:
+        for method, params in (
+            ("files.write", {"path": path, "content": "x", "make_parents": True}), ("files.mkdir", {"path": path}),
+            ("files.copy", {"from": "made/file", "to": path}), ("files.move", {"from": "made/file", "to": f"./{path}"}),
+            ("files.write", {"path": f"/workspace/{path}", "content": "x", "make_parents": True}),
+        ):
+            error = rpc.refused(method, **params)
+            assert error.errno == "EROFS" and "protects it" in str(error), (method, error)
+        assert rpc.call("exec", argv=["true"])["set_aside"] == []
+    assert not (workspace / path).exists() and not (workspace / ".git/hooks").exists()
+    assert "protects it" in guarded.cp("made/file", f"w:{path}").err
+
+
 def test_files_made_by_python_are_set_aside(guarded: Session, workspace: Path) -> None:
     with guarded.rpc() as rpc:
         ran = rpc("python.run", code="open('.git/commondir', 'w').write('../x')")
