@@ -58,6 +58,10 @@ static const char shared_hint[] = "/dev/shm, /tmp and the home directory inside 
                                   "--tmp-size SIZE";
 static const char resolver_hint[] = "Leave it out: holt looks up the names that --net allows, with "
                                     "the host's resolver.";
+static const char signal_hint[] =
+        "holt kill NAME ID sends SIGKILL to everything that the command has "
+        "started. For another signal: holt kill NAME ID --signal TERM";
+static const char tree_hint[] = "-r copies a directory with its files.";
 static const char namespace_hint[] = "Leave it out: a sandbox always has namespaces of its own.";
 
 static const struct {
@@ -144,6 +148,19 @@ static const struct {
         { "--init", "run create", "Leave it out: every sandbox has an init." },
         { "--stop-timeout", "run create",
           "The time between SIGTERM and SIGKILL: --kill-after TIME" },
+        { "--net", "exec sh python",
+          "To allow a host in a session: holt allow NAME net:HOST:PORT, or holt create NAME --net "
+          "HOST:PORT" },
+        { "--net", "allow", "Write the rule without an option: holt allow NAME net:HOST:PORT" },
+        { "--port", "run create", "To open a port of the host: --publish HOSTPORT:PORT" },
+        { "--timeout", "wait", "To limit only this wait: timeout 10 holt wait NAME ID" },
+        { "-9", "kill", signal_hint },
+        { "-15", "kill", signal_hint },
+        { "-KILL", "kill", signal_hint },
+        { "-TERM", "kill", signal_hint },
+        { "-INT", "kill", signal_hint },
+        { "-R", "cp", tree_hint },
+        { "-a", "cp", tree_hint },
 };
 
 static const struct {

@@ -164,12 +164,24 @@ static int kill_refuse_session(Error *reterr) {
                           "To end everything that runs in the session: holt stop NAME");
 }
 
+/* Waits until all of a killed process has ended, so that "holt ps" shows it so. The kill itself is
+ * done; the wait may fail, for example if the session stops. */
+static void kill_wait(RpcClient *client, const char *id) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
+        Error ignored;
+
+        json_write_object(&w, NULL);
+        json_write_bool(&w, "all", true);
+        (void)ask_process(client, "process.wait", id, &w, &answer, &ignored);
+}
+
 static int do_kill(const OptionResult *words, const void *options, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         _cleanup_(answer_clear) Answer answer = ANSWER_NONE;
         const KillOptions *kill = options;
         RpcClient *client = NULL;
-        bool killed;
+        bool killed = false;
         int r;
 
         if (words->operands_count < 2)
@@ -186,11 +198,13 @@ static int do_kill(const OptionResult *words, const void *options, Error *reterr
         else if (r == 0)
                 r = ask_process(client, kill->signal ? "process.signal" : "process.kill",
                                 words->operands[1], &w, &answer, reterr);
+        if (r == 0 && client && !kill->signal &&
+            json_bool(json_member(answer.result, "killed"), &killed) == 0 && killed)
+                kill_wait(client, words->operands[1]);
         rpc_client_free(client);
         if (r < 0 || kill->json)
                 return r < 0 ? r : ask_print_json(answer.result, reterr);
-        if (!kill->signal && json_bool(json_member(answer.result, "killed"), &killed) == 0 &&
-            !killed)
+        if (!kill->signal && !killed)
                 (void)fprintf(stderr, "holt: %s had ended already\n", words->operands[1]);
         return 0;
 }

@@ -33,6 +33,7 @@
 typedef enum WaitFor {
         WAIT_START,
         WAIT_END,
+        WAIT_GONE,       /* Everything that the command has started has ended, too. */
         WAIT_END_TEXT,   /* With the output as text. */
         WAIT_END_BASE64, /* With the output in base64. */
         WAIT_REST,       /* The session is at rest. */

@@ -50,7 +50,8 @@ static void waiter_on_call_end(RpcCall *call, void *data) {
 }
 
 static bool waiter_has_ended(const Waiter *waiter) {
-        return waiter->process && waiter->what != WAIT_START && waiter->process->settled;
+        return waiter->process && waiter->what != WAIT_START && waiter->process->settled &&
+               (waiter->what != WAIT_GONE || process_is_over(waiter->process));
 }
 
 /* A process counts as settled once its check of protected paths has ended, because the reply has

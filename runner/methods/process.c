@@ -138,9 +138,12 @@ static int method_process_wait(RpcCall *call, void *data, Error *error) {
         if (r == -ENOENT)
                 return past_wait(keeper, call, id, error);
         return r < 0 ? r
-                     : keeper_wait(data, call, process,
-                                   method_wait_for_end(call, rpc_bool(call, "output", false)),
-                                   error);
+                     : keeper_wait(
+                               data, call, process,
+                               rpc_bool(call, "all", false)
+                                       ? WAIT_GONE
+                                       : method_wait_for_end(call, rpc_bool(call, "output", false)),
+                               error);
 }
 
 /* --- explaining --- */
@@ -237,6 +240,8 @@ static const RpcParam id_params[] = {
 static const RpcParam wait_params[] = {
         METHOD_PROCESS_ID,
         { "output", RPC_BOOL, false, 0, "include stdout and stderr in the reply" },
+        { "all", RPC_BOOL, false, 0,
+          "wait until everything that the command has started has ended, too; without output" },
         { "base64", RPC_BOOL, false, 0, "return stdout and stderr in base64" },
 };
 

@@ -87,6 +87,14 @@ def test_a_timeout_takes_all_that_a_command_has_started(way: str, sessions: Sess
     assert [row["kind"] for row in session.audit()] == ["limit"]
 
 
+def test_kill_returns_when_the_process_has_ended(session: Session) -> None:
+    for _ in range(5):
+        process = session.exec("sh", "-c", "for i in $(seq 40); do sleep 1000 & done; wait", flags=("--detach",)).ok().out.strip()
+        until(lambda: len(sleepers(session)) == 40, "all run")
+        session("kill", process).ok()
+        assert session.ps()[process]["state"] == "ended"
+
+
 def test_kill_of_a_client_s_command_is_told_to_the_client(session: Session) -> None:
     with session.start("sh", "-c", "echo ready; sleep 1000") as running:
         assert running.readline() == "ready"

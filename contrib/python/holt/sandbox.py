@@ -44,7 +44,21 @@ def _sessions(holt: Optional[str], server: Optional[Server]) -> "Steps[List[Sess
             asked.close()
 
 
+_BY_POLICY = {
+    **dict.fromkeys(("hide", "protect", "etc", "tmpfs", "tmp_size", "rootfs", "allow_wide"), "filesystem"),
+    **dict.fromkeys(("pids", "open_files", "file_size", "kill_after", "output"), "limits"),
+    **dict.fromkeys(("publish", "proxy", "upstream", "sni", "ask_timeout"), "network"),
+}
+"""Fields of a policy that have no parameter of their own, and the groups of these fields."""
+
+_OTHER_NAMES = {"ro": "read_only", "rw": "read_write", "network": "net", "allow": "net", "cwd": "workspace"}
+
+
 def _unknown(face: str, name: str) -> str:
+    if name in _BY_POLICY:
+        return f"{face}() has no parameter {name!r}; write policy={{{_BY_POLICY[name]!r}: {{{name!r}: ...}}}}"
+    if name in _OTHER_NAMES:
+        return f"{face}() has no parameter {name!r}; did you mean {_OTHER_NAMES[name]!r}?"
     near = difflib.get_close_matches(name, list(inspect.signature(SandboxApi.__init__).parameters)[1:-1], n=1)
     return f"{face}() has no parameter {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
@@ -72,11 +86,14 @@ class SandboxApi(InterpreterApi):
         holt: Optional[str] = None,
         server: Optional[Server] = None,
         on_ask: Optional[OnAsk] = None,
+        create: bool = True,
         **unknown: NoReturn,
     ) -> None:
         if unknown:
             raise TypeError(_unknown(type(self).__name__, next(iter(unknown))))
         check_on_ask(on_ask)
+        if name is None and not create:
+            raise UsageError("create=False needs the name of a session", hint='Write Sandbox("NAME", create=False).')
         self.name = f"py-{os.getpid()}-{secrets.token_hex(6)}" if name is None else name
         super().__init__(server or Server(holt), self.name)
         self.throwaway = name is None
@@ -87,7 +104,7 @@ class SandboxApi(InterpreterApi):
             tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")), venv,
             tuple(list_of(net, "net")), on_ask is not None,
         )
-        self._on_ask = on_ask
+        self._on_ask, self._must_exist = on_ask, not create
         self._tools = tools_of(tools)
         self._lock = threading.Lock()
         self._closed = False
@@ -108,6 +125,8 @@ class SandboxApi(InterpreterApi):
             # A throwaway session ends with this program in any case. An existing session keeps its settings, and the
             # settings given here must agree with them.
             params = {**self._settings.params(), "name": self.name, "owned" if self.throwaway else "find": True}
+            if self._must_exist:
+                yield self._ask("session.show", {})
             yield from self._create(params)
             if self.throwaway:
                 # This starts the session, and the open connection keeps it in use. A running process would do so, too.
@@ -244,6 +263,9 @@ class Sandbox(SandboxApi, SyncFace):
     allow_degraded   layers of the sandbox that may be missing if this host refuses them
     holt        path of the program; default: $HOLT, or holt in the PATH
     server      a Server to share with other sandboxes
+    create      False: open only a session that exists; without one, raise MissingError
+
+    Settings without a parameter are fields of the policy: policy={"filesystem": {"hide": [".env"]}}.
 
     The attribute `warnings` lists likely mistakes, such as a missing path to hide. Each is also issued as a
     RuntimeWarning. If the session existed before, the list is empty.

@@ -27,6 +27,7 @@ from holt import (
     ExistsError,
     HoltNotFoundError,
     LimitError,
+    MissingError,
     PolicyError,
     Sandbox,
     Server,
@@ -148,8 +149,24 @@ def test_an_unknown_parameter_names_the_nearest_one() -> None:
         with pytest.raises(TypeError) as wrong:
             face(memry=1)  # type: ignore[arg-type]
         assert str(wrong.value) == f"{face.__name__}() has no parameter 'memry'; did you mean 'memory'?"
+    with pytest.raises(TypeError, match="no parameter 'hide'; write policy={'filesystem': {'hide': ...}}"):
+        Sandbox(hide=[".env"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="no parameter 'rw'; did you mean 'read_write'"):
+        Sandbox(rw=["/x"])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="has no parameter 'xyz'$"):
         Sandbox(xyz=1)  # type: ignore[arg-type]
+
+
+def test_a_session_that_must_exist() -> None:
+    with pytest.raises(MissingError, match="no-such"):
+        Sandbox("no-such", create=False).bash("true")
+    assert "no-such" not in [each.name for each in Sandbox.sessions()]
+    with pytest.raises(UsageError, match="needs the name"):
+        Sandbox(create=False)
+    with Sandbox("there") as made, Sandbox("there", create=False) as opened:
+        made.kv.set("k", "1")
+        assert opened.kv.get("k") == "1"
+        made.remove()
 
 
 def test_policies(box: Sandbox) -> None:
