@@ -14,6 +14,24 @@ const NetSet *net_set(const char *name) {
         return NULL;
 }
 
+static bool net_set_has(const NetSet *set, const char *name) {
+        NetRules rules = { 0 };
+        const char *ignored;
+        bool has = false;
+
+        for (const char *const *rule = set->rules; *rule && !has; rule++)
+                has = net_rules_add(&rules, *rule, &ignored) == 0 && net_rules_name(&rules, name);
+        net_rules_clear(&rules);
+        return has;
+}
+
+const NetSet *net_set_with(const char *name) {
+        for (size_t i = 0; i < net_sets_count; i++)
+                if (net_set_has(&net_sets[i], name))
+                        return &net_sets[i];
+        return NULL;
+}
+
 int net_set_refuse(const char *name, const char **ret_why) {
         Nearest nearest = { .word = name };
 

@@ -2,17 +2,32 @@
 #include "cli/report-net.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/strings.h"
+#include "policy/net/rules.h"
+
+/* A name that was only looked up has no port, and its rule has the default ports. */
+static void report_net_name(const char *name, const char *grant, const char *who_allows,
+                            FILE *out) {
+        const NetSet *set = net_set_with(name);
+
+        (void)fprintf(out, "%s%s allows it on ports 80 and 443", who_allows, grant);
+        if (set)
+                (void)fprintf(out, ", and @%s its whole set", set->name);
+        (void)fputc('\n', out);
+}
 
 void report_net_denial(const char *peer, uint64_t count, const char *answer, const char *reason,
                        const char *grant, const char *why_not, const char *who_allows, FILE *out) {
         (void)fprintf(out, "holt: refused %s (%" PRIu64 "x, %s): %s; ", peer, count, answer,
                       reason);
-        if (grant[0])
+        if (!grant[0])
+                (void)fprintf(out, "%s\n", why_not);
+        else if (strchr(peer, ':'))
                 (void)fprintf(out, "%s%s allows it\n", who_allows, grant);
         else
-                (void)fprintf(out, "%s\n", why_not);
+                report_net_name(peer, grant, who_allows, out);
 }
 
 void report_net_failure(const char *peer, const char *answer, const char *reason, FILE *out) {

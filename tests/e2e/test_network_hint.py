@@ -103,6 +103,16 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
     assert RULES in text and HINT not in text and "allow it: holt allow w net:NAME:PORT, or net:ADDRESS:PORT\n" in text
 
 
+@pytest.mark.parametrize("name, cure", [
+    ("pypi.org", "{}pypi.org allows it on ports 80 and 443, and @python its whole set\n"),
+    ("some.invalid", "{}some.invalid allows it on ports 80 and 443\n"),
+])
+def test_a_refused_name_has_ports_and_a_set(name: str, cure: str, holt: Holt, sessions: Sessions) -> None:
+    assert cure.format("--net ") in holt(["run", "--net", "example.invalid", "--", "getent", "hosts", name]).err
+    session = sessions.create("w", "--net", "example.invalid")
+    assert cure.format("holt allow w net:") in session.exec("getent", "hosts", name).err
+
+
 @pytest.mark.parametrize("options, missed", [((), True), (("--net", "example.invalid:80"), True), (("--network", "host"), False)])
 def test_a_session_s_results_say_that_a_host_was_missed(options: "tuple[str, ...]", missed: bool, holt: Holt, sessions: Sessions) -> None:
     session = sessions.create("w", *options)
