@@ -46,6 +46,10 @@ static void network_hint_print_none(const NetworkHint *hint, FILE *out) {
                 (void)fputs(", because the project's .holt.json says so; change it there\n", out);
                 return;
         }
+        if (hint->asked)
+                (void)fputs(
+                        ": the project's .holt.json has rules for one, but can only narrow yours",
+                        out);
         (void)fputs("\n  Allow the hosts that the command needs: ", out);
         if (session)
                 (void)fprintf(out, "holt stop %s, then holt allow %s net:%s, or a set such as net:",

@@ -12,6 +12,7 @@ typedef struct NetworkHint {
         const char *text;    /* the end of the command's messages, or NULL */
         size_t length;
         bool by_project; /* The project's file has set the mode. */
+        bool asked;      /* The project's file has rules, but nobody else has any. */
         bool told;       /* The denials already name what the network has refused. */
 } NetworkHint;
 

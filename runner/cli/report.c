@@ -542,6 +542,7 @@ void report_print_text(const RunResult *result, FILE *out) {
                                 .mode = report_network_mode(result),
                                 .text = result->outcome.said,
                                 .length = result->outcome.said_length,
+                                .asked = result->policy && result->policy->net_asked > 0,
                                 .told = result->outcome.net_denials != NULL,
                                 .by_project = result->policy &&
                                               policy_of_project(result->policy, "network.mode") },

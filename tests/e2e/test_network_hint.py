@@ -103,6 +103,12 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
     assert RULES in text and HINT not in text and "allow it: holt allow w net:NAME:PORT, or net:ADDRESS:PORT\n" in text
 
 
+def test_the_project_s_rules_give_no_network(holt: Holt) -> None:
+    (holt.cwd / ".holt.json").write_text('{"holt": 1, "network": {"allow": ["a.invalid"]}}')
+    told = holt.sh("echo 'Could not resolve host: a.invalid' >&2; exit 6").err
+    assert "has no network: the project's .holt.json has rules for one, but can only narrow yours\n  Allow the hosts" in told
+
+
 @pytest.mark.parametrize("name, cure", [
     ("pypi.org", "{}pypi.org allows it on ports 80 and 443, and @python its whole set\n"),
     ("some.invalid", "{}some.invalid allows it on ports 80 and 443\n"),
