@@ -428,7 +428,8 @@ const PolicyField policy_fields[] = {
           .min = 1,
           .option = "--output",
           .option_arg = "SIZE",
-          .help = "maximum bytes of output, or none; beyond it, holt run ends the command",
+          .help = "maximum bytes of output, or none; holt run then ends the command, and a session "
+                  "keeps no more",
           .document_help = "maximum bytes of output, or \"none\"; beyond it, holt run ends the "
                            "command, and a session drops the rest" },
         { .path = "syscalls.preset",

@@ -136,9 +136,9 @@ static void print_network(const JsonValue *session) {
                         print_fact(text == first ? lists[i].label : "", json_string(text));
         }
         if (json_member_uint(session, "network_level") == EGRESS_LEVEL_TRUE)
-                print_fact("level", "2: programs get the errors of the real connections");
+                print_fact("net level", "2: programs get the errors of the real connections");
         else if (json_member(session, "network_level"))
-                print_fact("level", "1: a connection that fails is accepted first");
+                print_fact("net level", "1: a connection that fails is accepted first");
 }
 
 static void print_degraded(const JsonValue *session) {

@@ -90,6 +90,20 @@ int keeper_forward_port(Keeper *keeper, const NetPort *port, RpcCall *call, Erro
         return port_command(keeper, "publish", port, call, reterr);
 }
 
+/* The caller may have named the host's port instead of the one inside. */
+static int port_refuse_close(const NetPublished *published, uint16_t port, Error *reterr) {
+        int r = error_set(reterr, ERROR_MISSING, 0, "port %u of the session is not forwarded",
+                          port);
+
+        for (size_t i = 0; i < published->count; i++)
+                if (published->items[i].host == port)
+                        return error_cure(reterr, r,
+                                          "Port %u of the host leads to port %u of the session: "
+                                          "name that one.",
+                                          port, published->items[i].inside);
+        return r;
+}
+
 int keeper_close_port(Keeper *keeper, uint16_t inside, uint16_t host, RpcCall *call,
                       Error *reterr) {
         const NetPublished *published = &keeper->sandbox.network.published;
@@ -108,8 +122,7 @@ int keeper_close_port(Keeper *keeper, uint16_t inside, uint16_t host, RpcCall *c
         }
         if (found)
                 return port_command(keeper, "unpublish", found, call, reterr);
-        return error_set(reterr, ERROR_MISSING, 0, "port %u of the session is not forwarded",
-                         inside);
+        return port_refuse_close(published, inside, reterr);
 }
 
 /* --- replies --- */

@@ -342,6 +342,8 @@ def test_forward_a_port_of_choice_and_close_it(session: Session) -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
     assert forward(session, "--stop", "3000").refusal() == "port 3000 of the session is not forwarded"
+    host = forward(session, "3000").ok().out.strip().rsplit(":", 1)[1]
+    assert f"Port {host} of the host leads to port 3000 of the session" in forward(session, "--stop", host).err
 
 
 def test_a_conflict_names_the_way_out(session: Session, host_port: int) -> None:
