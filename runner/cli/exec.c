@@ -20,6 +20,7 @@
 #include "cli/report.h"
 #include "cli/verbs.h"
 #include "keeper/connect.h"
+#include "outcome/network-words.h"
 #include "streams/stdio.h"
 
 /* --- the request --- */
@@ -283,7 +284,8 @@ static int exec_run(Exec *exec, Error *reterr) {
         if (r == 0 && !exec->show.result &&
             (exec_result_needs_show(exec->settled.result) ||
              json_member(exec->settled.result, "network_missed") ||
-             json_member(exec->refused.result, "network_missed")))
+             json_member(exec->refused.result, "network_missed") ||
+             network_words_own_port(exec->printed.data, exec->printed.length)))
                 (void)ask_client(exec->client, "session.show", NULL, &exec->show, &ignored);
         exec->tools = tool_host_free(exec->tools);
         exec->client = rpc_client_free(exec->client);

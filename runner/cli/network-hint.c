@@ -72,7 +72,39 @@ static void network_hint_print_rules(const char *session, FILE *out) {
                 (void)fputs("--net NAME:PORT, or --net ADDRESS:PORT\n", out);
 }
 
+/* Whether a program of the host listens on the port of TCP (proc_net_tcp). */
+static bool network_hint_host_listens(const char *path, uint16_t port) {
+        enum { LISTENS = 0x0a };
+        FILE *file = fopen(path, "re");
+        unsigned local, state;
+        char line[512];
+        bool found = false;
+
+        while (file && !found && fgets(line, sizeof(line), file))
+                found = sscanf(line, " %*[0-9]: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &local, &state) ==
+                                2 &&
+                        local == port && state == LISTENS;
+        if (file)
+                (void)fclose(file);
+        return found;
+}
+
+/* A port of the host's loopback is not that of the sandbox. */
+static void network_hint_print_port(const NetworkHint *hint, FILE *out) {
+        const uint16_t port = network_words_own_port(hint->text, hint->length);
+
+        if (!port || (!network_hint_host_listens("/proc/self/net/tcp", port) &&
+                      !network_hint_host_listens("/proc/self/net/tcp6", port)))
+                return;
+        (void)fprintf(out,
+                      "holt: no program of the sandbox listens on port %u, but one of the host "
+                      "does\n  To let the command connect to that one: %s--import %u\n",
+                      port, hint->session ? "holt create NAME " : "", port);
+}
+
 void network_hint_print(const NetworkHint *hint, FILE *out) {
+        if (hint->mode != NETWORK_HOST)
+                network_hint_print_port(hint, out);
         if (!network_words_missed(hint->mode, hint->text, hint->length))
                 return;
         if (hint->mode == NETWORK_NONE)

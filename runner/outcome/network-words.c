@@ -67,3 +67,36 @@ bool network_words_missed(unsigned mode, const char *text, size_t length) {
                 return false;
         }
 }
+
+/* Reads the port after a host: ":80", "]:80" or " port 80". Returns 0 if there is none. */
+static uint16_t network_words_port(const char *text, size_t length) {
+        static const char *const before[] = { ":", "]:", " port ", "\", port " };
+        uint32_t port = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(before); i++) {
+                const size_t size = strlen(before[i]);
+
+                if (size >= length || strncmp(text, before[i], size) != 0)
+                        continue;
+                for (size_t at = size; at < length && text[at] >= '0' && text[at] <= '9'; at++)
+                        if ((port = port * 10 + (uint32_t)(text[at] - '0')) > UINT16_MAX)
+                                return 0;
+                if (port)
+                        return (uint16_t)port;
+        }
+        return 0;
+}
+
+uint16_t network_words_own_port(const char *text, size_t length) {
+        if (!FINDS(text, length, refused))
+                return 0;
+        for (size_t i = 0; i < ELEMENTSOF(own); i++) {
+                const char *at = network_words_find(text, length, own[i]);
+                const char *end = at ? at + strlen(own[i]) : NULL;
+                uint16_t port = at ? network_words_port(end, length - (size_t)(end - text)) : 0;
+
+                if (port)
+                        return port;
+        }
+        return 0;
+}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Returns where the word begins in text, in any case, or NULL. text may be NULL. */
 const char *network_words_find(const char *text, size_t length, const char *word);
@@ -11,3 +12,6 @@ const char *network_words_find(const char *text, size_t length, const char *word
  * kept from it. mode: a NETWORK_* value of policy.h. With rules, a name that was not found has a
  * denial of its own, so only connections count. text may be NULL. */
 bool network_words_missed(unsigned mode, const char *text, size_t length);
+/* Returns the port of the loopback inside to which a connection was refused, or 0. text may be
+ * NULL. */
+uint16_t network_words_own_port(const char *text, size_t length);

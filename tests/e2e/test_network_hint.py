@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -101,6 +102,22 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
         text = err.read()
 
     assert RULES in text and HINT not in text and "allow it: holt allow w net:NAME:PORT, or net:ADDRESS:PORT\n" in text
+
+
+@pytest.mark.parametrize("message", [
+    "curl: (7) Failed to connect to localhost port {} after 0 ms: Couldn't connect to server",
+    "connect ECONNREFUSED 127.0.0.1:{}", "connect ECONNREFUSED ::1:{}", "dial tcp [::1]:{}: connect: connection refused",
+    'connection to server at "127.0.0.1", port {} failed: Connection refused',
+])
+def test_a_port_of_the_host_is_not_one_of_the_sandbox(message: str, holt: Holt, sessions: Sessions) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        command = ("sh", "-c", 'echo "$0" >&2; exit 7', message.format(port))
+        cure = f"no program of the sandbox listens on port {port}, but one of the host does\n  To let the command connect to that one: "
+        assert f"{cure}--import {port}\n" in holt(["run", "--", *command]).err
+        session = sessions.create("w")
+        assert f"{cure}holt create NAME --import {port}\n" in session.exec(*command).err
+    assert "holt:" not in holt(["run", "--", *command]).err
 
 
 def test_the_project_s_rules_give_no_network(holt: Holt) -> None:
