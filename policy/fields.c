@@ -428,8 +428,7 @@ const PolicyField policy_fields[] = {
           .min = 1,
           .option = "--output",
           .option_arg = "SIZE",
-          .help = "maximum bytes of output, or none; holt run then ends the command, and a session "
-                  "keeps no more",
+          .help = "maximum bytes of output of a run, or that a session keeps; or none",
           .document_help = "maximum bytes of output, or \"none\"; beyond it, holt run ends the "
                            "command, and a session drops the rest" },
         { .path = "syscalls.preset",
