@@ -122,12 +122,20 @@ static Process *find_process(int pid) {
         return low < processes_count && processes[low].pid == pid ? &processes[low] : (Process *)0;
 }
 
+static int is_root(int pid, const Roots *roots) {
+        for (int i = 0; i < roots->count; i++)
+                if (roots->pids[i] == pid)
+                        return 1;
+        return 0;
+}
+
+/* A root itself may be missing in the list, because it could not be read. */
 static int process_is_below(const Process *process, const Roots *roots) {
         const Process *parent = find_process(process->parent);
 
         if (roots->count == 0 && process->parent == 1)
                 return !is_monitor(process->pid);
-        return parent && (parent->root || parent->marked);
+        return parent ? parent->root || parent->marked : is_root(process->parent, roots);
 }
 
 /* Marks the descendants of the roots, but not the roots themselves. */
