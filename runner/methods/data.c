@@ -29,6 +29,18 @@ static int method_session_show(RpcCall *call, void *data, Error *error) {
         return 0;
 }
 
+static int data_reply_empty(RpcCall *call) {
+        rpc_reply_empty(call);
+        return 0;
+}
+
+/* `holt serve` has started this keeper for the call. */
+static int method_session_start(RpcCall *call, void *data, Error *error) {
+        (void)data;
+        (void)error;
+        return data_reply_empty(call);
+}
+
 static int method_session_stop(RpcCall *call, void *data, Error *error) {
         int r = keeper_wait_for_rest(data, call, error);
 
@@ -38,11 +50,6 @@ static int method_session_stop(RpcCall *call, void *data, Error *error) {
 }
 
 /* --- kv, history, audit --- */
-
-static int data_reply_empty(RpcCall *call) {
-        rpc_reply_empty(call);
-        return 0;
-}
 
 /* The method only reads the database. */
 static int method_stored(RpcCall *call, void *data, Error *error) {
@@ -340,6 +347,13 @@ static RpcMethod methods[] = {
                 .example = { "{}", "{}" },
                 .at_rest = true,
                 .function = method_session_show,
+        },
+        {
+                .name = "session.start",
+                .help = "starts the session if it is at rest; commands, Python and changes do so, too",
+                .result = &rpc_nothing,
+                .example = { "{}", "{}" },
+                .function = method_session_start,
         },
         {
                 .name = "session.stop",

@@ -374,6 +374,7 @@ static const RpcMethod methods[] = {
                                    " \"started_ms\": 1700000000000}],"
                                    " \"ports\": [{\"address\": \"127.0.0.1:49152\","
                                    " \"port\": 3000}]}" },
+                .at_rest = true,
                 .function = method_process_list,
         },
         {

@@ -96,7 +96,8 @@ bool stored_has(const char *method) {
 }
 
 bool stored_reads_files(const RpcMethod *method) {
-        static const char *const others[] = { "session.allow", "session.stop", "tools.list" };
+        static const char *const others[] = { "process.list", "session.allow", "session.stop",
+                                              "tools.list" };
 
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
                 if (streq(method->name, others[i]))

@@ -11,21 +11,29 @@
 #include "session/allow.h"
 #include "session/live.h"
 
-static int proxy_reply_stopped(RpcCall *call) {
+/* Methods whose result is always the same for a session at rest: empty arrays. */
+static const struct {
+        const char *method, *arrays[2], *zero;
+} empty_at_rest[] = {
+        { "process.list", { "processes", "ports" }, NULL },
+        { "session.stop", { "set_aside" }, "set_aside_omitted" },
+        { "tools.list", { "tools" }, NULL },
+};
+
+static int proxy_reply_empty(RpcCall *call) {
+        const char *method = rpc_call_method(call)->name;
         JsonWriter *w = rpc_result(call);
 
-        json_write_array(w, "set_aside");
-        json_write_end(w);
-        json_write_uint(w, "set_aside_omitted", 0);
-        rpc_reply(call);
-        return 0;
-}
-
-static int proxy_reply_no_tools(RpcCall *call) {
-        JsonWriter *w = rpc_result(call);
-
-        json_write_array(w, "tools");
-        json_write_end(w);
+        for (size_t i = 0; i < ELEMENTSOF(empty_at_rest); i++) {
+                if (!streq(empty_at_rest[i].method, method))
+                        continue;
+                for (size_t j = 0; j < 2 && empty_at_rest[i].arrays[j]; j++) {
+                        json_write_array(w, empty_at_rest[i].arrays[j]);
+                        json_write_end(w);
+                }
+                if (empty_at_rest[i].zero)
+                        json_write_uint(w, empty_at_rest[i].zero, 0);
+        }
         rpc_reply(call);
         return 0;
 }
@@ -110,10 +118,7 @@ int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_versio
                 r = proxy_allow_at_rest(call, name, error);
                 return r == -EWOULDBLOCK ? ASK_KEEPER : r < 0 ? r : ASK_NOBODY;
         }
-        if (stored_has(method->name))
-                r = stored_reply_at_rest(call, name, dir_fd, error);
-        else
-                r = streq(method->name, "tools.list") ? proxy_reply_no_tools(call)
-                                                      : proxy_reply_stopped(call);
+        r = stored_has(method->name) ? stored_reply_at_rest(call, name, dir_fd, error)
+                                     : proxy_reply_empty(call);
         return r < 0 ? r : ASK_NOBODY;
 }

@@ -50,7 +50,7 @@ def grant_until_killed(session: Session, victim: int, after: float) -> dict[str,
         os.kill(victim, signal.SIGKILL)
 
     with session.sessions.serve() as rpc:
-        rpc.call("process.list", session="w")
+        rpc.call("session.start", session="w")
         killing = threading.Thread(target=kill)
         killing.start()
         last = False

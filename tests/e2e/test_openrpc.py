@@ -246,6 +246,7 @@ def call_processes(rpc: Rpc, call: Callable[..., Json]) -> None:
     call("process.resize", id=process, rows=30, columns=90)
     call("process.write", id=process, data="\x1a")
     rpc.note("process.stopped", id=process)
+    call("session.start")
     call("process.list")
     call("process.resume", id=process)
     call("process.signal", id=process, signal="WINCH")

@@ -60,6 +60,8 @@ CALLS = [
     ("mount.download", {"path": "../opt/tool/file"}),
 ]
 STORED = {"session.show", "kv.get", "kv.keys", "history.list", "audit.list"}
+EMPTY = {"process.list": {"processes": [], "ports": []}, "session.stop": {"set_aside": [], "set_aside_omitted": 0},
+         "tools.list": {"tools": []}}
 
 
 def answers(rpc: Rpc) -> list[Json]:
@@ -122,12 +124,17 @@ def test_the_calls_are_of_every_method_that_reads_files(sessions: Sessions) -> N
     printed = re.findall(r"^(\S+)\n  .*\n  Leaves a session at rest$", sessions(["serve", "--methods"]).ok().out, re.M)
 
     assert {*printed} == resting
-    assert resting == {method for method, _ in CALLS} | {"files.open", "session.allow", "session.stop", "tools.list", *STORED}
+    assert resting == {method for method, _ in CALLS} | {"files.open", *EMPTY, "session.allow", *STORED}
 
 
-def test_a_session_at_rest_has_no_tools(filled: Session) -> None:
+def test_methods_without_a_subject_in_a_session_at_rest(filled: Session) -> None:
     with filled.sessions.serve() as rpc:
-        assert rpc.call("tools.list", session="w") == {"tools": []} and at_rest(rpc)
+        for method, empty in EMPTY.items():
+            assert rpc.call(method, session="w") == empty and at_rest(rpc)
+        assert rpc.call("session.start", session="w") == {} and not at_rest(rpc)
+        for method, empty in EMPTY.items():
+            assert rpc.call(method, session="w") == empty
+        assert rpc.refused("process.list", session="nobody").kind == "missing"
 
 
 def test_opening_a_file(filled: Session) -> None:

@@ -150,6 +150,6 @@ def test_a_keeper_that_dies_while_it_starts_is_told(sessions: Sessions, hostile:
 def test_a_keeper_is_nobody_s_child_once_it_is_ready(sessions: Sessions) -> None:
     session = sessions.create("w")
     with sessions.serve() as rpc:
-        rpc.call("process.list", session="w")
+        rpc.call("session.start", session="w")
         keeper = session.keeper()
         assert [p.parent for p in keepers() if p.pid == keeper] == [os.getpid()]

@@ -417,7 +417,7 @@ class Session:
     def wake(self) -> None:
         """Starts the keeper if necessary, without an entry in the history."""
         with self.sessions.serve() as rpc:
-            rpc.call("process.list", session=self.name)
+            rpc.call("session.start", session=self.name)
 
     def show(self) -> Json:
         return json.loads(self("show", "--json").ok().out)

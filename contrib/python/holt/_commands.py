@@ -190,8 +190,6 @@ class CommandsApi(Part):
     def processes(self) -> "Steps[List[ProcessInfo]]":
         """Lists the processes of all clients, the newest first: running ones, and the last that ended. A session at
         rest has none, and is not started."""
-        if (yield self._ask("session.show", {}))["state"] == "at rest":
-            return []
         listed = yield self._ask("process.list", {})
         return [process_info_of(each) for each in listed["processes"]]
 
@@ -226,8 +224,6 @@ class CommandsApi(Part):
     @operation
     def ports(self) -> "Steps[Dict[str, int]]":
         """Returns the port inside for each address of the host that leads into the session: {"127.0.0.1:49152": 3000}."""
-        if (yield self._ask("session.show", {}))["state"] == "at rest":
-            return {}
         return {each["address"]: each["port"] for each in (yield self._ask("process.list", {}))["ports"]}
 
     def _found(self, id: str) -> "Steps[Any]":

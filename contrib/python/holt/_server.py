@@ -60,7 +60,8 @@ OF_SERVE = frozenset(
 
 AT_REST = frozenset(
     (
-        "session.show", "session.allow", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list", "mount.download", "tools.list",
+        "session.show", "session.allow", "process.list", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list",
+        "mount.download", "tools.list",
         *(f"files.{verb}" for verb in ("read", "open", "list", "glob", "grep", "stat", "exists")),
     )
 )

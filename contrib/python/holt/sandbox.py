@@ -129,9 +129,9 @@ class SandboxApi(InterpreterApi):
                 yield self._ask("session.show", {})
             yield from self._create(params)
             if self.throwaway:
-                # This starts the session, and the open connection keeps it in use. A running process would do so, too.
-                # But while a process runs, holt cannot tell whether it or the host has changed a protected path.
-                yield self._ask("process.list", {})
+                # The open connection keeps the started session in use. A running process would do so, too. But while a
+                # process runs, holt cannot tell whether it or the host has changed a protected path.
+                yield self._ask("session.start", {})
                 self._lease.hold((yield self._ask("session.show", {})).get("directory"))
             for tool in self._tools:
                 yield from Tools.of(self._server).register(self.name, tool, loop)
