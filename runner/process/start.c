@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/list.h"
 #include "base/sys.h"
@@ -188,6 +189,23 @@ static int start_prepare(Process *process, ProcessSpec *spec, Error *reterr) {
         return send_exec(process, spec, reterr);
 }
 
+/* Refuses to start a command in a workspace that the host has removed. All that the command could
+ * see there is that nothing can be created. */
+static int start_check_workspace(const Processes *all, Error *reterr) {
+        const PlanMount *workspace = plan_workspace(all->launch->plan);
+        struct stat st;
+
+        if (!workspace || workspace->fd < 0 || fstat(workspace->fd, &st) < 0 || st.st_nlink > 0)
+                return 0;
+        (void)error_set(reterr, ERROR_POLICY, ESTALE,
+                        "the workspace %s was removed while the session was running",
+                        workspace->source);
+        return error_cure(
+                reterr, -ESTALE,
+                "Make the directory again: holt stop NAME, then holt rebind NAME lets the "
+                "session accept the new one.");
+}
+
 int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reterr) {
         Process *process = NULL;
         int r = 0;
@@ -197,6 +215,8 @@ int process_start(Processes *all, ProcessSpec *spec, Process **ret, Error *reter
                                 "the session already has %d running commands", PROCESSES_LIVE_MAX);
                 r = error_cure(reterr, -EBUSY, "Wait for some of them, or kill them.");
         }
+        if (r == 0)
+                r = start_check_workspace(all, reterr);
         if (r == 0 && !(process = new_process(all, spec)))
                 r = error_oom(reterr);
         if (r == 0)

@@ -70,6 +70,19 @@ def test_a_live_session_names_the_cure(work: Session, project: Path, place: Path
     assert f"holt stop {work.name}, then holt rebind {work.name}" in result.cure
 
 
+def test_a_workspace_that_was_removed(work: Session, project: Path, identity: Identity) -> None:
+    work.exec("true").ok()
+    shutil.rmtree(project)
+    refused = work.exec("true")
+    assert f"the workspace {project} was removed while the session was running" in refused.refusal()
+    assert f"holt stop {work.name}, then holt rebind {work.name}" in refused.cure
+    project.mkdir()
+    identity.own(project)
+    work.stop()
+    work("rebind").ok()
+    assert work.out("touch new; ls") == "new\n"
+
+
 def test_a_live_session_is_refused(work: Session) -> None:
     work.exec("true").ok()
     refused = work("rebind")
