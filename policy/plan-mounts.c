@@ -50,7 +50,8 @@ static int plan_add_mount(LaunchPlan *plan, PlanMountKind kind, unsigned flags, 
                               .source = source,
                               .target = target,
                               .origin = make_origin(where, text),
-                              .fd = FD_NONE };
+                              .fd = FD_NONE,
+                              .tree_fd = FD_NONE };
         if (!target || !mount->origin || (plan_mount_traits[kind].host && !source))
                 return error_oom(reterr);
         return 0;
@@ -501,7 +502,8 @@ static int plan_add_session(LaunchPlan *plan, const Policy *policy, const PlanCo
                         .source = path_join(context->session, parts[i].source),
                         .target = strdup("/"),
                         .origin = make_origin("the session's", context->session),
-                        .fd = FD_NONE
+                        .fd = FD_NONE,
+                        .tree_fd = FD_NONE
                 };
                 if (!parts[i].mount->source || !parts[i].mount->target || !parts[i].mount->origin)
                         return error_oom(reterr);
@@ -525,6 +527,7 @@ static int add_rootfs(LaunchPlan *plan, const Policy *policy, const PlanContext 
                 .origin = make_origin(asked_by(policy, "filesystem.rootfs", NULL, "--rootfs"),
                                       policy->rootfs),
                 .fd = FD_NONE,
+                .tree_fd = FD_NONE,
         };
         return plan->rootfs.source && plan->rootfs.origin ? 0 : error_oom(reterr);
 }

@@ -25,8 +25,10 @@ static void mount_clear(PlanMount *mount) {
         free(mount->hidden_by);
         free(mount->real);
         free(mount->record);
-        if (mount->source)
+        if (mount->source) {
                 fd_close(mount->fd);
+                fd_close(mount->tree_fd);
+        }
 }
 
 static void guard_clear(PlanGuard *guard) {

@@ -154,12 +154,13 @@ typedef struct PlanMount {
         /* prepared */
         char *hidden_by; /* for a path that plan_hide() has added: the origin of the policy's path
                             or pattern; owned; NULL if holt hides a file of its own */
-        int fd;          /* O_PATH of source; or, if tree is true, a detached id-mapped mount */
-        bool tree;       /* fd is a mount, to be moved unchanged */
-        bool directory;  /* the source is a directory */
-        char *real;      /* the kernel's own path of the source; owned */
-        dev_t device; /* the source's device; the child compares it when it opens the source again
-                       */
+        int fd;          /* O_PATH of source, or of a detached clone of it with an id map */
+        int tree_fd; /* a second clone, for the sandbox; FD_NONE if it makes its own. Later mounts
+                        lie on this one, so fd still shows the host's files. */
+        bool directory; /* the source is a directory */
+        char *real;     /* the kernel's own path of the source; owned */
+        dev_t device;   /* the source's device; the child compares it when it opens the source again
+                         */
         ino_t inode;
         uint64_t mount_id; /* the host mount that contains the source; 0 if unknown */
         uid_t owner;       /* the source's owner on the host */

@@ -191,15 +191,16 @@ static int clone_source(const PlanMount *mount, int *ret_fd, Error *error) {
 int build_sources(Launch *launch, Error *error) {
         const PlanMount *root = &launch->plan->root;
 
-        child_state.lasting_fd = root->fd;
-        if (root->source && !root->tree && clone_source(root, &child_state.lasting_fd, error) < 0)
+        child_state.lasting_fd = root->tree_fd;
+        if (root->source && root->tree_fd < 0 &&
+            clone_source(root, &child_state.lasting_fd, error) < 0)
                 return -error->errnum;
         for (size_t i = 0; i < launch->plan->mounts_count; i++) {
                 const PlanMount *mount = &launch->plan->mounts[i];
                 int r = 0;
 
-                child_state.sources[i] = mount->fd;
-                if (plan_mount_shows_host(mount) && !mount->tree)
+                child_state.sources[i] = mount->tree_fd;
+                if (plan_mount_shows_host(mount) && mount->tree_fd < 0)
                         r = clone_source(mount, &child_state.sources[i], error);
                 if (r < 0)
                         return r;

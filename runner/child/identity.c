@@ -191,7 +191,7 @@ static int owner_namespace(const Identity *identity, const struct stat *owner, i
         return 0;
 }
 
-static int identity_set_map(const Launch *launch, const PlanMount *mount, int tree_fd,
+static int identity_set_map(const Launch *launch, const PlanMount *mount, const int trees[2],
                             Error *reterr) {
         MountAttr attr = { .attr_set = MOUNT_ATTR_IDMAP };
         _cleanup_close_ int namespace_fd = FD_NONE;
@@ -206,9 +206,10 @@ static int identity_set_map(const Launch *launch, const PlanMount *mount, int tr
                                    "cannot make a user namespace, the id map for %s",
                                    mount->source);
         attr.userns_fd = (uint64_t)namespace_fd;
-        if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
-                return error_layer(reterr, LAYER_IDMAP, errno, "cannot mount %s with an id map",
-                                   mount->source);
+        for (int i = 0; i < 2; i++)
+                if (sys_mount_setattr(trees[i], "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+                        return error_layer(reterr, LAYER_IDMAP, errno,
+                                           "cannot mount %s with an id map", mount->source);
         return 0;
 }
 
@@ -222,22 +223,31 @@ static bool identity_is_private(const PlanMount *mount) {
         return fstat(mount->fd, &st) == 0 && !(st.st_mode & S_IROTH);
 }
 
-int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
-        _cleanup_close_ int tree_fd = sys_open_tree(
-                mount->fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
-        int r = 0;
+static int identity_clone(const PlanMount *mount, int *ret, Error *reterr) {
+        *ret = sys_open_tree(mount->fd, "",
+                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+        return *ret < 0 ? error_layer(reterr, LAYER_MOUNT, errno, "cannot clone the mount of %s",
+                                      mount->source)
+                        : 0;
+}
 
-        if (tree_fd < 0)
-                return error_layer(reterr, LAYER_MOUNT, errno, "cannot clone the mount of %s",
-                                   mount->source);
-        if (launch->identity.id_mapped &&
+int identity_map_mount(const Launch *launch, PlanMount *mount, Error *reterr) {
+        int trees[2] = { FD_NONE, FD_NONE }, r;
+
+        r = identity_clone(mount, &trees[0], reterr);
+        if (r == 0)
+                r = identity_clone(mount, &trees[1], reterr);
+        if (r == 0 && launch->identity.id_mapped &&
             (!(mount->flags & PLAN_SHOWN) || identity_is_private(mount)))
-                r = identity_set_map(launch, mount, tree_fd, reterr);
-        if (r < 0)
+                r = identity_set_map(launch, mount, trees, reterr);
+        if (r < 0) {
+                fd_close(trees[0]);
+                fd_close(trees[1]);
                 return r;
+        }
         fd_close(mount->fd);
-        mount->fd = TAKE_FD(tree_fd);
-        mount->tree = true;
+        mount->fd = trees[0];
+        mount->tree_fd = trees[1];
         return 0;
 }
 

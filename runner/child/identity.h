@@ -23,7 +23,8 @@ int identity_choose(Launch *launch, Error *reterr);
  * was taken. It is not taken if it belongs to root's group, or without CAP_SETUID. */
 bool identity_adopt(Launch *launch, const struct stat *owner);
 
-/* Turns mount->fd into a detached mount, because the new uid may not reach the path again. Only for
+/* Turns mount->fd and tree_fd into detached mounts, because the new uid may not reach the path
+ * again. Only for
  * root, before identity_take(). If identity.id_mapped is set, writable mounts are id-mapped; a
  * mount that is only shown (--ro) shows files that anybody may read. Returns 0, or an ERROR_LAYER
  * of LAYER_IDMAP if the file system has no id maps or the host's root has no CAP_SYS_ADMIN. */

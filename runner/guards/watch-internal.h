@@ -9,7 +9,6 @@
 typedef struct WatchDirectory {
         char *path; /* Path inside. */
         int fd;
-        dev_t device;
 } WatchDirectory;
 
 typedef struct WatchName {
@@ -19,12 +18,11 @@ typedef struct WatchName {
         dev_t device;
         ino_t inode;
         mode_t mode;
-        bool hidden;            /* The name itself is hidden, not only the target of a symlink. */
-        const PlanMount *mount; /* The plan's mount at this path, borrowed; or NULL. */
-        bool mounted;           /* A mount lies on it inside. */
-        bool of_mount;          /* Part of the path to a hidden file or to a mount of the plan. */
-        bool covered;           /* Not checked: a directory above it is protected or hidden. */
-        char *link;             /* The target if it is a symlink, or NULL. */
+        bool hidden;   /* The name itself is hidden, not only the target of a symlink. */
+        bool mounted;  /* A mount lies on it inside. */
+        bool of_mount; /* Part of the path to a hidden file or to a mount of the plan. */
+        bool covered;  /* Not checked: a directory above it is protected or hidden. */
+        char *link;    /* The target if it is a symlink, or NULL. */
 } WatchName;
 
 struct Watch {

@@ -83,7 +83,6 @@ static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
         WatchDirectory *more = reallocarray(watch->directories, watch->directories_count + 1,
                                             sizeof(*more));
         WatchDirectory *directory;
-        struct stat st = { 0 };
         int r;
 
         if (!more)
@@ -96,8 +95,7 @@ static int watch_add_directory(Watch *watch, const char *path, Error *reterr) {
         watch->directories_count++;
         r = watch_open(watch, path, &directory->fd);
         if (r == 0 && directory->fd >= 0)
-                r = fstat(directory->fd, &st) < 0 ? -errno : watch_directory(directory->fd);
-        directory->device = st.st_dev;
+                r = watch_directory(directory->fd);
         return r < 0 ? watch_refuse(path, -r, reterr) : 0;
 }
 
@@ -195,8 +193,6 @@ static int watch_add_part(Watch *watch, const char *path, bool last, const PlanM
         if (name && last && !name->link) {
                 name->mounted = true;
                 name->hidden |= mount && plan_mount_hides(mount);
-                if (mount && !plan_mount_hides(mount))
-                        name->mount = mount;
         }
         entry = name ? NULL : watch_find_entry(watch->system, path, false);
         *ret_link = name ? name->link : entry ? entry->link : NULL;

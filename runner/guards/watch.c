@@ -210,26 +210,12 @@ int watch_enter(Watch *watch, int *root_fd, int *mounts_fd, Error *reterr) {
         return 0;
 }
 
-/* Whether the name shows a mount of the sandbox, which holt sees if root runs it. The mount shows
- * the source of a bind. For a hidden path or --tmpfs it shows memory, which is another device. */
-static bool watch_is_mount(const WatchName *name, dev_t directory, const struct stat *st) {
-        const PlanMount *mount = name->mount;
-
-        if (mount && plan_mount_shows_host(mount) && st->st_dev == mount->device &&
-            st->st_ino == mount->inode)
-                return true;
-        return (name->hidden || (mount && plan_mount_is_private(mount))) && st->st_dev != directory;
-}
-
 static bool watch_is_same(const Watch *watch, const WatchName *name) {
         const WatchDirectory *directory = &watch->directories[name->directory];
         struct stat st;
 
-        if (fstatat(directory->fd, watch_last_part(name->path), &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return false;
-        if (st.st_dev == name->device && st.st_ino == name->inode)
-                return true;
-        return watch_is_mount(name, directory->device, &st);
+        return fstatat(directory->fd, watch_last_part(name->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+               st.st_dev == name->device && st.st_ino == name->inode;
 }
 
 int watch_take_over(const Watch *watch) {

@@ -169,7 +169,7 @@ static int open_mounts(Launch *launch, Error *reterr) {
 
 static void close_mount(PlanMount *mount) {
         mount->fd = fd_close(mount->fd);
-        mount->tree = false;
+        mount->tree_fd = fd_close(mount->tree_fd);
         if (mount->record)
                 mount->record->fd = fd_close(mount->record->fd);
 }

@@ -164,3 +164,18 @@ def test_a_link_to_a_wide_root_is_as_wide(holt: Holt, place: Path) -> None:
 
     assert holt(["run", "--workspace", link, "--", "true"]).code == 125
     assert holt(["run", "--workspace", f"{place}/../../../..", "--", "true"]).code == 125
+
+
+@pytest.mark.identities("user", "root", "nested")
+@pytest.mark.parametrize("options", (
+    ("--hide", "own"), ("--hide", "{}/own"), ("--tmpfs", "{}/own"), ("--ro", "other:{}/own"), ("--rw", "other:{}/own"),
+))
+def test_a_protected_path_below_another_mount_stays(options: tuple[str, str], holt: Holt, put: Make) -> None:
+    """The host's own file is in its place at the end of the run. holt must not take it for one of the command's."""
+    for name in ("own", "other"):
+        put(f"{name}/secret" if "--tmpfs" in options else name, "secret\n")
+    flags = (options[0], options[1].format(holt.cwd), "--protect", "own")
+    for _ in range(2):
+        ran = holt.sh("cat own own/secret own.holt-untrusted; true", *flags).ok()
+        assert not ran.set_aside and ("secret\n" in ran.out) == (options[1][:5] == "other")
+    assert sorted(path.name for path in holt.cwd.iterdir()) == ["other", "own"]

@@ -74,7 +74,8 @@ static void plan_add(Plan *p, const char *source, const char *target, unsigned f
                                     .source = p->sources[i],
                                     .target = text(target),
                                     .origin = text("--workspace"),
-                                    .fd = FD_NONE };
+                                    .fd = FD_NONE,
+                                    .tree_fd = FD_NONE };
         p->plan.mounts = p->mounts;
 }
 
@@ -250,7 +251,8 @@ static void test_the_root_of_a_session_is_writable(void **state) {
                                    .source = root,
                                    .target = text("/"),
                                    .origin = text("the session's"),
-                                   .fd = FD_NONE };
+                                   .fd = FD_NONE,
+                                   .tree_fd = FD_NONE };
         assert_int_equal(ask_plan(&p, "out/bin/tool", &inside), REACH_REPLACE | REACH_WRITE);
         assert_string_equal(inside, "/bin");
         assert_int_equal(ask_plan(&p, "again", NULL), 0);
