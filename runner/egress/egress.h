@@ -18,7 +18,7 @@
 
 #include "base/loop.h"
 #include "maker/listeners.h"
-#include "egress/names.h"
+#include "resolve/names.h"
 #include "network/protocol.h"
 #include "policy/net/rules.h"
 

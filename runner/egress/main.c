@@ -13,7 +13,7 @@
 
 #include "base/own-limits.h"
 #include "base/strings.h"
-#include "maker/confine.h"
+#include "confine/confine.h"
 #include "egress/connection.h"
 #include "egress/egress.h"
 #include "egress/grants.h"

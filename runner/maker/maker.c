@@ -19,7 +19,7 @@
 
 #include "base/pass-fds.h"
 #include "base/sys.h"
-#include "maker/confine.h"
+#include "confine/confine.h"
 #include "maker/listeners.h"
 #include "maker/nft-batch.h"
 #include "maker/queue-rules.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maker/confine.h"
+#include "confine/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/names.h"
+#include "resolve/names.h"
 
 #include <ares.h>
 #include <arpa/inet.h>
