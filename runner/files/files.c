@@ -150,11 +150,20 @@ int files_exists(Files *files, const char *path, bool *ret, Error *reterr) {
         return 0;
 }
 
+static bool is_directory(const Files *files, const char *path) {
+        _cleanup_close_ int fd = files_open(files, path, O_PATH | O_DIRECTORY);
+
+        return fd >= 0;
+}
+
+/* With make_parents, the directory may exist already, as with mkdir -p. */
 static int make_dir(Files *files, const char *path, unsigned mode, bool make_parents) {
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
-        _cleanup_close_ int fd = FD_NONE;
-        int r = files_may_make(files, path);
+        int r;
 
+        if (make_parents && is_directory(files, path))
+                return 0;
+        r = files_may_make(files, path);
         if (r == 0)
                 r = files_place_made(files, path, false, make_parents, &place);
         if (r < 0)
@@ -162,11 +171,7 @@ static int make_dir(Files *files, const char *path, unsigned mode, bool make_par
         if (mkdirat(place.dir_fd, place.name, mode ? mode & 0777 : 0755) == 0)
                 return 0;
         r = -errno;
-        if (r != -EEXIST || !make_parents)
-                return r;
-        /* The directory may exist already, as with mkdir -p. */
-        fd = files_open(files, path, O_PATH | O_DIRECTORY);
-        return fd < 0 ? r : 0;
+        return r == -EEXIST && make_parents && is_directory(files, path) ? 0 : r;
 }
 
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr) {

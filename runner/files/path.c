@@ -297,10 +297,50 @@ int files_place(const Files *files, const char *path, bool follow, FilesPlace *r
         return r < 0 ? r : -ELOOP;
 }
 
+/* Whether a part of the path is "..", which the text cannot resolve. */
+static bool files_path_goes_up(const char *path) {
+        for (const char *part = path; *part; part += strspn(part, "/")) {
+                const size_t length = strcspn(part, "/");
+
+                if (length == 2 && strncmp(part, "..", 2) == 0)
+                        return true;
+                part += length;
+        }
+        return false;
+}
+
 int files_may_make(const Files *files, const char *path) {
-        _cleanup_free_ char *full = files->plan ? path_join(files->cwd, path) : NULL;
+        _cleanup_free_ char *full = files->plan && !files_path_goes_up(path)
+                                            ? path_join(files->cwd, path)
+                                            : NULL;
 
         return full && is_guarded(files->plan, full) ? -EROFS : 0;
+}
+
+/* Returns the first protected path of a plan that lies below full and, in the same place, below
+ * from_fd: the part below full. Borrowed; NULL if there is none. */
+static const char *files_path_brought(const LaunchPlan *plan, const char *full, int from_fd) {
+        for (size_t i = 0; plan->workspace && i < plan->guards_count; i++) {
+                _cleanup_free_ char *path = path_join(plan->workspace, plan->guards[i].path);
+                _cleanup_close_ int fd = FD_NONE;
+                const char *rest = path && path_below(path, full) ? path + strlen(full) : "";
+
+                rest += *rest == '/';
+                if (*rest)
+                        fd = sys_open_beneath(from_fd, rest, O_PATH | O_NOFOLLOW);
+                if (fd >= 0)
+                        return plan->guards[i].path + strlen(plan->guards[i].path) - strlen(rest);
+        }
+        return NULL;
+}
+
+int files_may_bring(const Files *files, const char *path, int from_fd, const char **ret) {
+        _cleanup_free_ char *full = files->plan ? path_join(files->cwd, path) : NULL;
+
+        *ret = full ? files_path_brought(files->plan, full, from_fd) : NULL;
+        for (size_t i = 0; full && !*ret && i < files->plan->others_count; i++)
+                *ret = files_path_brought(&files->plan->others[i], full, from_fd);
+        return *ret ? -EROFS : files_may_make(files, path);
 }
 
 /* Makes every missing directory on the way to the last part. */

@@ -46,6 +46,9 @@ int files_place(const Files *files, const char *path, bool follow, FilesPlace *r
 /* Returns -EROFS if the policy protects path, as far as its text shows. The kernel refuses to
  * change a protected file that exists. A new one would be set aside after the next command. */
 int files_may_make(const Files *files, const char *path);
+/* The same if path gets the file or directory of from_fd. If that contains a file for a protected
+ * path below `path`, *ret is the part of that path below `path`, borrowed; otherwise NULL. */
+int files_may_bring(const Files *files, const char *path, int from_fd, const char **ret);
 /* Does the same as files_place(), after making missing directories if make_parents is true. */
 int files_place_made(const Files *files, const char *path, bool follow, bool make_parents,
                      FilesPlace *ret);

@@ -296,6 +296,14 @@ static int copy_to(const Files *files, Copy *copy, int from_fd, const FilesPlace
         return 0;
 }
 
+/* Makes the error if a file must not be made at `to`, or in the place that it gets below `to`. */
+static int files_fail_to(const Files *files, int r, const char *doing, const char *to,
+                         const char *brought, Error *reterr) {
+        _cleanup_free_ char *entry = brought ? str_format("%s/%s", to, brought) : NULL;
+
+        return files_fail(files, r, doing, entry ? entry : to, reterr);
+}
+
 static int fail_copy(const Files *files, int r, const char *from, const char *to, const char *at,
                      Error *reterr) {
         _cleanup_free_ char *entry = at[0] ? str_format("%s/%s", from, at) : NULL;
@@ -309,6 +317,7 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
         _cleanup_close_ int from_fd = files_open(files, from, O_PATH | O_NOFOLLOW);
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         Copy copy = COPY_NONE;
+        const char *brought;
         int r = from_fd < 0 ? from_fd : check_source(from_fd, recursive);
 
         if (r < 0) {
@@ -318,9 +327,10 @@ int files_copy(Files *files, const char *from, const char *to, bool recursive, b
                                                  "It is a directory. To copy it with its contents, "
                                                  "set recursive.");
         }
-        r = files_may_make(files, to);
-        if (r == 0)
-                r = files_place(files, to, false, &place);
+        r = files_may_bring(files, to, from_fd, &brought);
+        if (r < 0)
+                return files_fail_to(files, r, "copy to", to, brought, reterr);
+        r = files_place(files, to, false, &place);
         if (r == 0)
                 r = check_place(&place, replace);
         if (r == 0)
@@ -357,15 +367,17 @@ static int move_place(const Files *files, const FilesPlace *from, const FilesPla
 
 int files_move(Files *files, const char *from, const char *to, bool replace, Error *reterr) {
         _cleanup_(files_place_clear) FilesPlace source = FILES_PLACE_NONE, place = FILES_PLACE_NONE;
+        _cleanup_close_ int from_fd = files_open(files, from, O_PATH | O_NOFOLLOW);
+        const char *brought = NULL;
         int r = files_place(files, from, false, &source);
 
         if (r < 0)
                 return files_fail(files, r, "move", from, reterr);
-        r = files_may_make(files, to);
+        r = from_fd < 0 ? 0 : files_may_bring(files, to, from_fd, &brought);
         if (r == 0)
                 r = files_place(files, to, false, &place);
         if (r < 0)
-                return files_fail(files, r, "move to", to, reterr);
+                return files_fail_to(files, r, "move to", to, brought, reterr);
         r = move_place(files, &source, &place, replace);
         if (r == 0)
                 return 0;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,30 @@ def test_a_client_makes_no_file_at_a_protected_path(path: str, guarded: Session,
         assert rpc.call("exec", argv=["true"])["set_aside"] == []
     assert not (workspace / path).exists() and not (workspace / ".git/hooks").exists()
     assert "protects it" in guarded.cp("made/file", f"w:{path}").err
+
+
+def test_a_client_brings_no_file_to_a_protected_path(sessions: Sessions, workspace: Path, place: Path) -> None:
+    """The directory itself may be made, but it contains a file for a protected path below."""
+    guarded = sessions.create("w", "--workspace", workspace)
+    guarded.sh("mkdir -p made/hooks; echo x > made/hooks/post-checkout; mkdir -p empty").ok()
+    with guarded.rpc() as rpc:
+        for method, params in (("files.copy", {"recursive": True}), ("files.move", {})):
+            error = rpc.refused(method, **{"from": "made", "to": ".git", **params})
+            assert error.errno == "EROFS" and ".git/hooks" in str(error) and "protects it" in str(error), (method, error)
+        assert not (workspace / ".git").exists()
+        rpc.call("files.move", **{"from": "empty", "to": ".git"})
+        rpc.call("files.mkdir", path=".git", make_parents=True)
+        assert rpc.call("exec", argv=["true"])["set_aside"] == []
+    shutil.rmtree(workspace / ".git")
+    refused = guarded.cp("-r", "w:made", place / "made").ok() and guarded.cp("-r", place / "made", "w:.git")
+    assert "protects it" in refused.err and not (workspace / ".git").exists()
+
+
+def test_dots_are_no_text_of_a_protected_path(guarded: Session, workspace: Path) -> None:
+    guarded.sh("mkdir -p /tmp/far/near; ln -s /tmp/far/near link").ok()
+    with guarded.rpc() as rpc:
+        rpc.call("files.write", path="link/../.git/hooks/new", content="x", make_parents=True)
+    assert guarded.out("cat /tmp/far/.git/hooks/new") == "x" and not (workspace / ".git/hooks").exists()
 
 
 def test_files_made_by_python_are_set_aside(guarded: Session, workspace: Path) -> None:
