@@ -344,8 +344,8 @@ int cmd_audit(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "audit",
                             .usage = "NAME [OPTIONS]",
-                            .summary = "Lists the refusals, grants, kills, limits, connections and "
-                                       "tool calls of a session, the newest first.",
+                            .summary = "Lists the refusals, grants, kills, connections, tool calls "
+                                       "and similar events of a\nsession, the newest first.",
                             .options = audit_options,
                             .options_count = ELEMENTSOF(audit_options),
                             .operands = true },

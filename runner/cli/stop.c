@@ -117,7 +117,8 @@ int cmd_rm(int argc, char **argv) {
                 .syntax = { .verb = "rm",
                             .usage = "NAME... [-f] [--json]",
                             .summary = "Stops sessions and removes them, with everything in their "
-                                       "directories. Does not remove\na workspace of --workspace.",
+                                       "directories. Does not remove\na directory that --workspace "
+                                       "named.",
                             .options = rm_options,
                             .options_count = ELEMENTSOF(rm_options),
                             .operands = true },

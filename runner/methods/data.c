@@ -247,7 +247,7 @@ static const RpcField show_fields[] = {
           "the state of each layer of a live session, such as \"on\"" },
         { "network_level", RPC_UINT, RPC_SOMETIMES,
           "2 if programs get the errors of the real connections, otherwise 1; only for a live "
-          "session with rules or imported ports" },
+          "session with rules, or with ports that lead into it or out of it" },
 };
 static const RpcShape session_shape = { .name = "Session", RPC_FIELDS(show_fields) };
 
@@ -350,7 +350,7 @@ static RpcMethod methods[] = {
         },
         {
                 .name = "session.start",
-                .help = "starts the session if it is at rest; commands, Python and changes do so, too",
+                .help = "starts a session at rest, and does nothing else; most other methods start it, too",
                 .result = &rpc_nothing,
                 .example = { "{}", "{}" },
                 .function = method_session_start,
@@ -404,7 +404,7 @@ static RpcMethod methods[] = {
         },
         {
                 .name = "history.list",
-                .help = "lists commands, runs of code and file calls",
+                .help = "lists commands, runs of code, calls of tools and operations on files",
                 RPC_PARAMS(history_params),
                 .result = &history_shape,
                 .errors = RPC_ERROR(DATA),
@@ -439,7 +439,7 @@ static RpcMethod methods[] = {
         },
         {
                 .name = "audit.list",
-                .help = "lists denials, kills, limits, grants and calls of tools",
+                .help = "lists events such as refusals, grants, kills, connections and calls of tools",
                 RPC_PARAMS(audit_params),
                 .result = &audit_shape,
                 .errors = RPC_ERROR(DATA),

@@ -86,8 +86,8 @@ static const RpcShape limit_hit_shape = { .name = "LimitHit",
                                           RPC_FIELDS(limit_hit_fields) };
 
 #define NETWORK_MISSED_HELP                                                                        \
-        "true if the messages of a failed command say that it did not reach a host, the sandbox "  \
-        "has no network or only rules for one, and no denial tells the host"
+        "true if the messages of a failed command say that it did not reach a host, and no "       \
+        "denial names the host; always missing if the mode of the network is \"host\""
 
 static const RpcField refused_fields[] = {
         { "denials", RPC_SHAPES, RPC_ALWAYS, "the refused paths", .shape = &denial_shape },
@@ -107,7 +107,7 @@ static const RpcField outcome_fields[] = {
           "exit code of the command; 128 + n after signal n, 124 after a timeout" },
         { "timeout_us", RPC_UINT, RPC_OR_NULL, "the time limit that applied, in microseconds" },
         { "timeout_by_project", RPC_BOOL, RPC_SOMETIMES,
-          "true if timeout_us is the limit of the project's .holt.json; a call can lower it" },
+          "true if timeout_us is the limit of the project's .holt.json; timeout_ms can lower it" },
         { "usage", RPC_SHAPE, RPC_ALWAYS, "time and memory that the command used",
           .shape = &method_usage },
         { "stdout_dropped", RPC_UINT, RPC_ALWAYS, "bytes of stdout that were not kept" },
@@ -120,7 +120,7 @@ static const RpcField outcome_fields[] = {
         { "denials_omitted", RPC_UINT, RPC_SOMETIMES,
           "number of refused or failed connections that are in neither of these lists" },
         { "network_lost", RPC_BOOL, RPC_SOMETIMES,
-          "true if holt-egress has ended, and the network with it, until the session stops" },
+          "true if holt-egress has ended; the session then has no network until it stops" },
         { "network_missed", RPC_BOOL, RPC_SOMETIMES, NETWORK_MISSED_HELP },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached, if it failed",
           .shape = &limit_hit_shape },

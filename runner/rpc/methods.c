@@ -206,7 +206,7 @@ static void print_sends(const RpcMethod *method, FILE *out) {
 static void print_method(const RpcMethod *method, FILE *out) {
         (void)fprintf(out, "%s\n  %s\n", method->name, method->help);
         if (method->at_rest)
-                (void)fputs("  Leaves a session at rest\n", out);
+                (void)fputs("  Does not start a session at rest\n", out);
         print_params(method, out);
         if (method->result->fields_count == 0 && !method->result->base)
                 (void)fputs("  Returns nothing\n", out);

@@ -121,7 +121,7 @@ def test_the_calls_are_of_every_method_that_reads_files(sessions: Sessions) -> N
     """files.open has a test of its own, because it replies with a descriptor."""
     listed = json.loads(sessions(["serve", "--methods", "--json"]).ok().out)
     resting = {name for name, method in listed.items() if method["at_rest"]}
-    printed = re.findall(r"^(\S+)\n  .*\n  Leaves a session at rest$", sessions(["serve", "--methods"]).ok().out, re.M)
+    printed = re.findall(r"^(\S+)\n  .*\n  Does not start a session at rest$", sessions(["serve", "--methods"]).ok().out, re.M)
 
     assert {*printed} == resting
     assert resting == {method for method, _ in CALLS} | {"files.open", *EMPTY, "session.allow", *STORED}
