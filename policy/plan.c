@@ -441,7 +441,7 @@ static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContex
             plan_copy(&plan->net_import, &policy->net_import) < 0 ||
             (policy->net_upstream && policy->network == NETWORK_ALLOW && !plan->net_upstream))
                 return error_oom(reterr);
-        return net_imports_check(&plan->net_import, reterr);
+        return net_imports_check(&plan->net_import, &plan->net_publish, reterr);
 }
 
 static int (*const plan_steps[])(LaunchPlan *plan, const Policy *policy, const PlanContext *context,

@@ -104,7 +104,33 @@ char *net_port_host_text(const NetPort *port, char ret[NET_PORT_TEXT]) {
         return ret;
 }
 
-int net_imports_check(const StrList *imports, Error *reterr) {
+/* Whether a connection to the loopback reaches a socket with this address. */
+static bool net_reached_by_loopback(const NetAddress *address) {
+        const NetAddress any = { .family = address->family };
+
+        return net_address_equal(address, &any) || net_address_equal(address, &net_loopback[0]) ||
+               net_address_equal(address, &net_loopback[1]);
+}
+
+/* Refuses a port of the host that leads into the sandbox, from where it would lead back. */
+static int net_refuse_circle(const StrList *imports, const StrList *published, Error *reterr) {
+        const char *why;
+        NetPort in, out;
+
+        for (size_t i = 0; i < imports->count; i++)
+                for (size_t k = 0; k < published->count; k++)
+                        if (net_import_parse(imports->items[i], &in, &why) == 0 &&
+                            net_publish_parse(published->items[k], &out, &why) == 0 &&
+                            in.host == out.host && in.inside == out.inside &&
+                            net_reached_by_loopback(&out.address))
+                                return error_set(reterr, ERROR_POLICY, 0,
+                                                 "port %u of the host is both published and "
+                                                 "imported, so connections would go in a circle",
+                                                 in.host);
+        return 0;
+}
+
+int net_imports_check(const StrList *imports, const StrList *published, Error *reterr) {
         const char *why;
         NetPort port, other;
 
@@ -119,5 +145,5 @@ int net_imports_check(const StrList *imports, Error *reterr) {
                                          "inside",
                                          imports->items[k], imports->items[i]);
                 }
-        return 0;
+        return net_refuse_circle(imports, published, reterr);
 }

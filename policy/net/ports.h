@@ -26,5 +26,6 @@ bool net_port_equal(const NetPort *a, const NetPort *b);
 enum { NET_PORT_TEXT = 60 };
 /* Writes the host's side, such as "127.0.0.1:8080". Returns ret. */
 char *net_port_host_text(const NetPort *port, char ret[NET_PORT_TEXT]);
-/* Refuses two ports of the host that have the same port inside. Returns 0 or a negative errno. */
-int net_imports_check(const StrList *imports, Error *reterr);
+/* Refuses two ports of the host that have the same port inside, and a port that is also published.
+ * Returns 0 or a negative errno. */
+int net_imports_check(const StrList *imports, const StrList *published, Error *reterr);

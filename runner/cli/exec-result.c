@@ -85,29 +85,41 @@ static unsigned network_mode_of(const JsonValue *network) {
         return mode;
 }
 
+static int exec_result_add_ports(const JsonValue *ports, StrList *ret) {
+        int r = 0;
+
+        for (const JsonValue *p = json_first(ports); r == 0 && p; p = json_next(p))
+                r = strlist_add(ret, json_string(p));
+        return r;
+}
+
 void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,
                               size_t length) {
         const JsonValue *network = show ? json_member(show, "network") : NULL;
+        _cleanup_(strlist_clear) StrList publish = { 0 }, import = { 0 };
 
-        if (network)
+        if (network && exec_result_add_ports(json_member(network, "publish"), &publish) == 0 &&
+            exec_result_add_ports(json_member(network, "import"), &import) == 0)
                 network_hint_print(
                         &(const NetworkHint){ .mode = network_mode_of(network),
                                               .session = json_member_text(show, "name"),
                                               .text = text,
                                               .length = length,
+                                              .publish = &publish,
+                                              .import = &import,
                                               .told = exec_result_has_net_denial(result) },
                         stderr);
 }
 
 /* A live session can get the rule by holt allow, so this names no option of holt create. */
 static void exec_result_tell_net_denial(const char *session, const JsonValue *denial) {
-        static const char option[] = "--net ";
+        static const char option[] = "--net"; /* and a space or "=" */
         const char *grant = json_member_text(denial, "grant");
         char who[SESSION_NAME_MAX + 32];
 
         (void)snprintf(who, sizeof(who), "holt allow %s net:", session);
         if (strncmp(grant, option, strlen(option)) == 0)
-                grant += strlen(option);
+                grant += strlen(option) + 1;
         report_net_denial(json_member_text(denial, "what"), json_member_uint(denial, "count"),
                           json_member_text(denial, "answer"), json_member_text(denial, "reason"),
                           grant, json_member_text(denial, "why_not"), who, stderr);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/network-hint.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "base/strings.h"
 #include "base/util.h"
 #include "outcome/network-words.h"
+#include "policy/net/ports.h"
 #include "policy/net/rules.h"
 #include "policy/policy.h"
 
@@ -72,33 +74,63 @@ static void network_hint_print_rules(const char *session, FILE *out) {
                 (void)fputs("--net NAME:PORT, or --net ADDRESS:PORT\n", out);
 }
 
+/* Whether the address, as the kernel prints it, is 127.0.0.1, ::1, or every address. An imported
+ * port leads to no other. */
+static bool network_hint_is_loopback(const char *address) {
+        const uint8_t one = 1;
+        char loopback4[16], loopback6[40];
+
+        (void)snprintf(loopback4, sizeof(loopback4), "%08X", htonl(INADDR_LOOPBACK));
+        (void)snprintf(loopback6, sizeof(loopback6), "%024d%08X", 0, htonl(one));
+        return address[strspn(address, "0")] == '\0' || streq(address, loopback4) ||
+               streq(address, loopback6);
+}
+
 /* Whether a program of the host listens on the port of TCP (proc_net_tcp). */
 static bool network_hint_host_listens(const char *path, uint16_t port) {
         enum { LISTENS = 0x0a };
         FILE *file = fopen(path, "re");
         unsigned local, state;
-        char line[512];
+        char line[512], address[40];
         bool found = false;
 
         while (file && !found && fgets(line, sizeof(line), file))
-                found = sscanf(line, " %*[0-9]: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &local, &state) ==
-                                2 &&
-                        local == port && state == LISTENS;
+                found = sscanf(line, " %*[0-9]: %39[0-9A-F]:%x %*[0-9A-F]:%*x %x", address, &local,
+                               &state) == 3 &&
+                        local == port && state == LISTENS && network_hint_is_loopback(address);
         if (file)
                 (void)fclose(file);
         return found;
+}
+
+/* Whether the sandbox shares the port with the host already: what listens there is holt itself, or
+ * the command has reached it. */
+static bool network_hint_shares(const NetworkHint *hint, uint16_t port) {
+        const char *ignored;
+        NetPort shared;
+
+        for (size_t i = 0; hint->publish && i < hint->publish->count; i++)
+                if (net_publish_parse(hint->publish->items[i], &shared, &ignored) == 0 &&
+                    (shared.host == port || shared.inside == port))
+                        return true;
+        for (size_t i = 0; hint->import && i < hint->import->count; i++)
+                if (net_import_parse(hint->import->items[i], &shared, &ignored) == 0 &&
+                    shared.inside == port)
+                        return true;
+        return false;
 }
 
 /* A port of the host's loopback is not that of the sandbox. */
 static void network_hint_print_port(const NetworkHint *hint, FILE *out) {
         const uint16_t port = network_words_own_port(hint->text, hint->length);
 
-        if (!port || (!network_hint_host_listens("/proc/self/net/tcp", port) &&
-                      !network_hint_host_listens("/proc/self/net/tcp6", port)))
+        if (!port || network_hint_shares(hint, port) ||
+            (!network_hint_host_listens("/proc/self/net/tcp", port) &&
+             !network_hint_host_listens("/proc/self/net/tcp6", port)))
                 return;
         (void)fprintf(out,
-                      "holt: no program of the sandbox listens on port %u, but one of the host "
-                      "does\n  To let the command connect to that one: %s--import %u\n",
+                      "holt: a program of the host listens on port %u, which the sandbox cannot "
+                      "reach\n  If the command meant that one: %s--import %u\n",
                       port, hint->session ? "holt create NAME " : "", port);
 }
 

@@ -6,14 +6,17 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/strings.h"
+
 typedef struct NetworkHint {
         unsigned mode;       /* a NETWORK_* value */
         const char *session; /* the session of the command, or NULL */
         const char *text;    /* the end of the command's messages, or NULL */
         size_t length;
-        bool by_project; /* The project's file has set the mode. */
-        bool asked;      /* The project's file has rules, but nobody else has any. */
-        bool told;       /* The denials already name what the network has refused. */
+        const StrList *publish, *import; /* the ports that the host shares; or NULL */
+        bool by_project;                 /* The project's file has set the mode. */
+        bool asked; /* The project's file has rules, but nobody else has any. */
+        bool told;  /* The denials already name what the network has refused. */
 } NetworkHint;
 
 /* If the messages are about such a host, prints which network the sandbox has, and how to get more

@@ -55,13 +55,13 @@ void report_net_lost(const char *session, FILE *out) {
 void report_net_denials(const NetDenials *denials, FILE *out) {
         for (unsigned i = 0; denials && i < denials->count; i++) {
                 const NetDenial *denial = &denials->items[i];
-                char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8] = "";
+                char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_GRANT_TEXT] = "";
                 char reason[NET_REASON_TEXT];
 
                 net_denial_peer(denial, peer);
                 net_denial_reason(denial, reason);
                 if (net_denial_rule(denial, rule))
-                        (void)snprintf(grant, sizeof(grant), "--net %s", rule);
+                        net_denial_grant(rule, grant);
                 if (net_denial_refused(denial)) {
                         report_net_denial(peer, net_denial_count(denial), net_denial_answer(denial),
                                           reason, grant, net_denial_why_not(denial), "", out);

@@ -542,6 +542,8 @@ void report_print_text(const RunResult *result, FILE *out) {
                                 .mode = report_network_mode(result),
                                 .text = result->outcome.said,
                                 .length = result->outcome.said_length,
+                                .publish = result->plan ? &result->plan->net_publish : NULL,
+                                .import = result->plan ? &result->plan->net_import : NULL,
                                 .asked = result->policy && result->policy->net_asked > 0,
                                 .told = result->outcome.net_denials != NULL,
                                 .by_project = result->policy &&

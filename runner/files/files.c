@@ -150,7 +150,7 @@ int files_exists(Files *files, const char *path, bool *ret, Error *reterr) {
         return 0;
 }
 
-static bool is_directory(const Files *files, const char *path) {
+static bool files_has_directory(const Files *files, const char *path) {
         _cleanup_close_ int fd = files_open(files, path, O_PATH | O_DIRECTORY);
 
         return fd >= 0;
@@ -161,7 +161,7 @@ static int make_dir(Files *files, const char *path, unsigned mode, bool make_par
         _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
         int r;
 
-        if (make_parents && is_directory(files, path))
+        if (make_parents && files_has_directory(files, path))
                 return 0;
         r = files_may_make(files, path);
         if (r == 0)
@@ -171,7 +171,7 @@ static int make_dir(Files *files, const char *path, unsigned mode, bool make_par
         if (mkdirat(place.dir_fd, place.name, mode ? mode & 0777 : 0755) == 0)
                 return 0;
         r = -errno;
-        return r == -EEXIST && make_parents && is_directory(files, path) ? 0 : r;
+        return r == -EEXIST && make_parents && files_has_directory(files, path) ? 0 : r;
 }
 
 int files_mkdir(Files *files, const char *path, unsigned mode, bool make_parents, Error *reterr) {

@@ -9,14 +9,16 @@
 
 /* needed: the session has rules for a network. Without them, it needs holt-egress only for ports.
  */
-static void keeper_write_network(const Network *network, const NetCounts *before, bool rules,
-                                 bool missed, JsonWriter *w) {
+static void keeper_write_network(const Keeper *keeper, const NetCounts *before, bool missed,
+                                 JsonWriter *w) {
+        const Network *network = &keeper->sandbox.network;
+        const bool rules = keeper->settings.policy.network == NETWORK_ALLOW;
         const uint64_t omitted = net_denials_omitted(network->denials, before);
 
         net_denials_write_unreached(w, network->denials, before);
         if (omitted > 0)
                 json_write_uint(w, "denials_omitted", omitted);
-        if (network->lost && rules)
+        if (network->lost && (network_needed(&keeper->plan) || network->published.count > 0))
                 json_write_bool(w, "network_lost", true);
         if (missed && !(rules && (network->denials ? network->denials->total : 0) > before->total))
                 json_write_bool(w, "network_missed", true);
@@ -44,9 +46,7 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t
         result_write_refusals(w, refusals);
         net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before, true);
         json_write_end(w);
-        keeper_write_network(&keeper->sandbox.network, &process->net_denied_before,
-                             keeper->settings.policy.network == NETWORK_ALLOW,
-                             symptoms->network_missed, w);
+        keeper_write_network(keeper, &process->net_denied_before, symptoms->network_missed, w);
         limits_hit_write(w, &symptoms->limits_hit, &keeper->plan, &keeper->settings.policy);
         if (timeout > 0 && timeout == keeper->settings.policy.timeout &&
             policy_of_project(&keeper->settings.policy, "limits.timeout"))

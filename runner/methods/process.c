@@ -38,7 +38,8 @@ static void write_process(const Process *process, JsonWriter *w) {
 }
 
 static int method_process_list(RpcCall *call, void *data, Error *error) {
-        Keeper *keeper = data;
+        const Keeper *keeper = data;
+        const Network *network = &keeper->sandbox.network;
         JsonWriter *w = rpc_result(call);
 
         (void)error;
@@ -47,7 +48,7 @@ static int method_process_list(RpcCall *call, void *data, Error *error) {
                 write_process(p, w);
         json_write_end(w);
         json_write_array(w, "ports");
-        net_published_write(w, &keeper->sandbox.network.published);
+        net_published_write(w, network->lost ? NULL : &network->published);
         json_write_end(w);
         rpc_reply(call);
         return 0;

@@ -284,6 +284,10 @@ static void net_denial_write_call(JsonWriter *w, const char *rule) {
                 json_write_end(w);
 }
 
+void net_denial_grant(const char *rule, char ret[NET_GRANT_TEXT]) {
+        (void)snprintf(ret, NET_GRANT_TEXT, "--net%c%s", rule[0] == '-' ? '=' : ' ', rule);
+}
+
 void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count, bool session) {
         char peer[NET_PEER_TEXT], rule[NET_PEER_TEXT], grant[NET_PEER_TEXT + 8];
         const bool granted = net_denial_rule(denial, rule);
@@ -291,7 +295,7 @@ void net_denial_write(JsonWriter *w, const NetDenial *denial, uint64_t count, bo
 
         net_denial_peer(denial, peer);
         net_denial_reason(denial, reason);
-        (void)snprintf(grant, sizeof(grant), "--net %s", granted ? rule : "");
+        net_denial_grant(rule, grant);
         json_write_string(w, "layer", "network");
         json_write_string(w, "what", peer);
         json_write_uint(w, "count", count);

@@ -12,6 +12,7 @@ enum {
         NET_DENIALS_MAX = 64,
         NET_DENIALS_RATE = 4,
         NET_PEER_TEXT = 320,
+        NET_GRANT_TEXT = NET_PEER_TEXT + 8,
         NET_REASON_TEXT = 768,
 };
 
@@ -74,6 +75,10 @@ const char *net_denial_why_not(const NetDenial *denial);
 void net_denial_peer(const NetDenial *denial, char ret[NET_PEER_TEXT]);
 /* Writes the rule that would allow the host. Returns false if no rule can. */
 bool net_denial_rule(const NetDenial *denial, char ret[NET_PEER_TEXT]);
+
+/* Writes the option with the rule: "--net example.org". With a space, a rule that begins with "-"
+ * would be an option. */
+void net_denial_grant(const char *rule, char ret[NET_GRANT_TEXT]);
 
 /* Writes the denials as objects into the open array. denials may be NULL. before: the counts at an
  * earlier moment, if only later denials are of interest, or NULL. session: a session has refused

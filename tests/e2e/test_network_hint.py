@@ -113,11 +113,30 @@ def test_a_port_of_the_host_is_not_one_of_the_sandbox(message: str, holt: Holt, 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         command = ("sh", "-c", 'echo "$0" >&2; exit 7', message.format(port))
-        cure = f"no program of the sandbox listens on port {port}, but one of the host does\n  To let the command connect to that one: "
+        cure = f"a program of the host listens on port {port}, which the sandbox cannot reach\n  If the command meant that one: "
         assert f"{cure}--import {port}\n" in holt(["run", "--", *command]).err
         session = sessions.create("w")
         assert f"{cure}holt create NAME --import {port}\n" in session.exec(*command).err
     assert "holt:" not in holt(["run", "--", *command]).err
+
+
+def test_a_port_that_the_sandbox_shares_or_cannot_import_gets_no_hint(holt: Holt, sessions: Sessions) -> None:
+    fails = ("sh", "-c", 'echo "connect ECONNREFUSED 127.0.0.1:$0" >&2; exit 7')
+    with socket.create_server(("127.0.0.9", 0)) as server:
+        port = str(server.getsockname()[1])
+        for options in ((), ("--import", port), ("--publish", f"{port}:80"), ("--publish", f"8077:{port}")):
+            assert "a program of the host" not in holt(["run", *options, "--", *fails, port]).err
+        session = sessions.create("w", "--publish", f"{port}:{port}")
+        assert "a program of the host" not in session.exec(*fails, port).err
+    circle = holt(["run", "--publish", "8080:80", "--import", "8080:80", "--", "true"])
+    assert "port 8080 of the host is both published and imported" in circle.refusal()
+
+
+def test_a_name_like_an_option_gets_an_option_that_works(holt: Holt) -> None:
+    query = r"b'\x12\x34\x01\0\0\1\0\0\0\0\0\0\x02-x\0\0\1\0\1'"  # glibc would not ask for such a name
+    asks = f"import socket\ns = socket.socket(2, 2)\ns.sendto({query}, ('198.18.0.1', 53))\ns.recv(99)\nraise SystemExit(1)"
+    assert "; --net=-x allows it" in holt(["run", "--net", "a.invalid", "--", "python3", "-c", asks]).err
+    holt(["run", "--net=-x", "--", "true"]).ok()
 
 
 def test_the_project_s_rules_give_no_network(holt: Holt) -> None:

@@ -100,6 +100,20 @@ def test_a_session_outlives_its_network(session: Session, lab: Lab) -> None:
     assert document(session.sh("", "--json"))["network"]["lost"] is False
 
 
+@pytest.mark.parametrize("option", ("--import", "--publish", "forward"))
+def test_a_session_loses_its_ports_without_rules(option: str, sessions: Sessions) -> None:
+    session = sessions.create("w", *{"--import": (option, "9"), "--publish": (option, "0:80"), "forward": ()}[option])
+    session.out("true")
+    if option == "forward":
+        session("forward", "80").ok()
+    for process in doors():
+        os.kill(process.pid, signal.SIGKILL)
+    until(lambda: not doors(), "both have ended")
+    assert document(session.sh("true", "--json"))["network"]["lost"] is True
+    with session.rpc() as rpc:
+        assert rpc.call("process.list")["ports"] == []
+
+
 def test_a_session_without_rules_has_no_network_to_lose(sessions: Sessions) -> None:
     session = sessions.create("w")
     session.out("true")
