@@ -13,6 +13,7 @@
 #include "policy/net/upstream.h"
 #include "policy/path-fields.h"
 #include "policy/plan.h"
+#include "policy/route-fields.h"
 #include "policy/syscalls/syscalls.h"
 #include "policy/workspace-fields.h"
 
@@ -428,7 +429,7 @@ const PolicyField policy_fields[] = {
           .min = 1,
           .option = "--output",
           .option_arg = "SIZE",
-          .help = "maximum bytes of output of a run, or that a session keeps; or none",
+          .help = "maximum output of a run, or output that a session keeps; or none",
           .document_help = "maximum bytes of output, or \"none\"; beyond it, holt run ends the "
                            "command, and a session drops the rest" },
         { .path = "syscalls.preset",
@@ -457,6 +458,18 @@ const PolicyField policy_fields[] = {
           .option_arg = "NAME|@GROUP",
           .help = "system call to remove from the set",
           .document_help = "system calls and @groups to remove from the set" },
+        { .path = "bridge.routes",
+          .kind = FIELD_LIST,
+          .objects = true,
+          .offset = AT(routes),
+          .check = route_field_check,
+          .after_caller = route_field_added,
+          .option = "--route",
+          .option_arg = "NAME",
+          .set_option = route_field_set,
+          .help = "service to reach with your credential; holt policy list has the names",
+          .document_help = "services that commands reach with a credential of the host, each the "
+                           "name of a known one or an object that describes it" },
         { .path = "layers.landlock",
           .kind = FIELD_ENUM,
           .offset = AT(landlock),

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/nearest.h"
+#include "policy/routes/route.h"
 
 enum { DOCUMENT_VERSION = 1 };
 
@@ -181,15 +182,40 @@ static int load_bytes(Loader *l, const PolicyField *field, const JsonValue *valu
         return set_text(l, field, json_string(value), path);
 }
 
+/* Loads an object as its compact text. A string with that text would not have been checked. */
+static int load_object_item(Loader *l, const PolicyField *field, const JsonValue *value,
+                            const char *path) {
+        _cleanup_free_ char *where = str_format("%s: %s", l->name, path), *text = NULL;
+        int r;
+
+        if (json_string(value) && json_string(value)[0] != '{')
+                return set_text(l, field, json_string(value), path);
+        if (json_type(value) != JSON_OBJECT)
+                return fail_type(l, value, path, "a name or an object");
+        r = where ? route_check(value, where, l->reterr) : error_oom(l->reterr);
+        if (r < 0)
+                return r;
+        text = route_text(value);
+        if (!text)
+                return error_oom(l->reterr);
+        if (strlen(text) > ROUTE_TEXT_MAX)
+                return error_set(l->reterr, ERROR_POLICY, 0, "%s: has more than %d bytes", where,
+                                 ROUTE_TEXT_MAX);
+        return policy_set(l->policy, field->path, text, l->origin, where, l->reterr);
+}
+
 static int load_list(Loader *l, const PolicyField *field, const JsonValue *value,
                      const char *path) {
+        int (*const load)(Loader * l, const PolicyField *field, const JsonValue *value,
+                          const char *path) = field->objects ? load_object_item : load_string;
         size_t i = 0;
 
         if (json_type(value) != JSON_ARRAY)
-                return fail_type(l, value, path, "an array of strings");
+                return fail_type(l, value, path,
+                                 field->objects ? "an array" : "an array of strings");
         for (const JsonValue *item = json_first(value); item; item = json_next(item)) {
                 _cleanup_free_ char *place = json_path_index(path, i++);
-                int r = place ? load_string(l, field, item, place) : error_oom(l->reterr);
+                int r = place ? load(l, field, item, place) : error_oom(l->reterr);
 
                 if (r < 0)
                         return r;

@@ -123,6 +123,8 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->net_publish);
         strlist_clear(&plan->net_import);
         free(plan->net_upstream);
+        strlist_clear(&plan->routes);
+        free(plan->route_token);
         *plan = (LaunchPlan){ 0 };
 }
 
@@ -137,8 +139,7 @@ static const char *env_lookup(const char *const *env, const char *name) {
         return NULL;
 }
 
-/* Sets NAME=VALUE and replaces an earlier value. */
-static int env_set(StrList *env, const char *name, size_t length, const char *value) {
+int plan_set_env(StrList *env, const char *name, size_t length, const char *value) {
         char *item = str_format("%.*s=%s", (int)length, name, value);
 
         for (size_t i = 0; item && i < env->count; i++)
@@ -156,7 +157,7 @@ typedef struct EnvPair {
 
 static int env_set_all(StrList *env, const EnvPair *pairs, size_t count) {
         for (size_t i = 0; i < count; i++)
-                if (env_set(env, pairs[i].name, strlen(pairs[i].name), pairs[i].value) < 0)
+                if (plan_set_env(env, pairs[i].name, strlen(pairs[i].name), pairs[i].value) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -250,7 +251,7 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
                 const char *name = policy->env_pass.items[i];
                 const char *value = env_lookup(context->env, name);
 
-                if (value && env_set(&plan->env, name, strlen(name), value) < 0)
+                if (value && plan_set_env(&plan->env, name, strlen(name), value) < 0)
                         return error_oom(reterr);
         }
         for (size_t i = 0; i < policy->env_set.count; i++) {
@@ -261,7 +262,7 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
                 if (r < 0)
                         return r;
                 if (r == 0 && equals &&
-                    env_set(&plan->env, item, (size_t)(equals - item), equals + 1) < 0)
+                    plan_set_env(&plan->env, item, (size_t)(equals - item), equals + 1) < 0)
                         return error_oom(reterr);
         }
         return 0;
@@ -290,7 +291,7 @@ int plan_check_lengths(const StrList *list, const char *what, Error *reterr) {
 static int plan_shell(LaunchPlan *plan) {
         int r = strlist_add(&plan->argv, "bash");
 
-        return r < 0 ? r : env_set(&plan->env, "PS1", 3, "holt:\\w\\$ ");
+        return r < 0 ? r : plan_set_env(&plan->env, "PS1", 3, "holt:\\w\\$ ");
 }
 
 static int plan_command(LaunchPlan *plan, const Policy *policy, const PlanContext *context,

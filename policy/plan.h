@@ -23,6 +23,8 @@ enum {
         PLAN_MOUNTS_MAX = 256,
 };
 
+enum { ROUTES_PORT = 8474 }; /* holt-gateway listens on this port of 127.0.0.1 inside */
+
 #define PLAN_SESSION_WORKSPACE "/workspace" /* a session's workspace */
 #define PLAN_SESSION_OWN "/run/holt"        /* the keeper's own directory inside */
 
@@ -286,6 +288,10 @@ typedef struct LaunchPlan {
         bool net_asked; /* prepared: with net_ask, somebody can be asked from the start on */
         uint64_t net_ask_timeout; /* usec */
         char *net_upstream;       /* URL, perhaps with a password; or NULL */
+        /* One JSON text for each route, in the form that route_write() of policy/routes/route.h
+         * describes. Empty before routes_plan(). */
+        StrList routes;
+        char *route_token; /* the secret with which the sandbox uses the routes; NULL without any */
 
         /* the command */
         StrList argv;

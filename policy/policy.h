@@ -122,6 +122,9 @@ typedef struct Policy {
         StrList syscalls_allow;  /* groups or names added to the preset */
         StrList syscalls_deny;   /* groups or names removed from the preset */
 
+        StrList routes; /* name of a known provider, or a route as compact JSON
+                           (policy/routes/route.h) */
+
         unsigned landlock; /* LandlockMode */
 } Policy;
 
@@ -220,7 +223,9 @@ typedef struct PolicyField {
         FieldKind kind;
         size_t offset; /* into Policy */
         MergeRule merge;
-        bool none; /* accepts "none": no limit (0), or an empty list */
+        bool none;    /* accepts "none": no limit (0), or an empty list */
+        bool objects; /* for a list: items may be JSON objects, which policy_set() takes as compact
+                         text; load.c has checked them */
         uint64_t min,
                 max; /* the bounds of a number, in its unit; max 0 means the kind's own bound */
         const char *const *names;   /* for FIELD_ENUM, NULL-terminated */

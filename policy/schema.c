@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/strings.h"
+#include "policy/routes/route.h"
 
 /* --- the table as a tree --- */
 
@@ -60,8 +62,6 @@ static int write_fields(const Writer *writer, size_t i, size_t end, size_t depth
 
 /* --- the schema --- */
 
-/* The notation that base/strings.h reads. */
-#define BYTES_PATTERN "[0-9]+(\\.[0-9]{1,6})?(B|[KMGT](iB?|B)?|[kmgt]|kB)?"
 #define ENV_NAME_PATTERN "^[A-Za-z_][A-Za-z0-9_]*$"
 
 static void schema_string(JsonWriter *w, const PolicyField *field) {
@@ -129,7 +129,10 @@ static void schema_list(JsonWriter *w, const PolicyField *field) {
         json_write_string(w, "type", "array");
         json_write_uint(w, "maxItems", POLICY_LIST_MAX);
         json_write_object(w, "items");
-        schema_string(w, field);
+        if (field->objects)
+                route_schema_write(w);
+        else
+                schema_string(w, field);
         json_write_end(w);
 }
 
@@ -284,15 +287,29 @@ static void document_begin(JsonWriter *w, const char *name) {
         json_write_object(w, name);
 }
 
-static void document_list(const Writer *writer, const PolicyField *field, const char *name) {
+static int document_object(JsonWriter *w, const char *text) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        int r = json_parse(text, strlen(text), "policy", &document, NULL);
+
+        if (r == 0)
+                json_copy(w, NULL, json_root(document));
+        return r;
+}
+
+static int document_list(const Writer *writer, const PolicyField *field, const char *name) {
         const StrList *list = schema_list_of(writer->policy, field);
+        int r = 0;
 
         json_write_array(writer->w, name);
         if (list_was_emptied(writer, field))
                 json_write_string(writer->w, NULL, "none");
-        for (size_t i = 0; i < list->count; i++)
-                json_write_string(writer->w, NULL, list->items[i]);
+        for (size_t i = 0; r == 0 && i < list->count; i++)
+                if (field->objects && list->items[i][0] == '{')
+                        r = document_object(writer->w, list->items[i]);
+                else
+                        json_write_string(writer->w, NULL, list->items[i]);
         json_write_end(writer->w);
+        return r;
 }
 
 static int document_map(const Writer *writer, const PolicyField *field, const char *name) {
@@ -332,8 +349,7 @@ static int document_field(const Writer *writer, const PolicyField *field, const 
                 return document_map(writer, field, name);
         if (field->kind != FIELD_LIST)
                 return document_scalar(writer, field, name);
-        document_list(writer, field, name);
-        return 0;
+        return document_list(writer, field, name);
 }
 
 int policy_document_print(const Policy *policy, JsonWriter *w) {

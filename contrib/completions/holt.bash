@@ -60,7 +60,7 @@ _holt_syscalls() {
 }
 
 _holt_presets() {
-        command holt policy list 2>/dev/null | sed '/^@/d;s/ .*//'
+        command holt policy list 2>/dev/null | sed '/^[@-]/d;s/ .*//'
 }
 
 _holt_sessions() {

@@ -48,7 +48,7 @@ function __holt_policy_verbs
 end
 
 function __holt_presets
-    command holt policy list 2>/dev/null | sed -E '/^@/d;s/ +/\t/'
+    command holt policy list 2>/dev/null | sed -E '/^[@-]/d;s/ +/\t/'
 end
 
 function __holt_sessions

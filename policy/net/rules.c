@@ -62,9 +62,8 @@ int net_name_normal(const char *name, size_t length, char ret[NET_NAME_MAX + 1])
         return 0;
 }
 
-/* Whether inet_aton(3) could read the name as an address: its last label is a decimal, octal or
- * hexadecimal number. The top-level domains of real names have a letter (RFC 3696). */
-static bool name_looks_numeric(const char *name) {
+/* The top-level domains of real names have a letter (RFC 3696). */
+bool net_name_numeric(const char *name) {
         const char *dot = strrchr(name, '.'), *label = dot ? dot + 1 : name;
 
         if (label[0] == '0' && label[1] == 'x')
@@ -101,7 +100,7 @@ static int rule_read_name(NetRule *rule, const char *host, size_t length, const 
         if (rule->kind == NET_WILDCARD && !strchr(rule->name, '.'))
                 return error_why(ret_why, "is too wide: it allows a whole top-level domain; name "
                                           "more of it, such as *.example.org");
-        if (name_looks_numeric(rule->name))
+        if (net_name_numeric(rule->name))
                 return error_why(ret_why, "is an address in an unusual form; write an IPv4 "
                                           "address as four decimal numbers, such as 192.0.2.1");
         if (streq(rule->name, "localhost") || name_is_below(rule->name, "localhost"))

@@ -57,6 +57,9 @@ int net_port_read(const char *text, size_t length, uint16_t *ret);
 /* Writes the usual form of a name to ret: lower case, no trailing dot. Returns 0, or -EINVAL if it
  * is no valid DNS name of ASCII letters, digits, '-', '_' and '.'. */
 int net_name_normal(const char *name, size_t length, char ret[NET_NAME_MAX + 1]);
+/* Whether inet_aton(3) could read the name as an address: its last label is a decimal, octal or
+ * hexadecimal number. name is in its usual form. */
+bool net_name_numeric(const char *name);
 
 /* Whether a rule names the host, for any port. name is in its usual form. */
 bool net_rules_name(const NetRules *rules, const char *name);

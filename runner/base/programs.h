@@ -15,5 +15,10 @@ static const char *const programs_egress[]
         __attribute__((unused)) = { "holt-egress", "../libexec/holt/holt-egress",
                                     HOLT_LIBEXEC "/holt-egress" };
 
+/* Paths at which holt-full looks for holt-gateway. */
+static const char *const programs_gateway[]
+        __attribute__((unused)) = { "holt-gateway", "../libexec/holt/holt-gateway",
+                                    HOLT_LIBEXEC "/holt-gateway" };
+
 /* Paths at which holt-full looks for holt, relative to the directory of holt-full. */
 static const char *const programs_light[] = { "holt", "../../bin/holt" };

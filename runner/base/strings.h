@@ -60,6 +60,8 @@ int str_to_usec(const char *s, uint64_t *ret_usec);
 /* Converts "4096", "64KiB", "512M", "2Gi", "1t" or "1GB" (decimal) to bytes. Returns 0, -EINVAL or
  * -ERANGE (above 2^60). */
 int str_to_bytes(const char *s, uint64_t *ret_bytes);
+/* The same as DURATION_PATTERN, for str_to_bytes(). */
+#define BYTES_PATTERN "[0-9]+(\\.[0-9]{1,6})?(B|[KMGT](iB?|B)?|[kmgt]|kB)?"
 
 /* Only decimal digits; no sign, no blank. Returns 0, -EINVAL or -ERANGE. */
 int str_to_uint(const char *s, uint64_t max, uint64_t *ret);

@@ -21,6 +21,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static long make_socket(void) {
         return fd >= 0 ? fd : sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* Sends the namespace to holt-egress. */
+/* Sends a descriptor: the namespace to holt-egress, or a socket to holt-gateway. */
 static int send_network(int setup_fd, int network_fd) {
         char byte = 0;
         struct iovec vector = { .iov_base = &byte, .iov_len = 1 };
@@ -248,6 +249,25 @@ static int wait_for_egress(const Launch *launch, Error *error) {
         return ready.errnum ? egress_failed(&ready, error) : 0;
 }
 
+/* Makes the socket on which holt-gateway listens, in the sandbox's network, and sends it out. */
+static int give_gateway(const Launch *launch, Error *error) {
+        const struct sockaddr_in address = { .sin_family = AF_INET,
+                                             .sin_port = htons(ROUTES_PORT),
+                                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (launch->gateway_fd < 0)
+                return 0;
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+            listen(fd, SOMAXCONN) < 0)
+                return step_fail(error, LAYER_NET, errno, "cannot listen for", "routes");
+        /* EPIPE: holt-gateway has ended. Then requests are refused, and the result says so. */
+        return send_network(launch->gateway_fd, fd) < 0 && errno != EPIPE
+                       ? step_fail(error, LAYER_NET, errno, "cannot reach", "holt-gateway")
+                       : 0;
+}
+
 int build_network(Launch *launch, Error *error) {
         int r = 0;
 
@@ -262,5 +282,7 @@ int build_network(Launch *launch, Error *error) {
                 set_network();
         network.fd = fd_close(network.fd);
         network.sys_fd = fd_close(network.sys_fd);
-        return r < 0 ? r : wait_for_egress(launch, error);
+        if (r == 0)
+                r = wait_for_egress(launch, error);
+        return r < 0 ? r : give_gateway(launch, error);
 }

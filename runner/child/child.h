@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "guards/watch.h"
+#include "network/gateway.h"
 #include "network/network.h"
 #include "policy/plan.h"
 #include "reach/system-tree.h"
@@ -53,14 +54,16 @@ typedef struct Launch {
         Identity identity;
         SystemTree system;
         TerminalPlan terminal;
-        Output *output;     /* NULL without a limit of the output. */
-        int init_fd;        /* Sealed memory file. */
-        int workspace_fd;   /* O_PATH, for the guards; FD_NONE without a workspace. */
-        int control_fd;     /* The child's end of the socket pair. */
-        Network network;    /* holt-egress, if it was started early; the sandbox then takes it. */
-        int setup_fd;       /* The child's socket to holt-egress, or FD_NONE. */
-        bool network_waits; /* holt-egress sets the network up later, if at all. */
-        Watch *watch;       /* The watch of guarded and hidden paths, or NULL. */
+        Output *output;      /* NULL without a limit of the output. */
+        int init_fd;         /* Sealed memory file. */
+        int workspace_fd;    /* O_PATH, for the guards; FD_NONE without a workspace. */
+        int control_fd;      /* The child's end of the socket pair. */
+        Network network;     /* holt-egress, if it was started early; the sandbox then takes it. */
+        int setup_fd;        /* The child's socket to holt-egress, or FD_NONE. */
+        GatewayLink gateway; /* holt-gateway, until the sandbox takes it. */
+        int gateway_fd;      /* The child's socket to holt-gateway, or FD_NONE. */
+        bool network_waits;  /* holt-egress sets the network up later, if at all. */
+        Watch *watch;        /* The watch of guarded and hidden paths, or NULL. */
         ShownLimits limits;
         LayerState layers;
         /* A bit for each of fds 0 to 2 that is a file which the command can open by its path. */
@@ -75,6 +78,7 @@ typedef struct Launch {
         {                                                                                          \
                 .init_fd = FD_NONE, .workspace_fd = FD_NONE, .control_fd = FD_NONE,                \
                 .setup_fd = FD_NONE, .network = NETWORK_CLOSED,                                    \
+                .gateway_fd = FD_NONE, .gateway = GATEWAY_CLOSED,                                  \
                 .terminal = { .output_fd = FD_NONE }                                               \
         }
 /* clang-format on */

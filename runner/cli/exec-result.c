@@ -138,6 +138,13 @@ static bool exec_result_tell_denials(const char *session, const JsonValue *resul
                         exec_result_tell_net_denial(session, d);
                         continue;
                 }
+                if (streq(json_member_text(d, "layer"), "route")) {
+                        report_gateway_denial(json_member_text(d, "what"),
+                                              json_member_uint(d, "count"),
+                                              json_member_text(d, "answer"),
+                                              json_member_text(d, "reason"), stderr);
+                        continue;
+                }
                 option |= json_member_text(d, "grant")[0] ||
                           (!json_member_text(d, "path")[0] && !why_not[0]);
                 if (json_member_text(d, "path")[0]) {

@@ -25,7 +25,7 @@ static const struct {
 } help_groups[] = {
         { "filesystem.", "Files" }, { "network.", "Network" }, { "python.", "Python" },
         { "env.", "Environment" },  { "limits.", "Limits" },   { "syscalls.", "System calls" },
-        { "layers.", "Layers" },
+        { "bridge.", "Services" },  { "layers.", "Layers" },
 };
 
 /* Options that belong to no policy field, and the part of the help in which each is printed. Every

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json-write.h"
+#include "base/json.h"
 #include "base/nearest.h"
 #include "cli/fail.h"
 #include "cli/options.h"
@@ -12,6 +13,7 @@
 #include "cli/verbs.h"
 #include "policy/load.h"
 #include "policy/net/rules.h"
+#include "policy/routes/route.h"
 #include "policy/schema.h"
 #include "policy/syscalls/syscalls.h"
 #include "session/policy-files.h"
@@ -68,7 +70,8 @@ static int show_field(const Policy *policy, const PolicyField *field, Error *ret
                         return 0;
                 note = policy_note(policy, field->path, text);
                 (void)printf("%-*s%s%s\n", SHOW_COLUMN, i == 0 ? field->path : "",
-                             str_quote(text, quoted, sizeof(quoted)),
+                             field->objects ? str_visible(text, quoted, sizeof(quoted))
+                                            : str_quote(text, quoted, sizeof(quoted)),
                              note && note->origin == ORIGIN_PROJECT ? " (" POLICY_PROJECT_FILE ")"
                                                                     : "");
                 if (ferror(stdout))
@@ -287,8 +290,39 @@ static int policy_schema(const PolicyArgs *args, const OptionResult *result, Err
         return policy_verb_print_json(&w, reterr);
 }
 
+/* Writes a known route, the object included. */
+static int list_write_route(JsonWriter *w, const RouteProvider *provider, Error *reterr) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        int r = json_parse(provider->json, strlen(provider->json), provider->name, &document,
+                           reterr);
+
+        if (r < 0)
+                return r;
+        json_write_object(w, NULL);
+        json_write_string(w, "name", provider->name);
+        json_write_string(w, "description", provider->description);
+        json_copy(w, "route", json_root(document));
+        json_write_end(w);
+        return 0;
+}
+
+static int list_routes(const PolicyArgs *args, JsonWriter *w, Error *reterr) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < route_providers_count; i++) {
+                const RouteProvider *provider = &route_providers[i];
+
+                if (args->json)
+                        r = list_write_route(w, provider, reterr);
+                else
+                        (void)printf("--route %-11s%s\n", provider->name, provider->description);
+        }
+        return r;
+}
+
 static int policy_list(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+        int r;
 
         (void)result;
         json_write_array(&w, NULL);
@@ -307,6 +341,9 @@ static int policy_list(const PolicyArgs *args, const OptionResult *result, Error
                 if (!args->json)
                         (void)printf("@%-11s%s\n", net_sets[i].name, net_sets[i].description);
         }
+        r = list_routes(args, &w, reterr);
+        if (r < 0)
+                return r;
         json_write_end(&w);
         return args->json ? policy_verb_print_json(&w, reterr) : policy_verb_flush_output(reterr);
 }
@@ -366,7 +403,9 @@ static const PolicyVerb verbs[] = {
         { "list",
           { .verb = "policy list",
             .usage = "[--json]",
-            .summary = "Lists the presets for --policy and \"extends\", and the sets for --net.",
+            .summary =
+                    "Lists the presets for --policy and \"extends\", the sets for --net, and the "
+                    "routes for --route.",
             WITH_JSON },
           policy_list },
         { "syscalls",

@@ -72,3 +72,20 @@ void report_net_denials(const NetDenials *denials, FILE *out) {
         }
         report_net_omitted(net_denials_omitted(denials, NULL), out);
 }
+
+void report_gateway_denial(const char *what, uint64_t count, const char *answer, const char *reason,
+                           FILE *out) {
+        (void)fprintf(out, "holt: answered %s with %s (%" PRIu64 "x): %s\n", what, answer, count,
+                      reason);
+}
+
+void report_gateway_denials(const GatewayDenials *denials, FILE *out) {
+        for (unsigned i = 0; denials && i < denials->count; i++) {
+                const GatewayDenial *denial = &denials->items[i];
+                char what[GATEWAY_WHAT_TEXT], answer[16];
+
+                gateway_denial_what(denial, what);
+                (void)snprintf(answer, sizeof(answer), "%u", denial->event.status);
+                report_gateway_denial(what, denial->count, answer, denial->event.reason, out);
+        }
+}

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "network/denials.h"
+#include "network/gateway.h"
 
 /* Prints one refused name or connection. grant: the option that allows it, or ""; then why_not is
  * printed. */
@@ -20,5 +21,9 @@ void report_net_failure(const char *peer, const char *answer, const char *reason
 void report_net_omitted(uint64_t count, FILE *out);
 /* Prints that holt-egress has ended. session: its name, or NULL for holt run. */
 void report_net_lost(const char *session, FILE *out);
+/* Prints a refused or failed request of a route. */
+void report_gateway_denial(const char *what, uint64_t count, const char *answer, const char *reason,
+                           FILE *out);
 /* Prints all of these for a failed command of holt run. denials may be NULL. */
+void report_gateway_denials(const GatewayDenials *denials, FILE *out);
 void report_net_denials(const NetDenials *denials, FILE *out);

@@ -113,6 +113,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
                 result_write_foreign(w);
         result_write_refusals(w, result->outcome.refusals);
         net_denials_write(w, result->outcome.net_denials, NULL, false);
+        gateway_denials_write(w, result->outcome.gateway_denials, NULL);
         json_write_end(w);
 }
 
@@ -448,6 +449,7 @@ static void print_denials(const RunResult *result, FILE *out) {
                 report_denial(RESULT_FOREIGN, 1, "SIGSYS", result_foreign_why_not, "", out);
         print_refusals(result->outcome.refusals, out);
         report_net_denials(result->outcome.net_denials, out);
+        report_gateway_denials(result->outcome.gateway_denials, out);
 }
 
 static void print_moved(const RunResult *result, FILE *out) {
@@ -552,6 +554,8 @@ void report_print_text(const RunResult *result, FILE *out) {
         }
         if (result->outcome.network_lost)
                 report_net_lost(NULL, out);
+        if (result->outcome.gateway_lost)
+                (void)fputs("holt: the sandbox lost its routes, because holt-gateway ended\n", out);
         print_replaced(result, out);
         print_moved(result, out);
 }

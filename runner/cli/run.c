@@ -27,6 +27,7 @@
 #ifdef HOLT_FULL
 #include "cli/policy-words.h"
 #include "session/policy-files.h"
+#include "session/routes.h"
 #endif
 
 #ifdef HOLT_FULL
@@ -109,11 +110,14 @@ static int find_identity(Run *run, Error *reterr) {
         return git_identity_set(&run->policy, reterr);
 }
 
-/* Returns whether the workspace contains a project's policy file, which only holt-full can read. */
+/* Returns whether only holt-full can run this: it knows the routes, and it can read the project's
+ * policy file in the workspace. */
 static bool needs_full(Run *run) {
         const char *workspace = run->policy.workspace_source ? run->policy.workspace_source : ".";
         char path[PATH_MAX];
 
+        if (run->policy.routes.count > 0)
+                return true;
         if (snprintf(path, sizeof(path), "%s/.holt.json", workspace) >= (int)sizeof(path))
                 return false;
         return run->policy.workspace_mode != WORKSPACE_NONE &&
@@ -137,18 +141,20 @@ static bool names_policy_file(const Run *run) {
 }
 
 #ifdef HOLT_FULL
-/* Adds the policy files that were read, because the command must not write the ones that the next
- * run obeys. */
-static int add_inputs(Run *run, Error *reterr) {
+/* Adds the routes, and the policy files that were read, because the command must not write the ones
+ * that the next run obeys. */
+static int add_full(Run *run, Error *reterr) {
         const PlanMount *workspace = plan_workspace(&run->plan);
-        int r = policy_files_check_config(&run->plan, reterr);
+        int r = routes_prepare(&run->policy, &run->plan, true, reterr);
 
+        if (r == 0)
+                r = policy_files_check_config(&run->plan, reterr);
         return r < 0 ? r
                      : policy_files_inputs(workspace ? workspace->source : NULL, &run->plan.inputs,
                                            reterr);
 }
 #else
-static int add_inputs(Run *run, Error *reterr) {
+static int add_full(Run *run, Error *reterr) {
         (void)run;
         (void)reterr;
         return 0;
@@ -173,7 +179,7 @@ static int make_plan(Run *run, Error *reterr) {
         run->result.policy = &run->policy;
         run->result.plan = &run->plan;
         run->result.command = (const char *const *)run->plan.argv.items;
-        return add_inputs(run, reterr);
+        return add_full(run, reterr);
 }
 
 static int run_open_report(Run *run, Error *reterr) {

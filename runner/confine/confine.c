@@ -44,6 +44,20 @@ static const int egress_calls[] = {
 #endif
 };
 
+/* libcurl, OpenSSL and libmicrohttpd need some more. */
+static const int gateway_calls[] = {
+        CALLS_COMMON,    SYS_accept4,     SYS_bind,         SYS_clock_gettime, SYS_connect,
+        SYS_epoll_ctl,   SYS_epoll_pwait, SYS_fcntl,        SYS_getpeername,   SYS_getrandom,
+        SYS_getsockname, SYS_getsockopt,  SYS_gettimeofday, SYS_ppoll,         SYS_shutdown,
+        SYS_writev,      SYS_readv,       SYS_mprotect,
+#ifdef SYS_epoll_wait
+        SYS_epoll_wait,
+#endif
+#ifdef SYS_poll
+        SYS_poll,
+#endif
+};
+
 static const int maker_calls[] = { CALLS_COMMON, SYS_bind, SYS_listen };
 
 enum { FILTER_MAX = 96 };
@@ -148,6 +162,14 @@ int confine_egress(Error *reterr) {
         if (r == 0)
                 r = egress_confine_calls(egress_calls, ELEMENTSOF(egress_calls));
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot confine holt-egress") : 0;
+}
+
+int confine_gateway(Error *reterr) {
+        int r = egress_confine_rights(0);
+
+        if (r == 0)
+                r = egress_confine_calls(gateway_calls, ELEMENTSOF(gateway_calls));
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot confine holt-gateway") : 0;
 }
 
 int confine_maker(void) {

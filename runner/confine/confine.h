@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The confinement of holt-egress and its maker, before they serve. */
+/* The confinement of holt-egress, its maker, and holt-gateway, before they serve. */
 #pragma once
 
 #include "base/error.h"
@@ -7,6 +7,8 @@
 /* Gives up capabilities, files and the execution of programs, and all system calls except those for
  * sockets, pipes and memory. Returns 0 or a negative errno. */
 int confine_egress(Error *reterr);
+/* The same for holt-gateway. */
+int confine_gateway(Error *reterr);
 /* The same for the maker, which keeps CAP_NET_ADMIN and CAP_NET_BIND_SERVICE in the sandbox's
  * network. */
 int confine_maker(void);

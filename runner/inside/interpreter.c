@@ -388,6 +388,7 @@ static void ask_next(Interpreter *i) {
                 return;
         i->process->denied_before = *session->denials;
         net_denials_count(session->network->denials, &i->process->net_denied_before);
+        gateway_denials_count(session->gateway->denials, &i->process->gateway_denied_before);
         strlist_clear(&i->process->set_aside);
         capture_restart(&i->process->output, request->kept, request->keep_tail);
         begin_watch(i, request);

@@ -38,6 +38,7 @@ typedef struct InterpreterSession {
         const char *program;        /* Interpreter named in the policy, or NULL. */
         const Denials *denials;     /* Denials in the session so far. */
         const Network *network;     /* The session's network, whose denials count too. */
+        const GatewayLink *gateway; /* The same for its routes. */
         void *data;                 /* Passed to the functions below. */
         void (*on_run)(void *data); /* A run begins. */
         /* Returns whether the session's history has a run of code. */

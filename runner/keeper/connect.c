@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client's side of a keeper's life: find it, or start it. */
+#include "network/caller-env.h"
 #include "keeper/connect.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static void execute_own(const char *verb, const char *name, int dir_fd, int read
         _cleanup_free_ char *directory = home_config_directory();
         _cleanup_free_ char *settings = directory ? str_format("XDG_CONFIG_HOME=%s", directory)
                                                   : NULL;
-        const char *const environment[] = { settings, NULL };
+        char *const *environment = caller_env_wrap(settings);
         const int low = dir_fd < ready_fd ? dir_fd : ready_fd,
                   high = dir_fd < ready_fd ? ready_fd : dir_fd;
         sigset_t none;
@@ -56,8 +57,8 @@ static void execute_own(const char *verb, const char *name, int dir_fd, int read
         for (int s = 1; s < NSIG; s++)
                 (void)signal(s, SIG_DFL);
         open_files_restore();
-        (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv,
-                     (char *const *)(uintptr_t)environment);
+        if (environment)
+                (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv, environment);
         _exit(125);
 }
 

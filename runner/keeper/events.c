@@ -70,6 +70,7 @@ static void keeper_on_settled(void *data, Process *process) {
         keeper_touched(keeper, true);
         keeper_note_end(keeper, process);
         keeper_read_network(keeper);
+        keeper_read_gateway(keeper);
         keeper_audit_denials(keeper, process);
         if (process->outcome.exit_code != 0 && process->started && !process->done)
                 process->outcome.refusals = keeper_find_refusals(keeper, process, "", NULL,
@@ -443,6 +444,7 @@ int keeper_make_interpreters(Keeper *keeper, Error *reterr) {
                                              .program = keeper->settings.policy.python,
                                              .denials = &keeper->denials,
                                              .network = &keeper->sandbox.network,
+                                             .gateway = &keeper->sandbox.gateway,
                                              .data = keeper,
                                              .on_run = keeper_on_run,
                                              .has_run = keeper_on_has_run,

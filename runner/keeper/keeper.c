@@ -104,12 +104,13 @@ static int keeper_launch(Keeper *keeper, Error *reterr) {
 }
 
 static int (*const start_steps[])(Keeper *keeper, Error *reterr) = {
-        keeper_take_lock,     keeper_make_plan,      keeper_prepare,
-        keeper_open_store,    keeper_aside_load,     keeper_due_begin,
-        keeper_launch,        keeper_watch_all,      keeper_ports_new,
-        keeper_watch_network, keeper_make_processes, keeper_make_files,
-        keeper_make_notes,    keeper_make_bridge,    keeper_make_interpreters,
-        keeper_make_server,   keeper_confine,        keeper_sweep_unfinished,
+        keeper_take_lock,        keeper_make_plan,      keeper_prepare,
+        keeper_open_store,       keeper_aside_load,     keeper_due_begin,
+        keeper_launch,           keeper_watch_all,      keeper_ports_new,
+        keeper_watch_network,    keeper_make_processes, keeper_make_files,
+        keeper_make_notes,       keeper_make_bridge,    keeper_make_interpreters,
+        keeper_watch_gateway,    keeper_make_server,    keeper_confine,
+        keeper_sweep_unfinished,
 };
 
 static int keeper_start(Keeper *keeper, Error *reterr) {
@@ -138,6 +139,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper->tools = tools_free(keeper->tools);
         keeper_questions_free(keeper);
         keeper_end_network(keeper);
+        keeper_end_gateway(keeper);
         keeper_ports_free(keeper);
         keeper_grants_free(keeper);
         sandbox_clear(&keeper->sandbox);

@@ -65,6 +65,7 @@ typedef struct Keeper {
         struct Acts *acts;
         struct Staged *staged;
         LoopWatch *network_watch;    /* NULL without a network. */
+        LoopWatch *gateway_watch;    /* NULL without routes. */
         struct PortWaits *ports;     /* See ports.c. */
         struct GrantWait *grants;    /* See grants.c. */
         struct Questions *questions; /* See questions.c; NULL until a client attends. */
@@ -218,6 +219,15 @@ void keeper_audit_guard(Keeper *keeper, const char *what, const char *text);
 /* Audits that the sandbox ended because the host changed path. The word is
  * "replaced" if that stopped the sandbox, or "renewed" if nothing ran at the time. */
 void keeper_audit_replaced(Keeper *keeper, const char *what, const char *path);
+
+/* --- routes (gateway.c) --- */
+
+/* Watches holt-gateway, if the session has routes. Returns 0 or a negative errno. */
+int keeper_watch_gateway(Keeper *keeper, Error *reterr);
+/* Reads the events that have come, so that a reply has its denials. */
+void keeper_read_gateway(Keeper *keeper);
+/* Ends holt-gateway, and audits its last requests. */
+void keeper_end_gateway(Keeper *keeper);
 
 /* --- the network (network.c) --- */
 

@@ -45,6 +45,7 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t
                 result_write_foreign(w);
         result_write_refusals(w, refusals);
         net_denials_write(w, keeper->sandbox.network.denials, &process->net_denied_before, true);
+        gateway_denials_write(w, keeper->sandbox.gateway.denials, &process->gateway_denied_before);
         json_write_end(w);
         keeper_write_network(keeper, &process->net_denied_before, symptoms->network_missed, w);
         limits_hit_write(w, &symptoms->limits_hit, &keeper->plan, &keeper->settings.policy);

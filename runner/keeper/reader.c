@@ -32,7 +32,9 @@ static int reader_make_plan(Keeper *reader, Error *reterr) {
         return keeper_read_plan(reader, STORE_READ, reterr);
 }
 
+/* Nothing runs in a view, so it needs no holt-gateway. */
 static int reader_prepare(Keeper *reader, Error *reterr) {
+        strlist_clear(&reader->plan.routes);
         return launch_prepare(&reader->plan, &reader->launch, reterr);
 }
 

@@ -132,6 +132,7 @@ static int exec_method_start(Keeper *keeper, RpcCall *call, Prepared *prepared, 
         keeper_used(keeper);
         (*ret)->denied_before = keeper->denials;
         net_denials_count(keeper->sandbox.network.denials, &(*ret)->net_denied_before);
+        gateway_denials_count(keeper->sandbox.gateway.denials, &(*ret)->gateway_denied_before);
         keeper_note(keeper, *ret, rpc_call_method(call)->name, rpc_params_text(call));
         return 0;
 }

@@ -34,16 +34,17 @@ static const RpcShape grant_call_shape = { .name = "GrantCall",
                                            .help = "a request that allows a refused host",
                                            RPC_FIELDS(grant_call_fields) };
 
-static const char *const denial_layers[] = { "seccomp", "filesystem", "network", NULL };
+static const char *const denial_layers[] = { "seccomp", "filesystem", "network", "route", NULL };
 
 static const RpcField denial_fields[] = {
         { "layer", RPC_STRING, RPC_ALWAYS, "the layer that refused it", .values = denial_layers },
         { "what", RPC_STRING, RPC_ALWAYS,
-          "the system call, the path or the host that was refused" },
+          "the system call, the path, the host or the request that was refused" },
         { "count", RPC_UINT, RPC_ALWAYS,
           "how often it was refused, or the number of paths that this entry stands for" },
         { "answer", RPC_STRING, RPC_ALWAYS,
-          "the errno that the program got, or \"SIGSYS\"; \"\" if the path is only a word of "
+          "the errno that the program got, \"SIGSYS\", or the status of a response; \"\" if the "
+          "path is only a word of "
           "the command line, and so may not be the cause" },
         { "path", RPC_STRING, RPC_OR_NULL, "the path, as the command named it" },
         { "reason", RPC_STRING, RPC_ALWAYS, "why it was refused" },

@@ -2,21 +2,19 @@
 #include "network/network.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/paths.h"
 #include "base/programs.h"
 #include "base/strings.h"
 #include "base/wait.h"
+#include "network/spawn.h"
 
 enum {
         /* Milliseconds without an event, after which no more events are expected. holt-egress may
@@ -123,75 +121,22 @@ static int network_await_ports(const LaunchPlan *plan, Network *network, Error *
 
 /* --- the process --- */
 
-/* The process gets its two sockets, no other descriptor, and no environment. */
-static int egress_spawn_at(const char *path, int control_fd, int setup_fd, bool later, pid_t *ret) {
+/* The process gets no environment. */
+static int egress_spawn(int control_fd, int setup_fd, bool later, pid_t *ret, Error *reterr) {
         static char name[] = "holt-egress", word[] = EGRESS_LATER;
         char *argv[] = { name, later ? word : NULL, NULL }, *env[] = { NULL };
-        posix_spawn_file_actions_t actions;
-        int r;
+        const SpawnProgram program = { .paths = programs_egress,
+                                       .paths_count = ELEMENTSOF(programs_egress),
+                                       .argv = argv,
+                                       .env = env,
+                                       .fds = { control_fd, setup_fd } };
+        int r = spawn_beside(&program, ret);
 
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        r = posix_spawn_file_actions_adddup2(&actions, control_fd, EGRESS_CONTROL_FD);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&actions, setup_fd, EGRESS_SETUP_FD);
-        for (int fd = 0; r == 0 && fd <= 2; fd++)
-                r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-        if (r == 0)
-                r = posix_spawn(ret, path, &actions, NULL, argv, env);
-        (void)posix_spawn_file_actions_destroy(&actions);
-        return -r;
-}
-
-static int egress_spawn(int control_fd, int setup_fd, bool later, pid_t *ret, Error *reterr) {
-        char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        int r = -ENOENT;
-        char *slash;
-
-        self[n < 0 ? 0 : n] = '\0';
-        slash = strrchr(self, '/');
-        if (slash)
-                *slash = '\0';
-        for (size_t i = 0; r == -ENOENT && i < ELEMENTSOF(programs_egress); i++) {
-                _cleanup_free_ char *path = path_join(slash ? self : "/", programs_egress[i]);
-
-                if (path)
-                        r = egress_spawn_at(path, control_fd, setup_fd, later, ret);
-        }
         if (r == 0)
                 return 0;
         r = error_set(reterr, ERROR_SETUP, -r,
                       "cannot execute " HOLT_LIBEXEC "/holt-egress, which a network needs");
         return error_cure(reterr, r, "Install holt completely: meson install -C build");
-}
-
-/* Moves a socket to a high number, because the child's descriptors 0 to 4 are overwritten. */
-static int move_up(int *fd) {
-        int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 16);
-
-        if (moved < 0)
-                return -errno;
-        fd_close(*fd);
-        *fd = moved;
-        return 0;
-}
-
-static int make_sockets(int control[2], int setup[2]) {
-        const int room = EGRESS_SETTINGS_MAX;
-        int r = 0;
-
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0 ||
-            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, setup) < 0)
-                return -errno;
-        (void)setsockopt(control[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-        (void)setsockopt(control[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-        for (int i = 0; r == 0 && i < 2; i++) {
-                r = move_up(&control[i]);
-                if (r == 0)
-                        r = move_up(&setup[i]);
-        }
-        return r;
 }
 
 bool network_needed(const LaunchPlan *plan) {
@@ -202,8 +147,10 @@ bool network_needed(const LaunchPlan *plan) {
 
 static int network_spawn(Network *ret, bool later, Error *reterr) {
         int control[2] = { FD_NONE, FD_NONE }, setup[2] = { FD_NONE, FD_NONE };
-        int r = make_sockets(control, setup);
+        int r = spawn_socketpair(control, EGRESS_SETTINGS_MAX);
 
+        if (r == 0)
+                r = spawn_socketpair(setup, 0);
         *ret = (Network)NETWORK_CLOSED;
         ret->control_fd = control[0];
         ret->setup_fd = setup[0];

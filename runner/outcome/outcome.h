@@ -54,6 +54,9 @@ typedef struct Outcome {
         OomKills oom_kills;
         Denials denials;
         NetDenials *net_denials; /* Refused names and connections. Owned, or NULL. */
+        GatewayDenials
+                *gateway_denials; /* Refused and failed requests of routes. Owned, or NULL. */
+        bool gateway_lost;        /* holt-gateway ended, and the routes with it. */
         EgressLevel network_level;
         bool network_lost; /* holt-egress ended, and the network with it. */
         Symptoms symptoms;

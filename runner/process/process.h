@@ -90,6 +90,7 @@ typedef struct Process {
         uint64_t unrecorded_row; /* number of that row in store/unwritten.h */
         Denials denied_before;
         NetCounts net_denied_before;
+        GatewayCounts gateway_denied_before;
         /* The process, or a run of its code, has ended. The keeper must still check protected paths
          * (due), or is checking them (runs). The end is reported, and the process may be dropped,
          * only after the check. */

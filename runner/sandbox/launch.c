@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "network/caller-env.h"
 #include "sandbox/launch.h"
 
 #include <errno.h>
@@ -109,6 +110,14 @@ static int launch_start_egress(Launch *launch, Error *reterr) {
         return network_start_early(&launch->network, reterr);
 }
 
+/* Starts holt-gateway before holt changes its user and erases its environment. */
+static int launch_start_gateway(Launch *launch, Error *reterr) {
+        int r = gateway_start(launch->plan, &launch->gateway, reterr);
+
+        caller_env_forget();
+        return r;
+}
+
 static int launch_prepare_output(Launch *launch, Error *reterr) {
         return output_prepare(launch->plan->output, launch->terminal.fds,
                               launch->plan->file_size ? 0 : landlock_stdio(launch), &launch->output,
@@ -124,7 +133,7 @@ static int launch_open_output(Launch *launch, Error *reterr) {
 }
 
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
-        launch_start_egress, prepare_all,          launch_prepare_output,
+        launch_start_egress, launch_start_gateway, prepare_all,        launch_prepare_output,
         open_init,           launch_take_identity, launch_open_output,
 };
 
@@ -148,6 +157,7 @@ void launch_clear(Launch *launch) {
         output_free(launch->output);
         watch_free(launch->watch);
         network_clear(&launch->network);
+        gateway_clear(&launch->gateway);
         *launch = (Launch)LAUNCH_NONE;
 }
 
@@ -318,6 +328,18 @@ static int start_network(Launch *launch, Sandbox *sandbox, Error *reterr) {
         return r;
 }
 
+/* The sandbox takes holt-gateway over. A view of a session has no network, and needs none. */
+static int launch_give_gateway(Launch *launch, Sandbox *sandbox, Error *reterr) {
+        sandbox->gateway = launch->gateway;
+        launch->gateway = (GatewayLink)GATEWAY_CLOSED;
+        launch->gateway_fd = sandbox->gateway.setup_fd;
+        return launch->gateway_fd < 0 || launch_has_own_network(launch)
+                       ? 0
+                       : error_set(reterr, ERROR_POLICY, 0,
+                                   "a route needs a network namespace, so --allow-degraded net "
+                                   "cannot replace it");
+}
+
 int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         Sandbox sandbox = SANDBOX_NONE;
         _cleanup_free_ const char **argv = NULL;
@@ -338,6 +360,8 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
                 waker_set(&sandbox.waker, time_now_usec() + launch->plan->timeout);
         r = start_network(launch, &sandbox, reterr);
         if (r == 0)
+                r = launch_give_gateway(launch, &sandbox, reterr);
+        if (r == 0)
                 r = identity_reach_maps(launch, reterr);
         if (r == 0)
                 r = run_child(launch, &sandbox, argv, reterr);
@@ -345,6 +369,8 @@ int launch_start(Launch *launch, Sandbox *ret, Error *reterr) {
         launch->control_fd = fd_close(launch->control_fd);
         launch->setup_fd = FD_NONE;
         network_started(&sandbox.network);
+        launch->gateway_fd = FD_NONE;
+        gateway_started(&sandbox.gateway);
         if (launch->identity.taken)
                 identity_leave_maps(launch->identity.uid); /* See identity_take(). */
         if (r < 0) {
@@ -386,5 +412,6 @@ void sandbox_clear(Sandbox *sandbox) {
         fd_close(sandbox->root_fd);
         fd_close(sandbox->mounts_fd);
         network_clear(&sandbox->network);
+        gateway_clear(&sandbox->gateway);
         *sandbox = (Sandbox)SANDBOX_NONE;
 }

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "child/child.h"
+#include "network/gateway.h"
 #include "network/network.h"
 #include "streams/waker.h"
 
@@ -23,11 +24,12 @@ typedef struct Sandbox {
         pid_t pid;        /* PID of init. */
         uint64_t started; /* Microseconds of CLOCK_MONOTONIC at the start of its making. */
         int pidfd;
-        int control_fd;  /* Seqpacket socket to init (helpers/init-protocol.h). */
-        int terminal_fd; /* Master of the sandbox's terminal, or FD_NONE. */
-        int listener_fd; /* Seccomp notifications, or FD_NONE. */
-        Network network; /* The host's side of the network, if the policy allows some hosts. */
-        int root_fd;     /* O_PATH of a session's root, in its own mount namespace, or FD_NONE. */
+        int control_fd;      /* Seqpacket socket to init (helpers/init-protocol.h). */
+        int terminal_fd;     /* Master of the sandbox's terminal, or FD_NONE. */
+        int listener_fd;     /* Seccomp notifications, or FD_NONE. */
+        Network network;     /* The host's side of the network, if the policy allows some hosts. */
+        GatewayLink gateway; /* The host's side of the routes, if the policy has some. */
+        int root_fd; /* O_PATH of a session's root, in its own mount namespace, or FD_NONE. */
         /* The mount namespace, or FD_NONE. While it is open, its mounts outlive the sandbox. So
          * late writes still go to the mounts, and not to the directories under them. In a single
          * run, the Watch owns root_fd and mounts_fd, if one exists. */
@@ -43,7 +45,7 @@ typedef struct Sandbox {
         {                                                                                          \
                 .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE,                   \
                 .listener_fd = FD_NONE, .root_fd = FD_NONE, .mounts_fd = FD_NONE, \
-                .network = NETWORK_CLOSED                   \
+                .network = NETWORK_CLOSED, .gateway = GATEWAY_CLOSED                   \
         }
 /* clang-format on */
 

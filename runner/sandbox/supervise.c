@@ -362,6 +362,7 @@ enum {
         POLL_SIGNAL,
         POLL_LISTENER,
         POLL_NETWORK,
+        POLL_GATEWAY,
         POLL_ASKING,
         POLL_TERMINAL,
         POLL_MAX = POLL_TERMINAL + 3 + OUTPUT_POLL_MAX
@@ -387,6 +388,7 @@ static void supervise_loop(Supervisor *s) {
                 [POLL_SIGNAL] = { .fd = s->signal_fd, .events = POLLIN },
                 [POLL_LISTENER] = { .fd = s->sandbox->listener_fd, .events = POLLIN },
                 [POLL_NETWORK] = { .fd = s->sandbox->network.control_fd, .events = POLLIN },
+                [POLL_GATEWAY] = { .fd = s->sandbox->gateway.control_fd, .events = POLLIN },
         };
 
         for (;;) {
@@ -405,6 +407,10 @@ static void supervise_loop(Supervisor *s) {
                 if (fds[POLL_NETWORK].revents && !supervise_prints(s, fds + POLL_TERMINAL, more)) {
                         network_read(&s->sandbox->network, asking_on_event, s->asking);
                         fds[POLL_NETWORK].fd = s->sandbox->network.control_fd;
+                }
+                if (fds[POLL_GATEWAY].revents) {
+                        gateway_read(&s->sandbox->gateway, NULL, NULL);
+                        fds[POLL_GATEWAY].fd = s->sandbox->gateway.control_fd;
                 }
                 if (fds[POLL_ASKING].revents)
                         asking_pump(s->asking, supervise_interrupt, s);
@@ -511,6 +517,9 @@ static int supervise_finish(Supervisor *s, Outcome *out, Error *reterr) {
                 s->terminal = terminal_free(s->terminal);
         }
         network_stop(&s->sandbox->network, NULL, NULL);
+        gateway_stop(&s->sandbox->gateway, NULL, NULL);
+        out->gateway_lost = s->sandbox->gateway.lost;
+        out->gateway_denials = TAKE_PTR(s->sandbox->gateway.denials);
         out->network_level = s->sandbox->network.level;
         out->network_lost = s->sandbox->network.lost;
         out->net_denials = TAKE_PTR(s->sandbox->network.denials);

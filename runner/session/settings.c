@@ -17,6 +17,7 @@
 #include "policy/network-fields.h"
 #include "policy/schema.h"
 #include "session/directory.h"
+#include "session/routes.h"
 #include "session/tier.h"
 
 /* Keys in the store's meta table. */
@@ -211,8 +212,12 @@ int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, E
 
         int r = plan_make(&settings->policy, &context, ret, reterr);
 
-        if (r == 0)
-                ret->cpus = tier_cpus(settings->tier);
+        if (r < 0)
+                return r;
+        ret->cpus = tier_cpus(settings->tier);
+        r = routes_prepare(&settings->policy, ret, false, reterr);
+        if (r < 0)
+                plan_clear(ret);
         return r;
 }
 

@@ -57,7 +57,8 @@ def test_strict_has_limits_and_needs_landlock(holt: Holt) -> None:
 
 
 def test_list_names_the_presets(holt: Holt) -> None:
-    names = {p["name"] for p in json.loads(holt(["policy", "list", "--json"]).ok().out)}
+    listed = json.loads(holt(["policy", "list", "--json"]).ok().out)
+    names = {p["name"] for p in listed if "route" not in p}
     assert {name for name in names if not name.startswith("@")} == set(PRESETS)
 
 
@@ -88,6 +89,51 @@ def test_the_project_narrows_the_rules(holt: Holt, put: Make) -> None:
 
     assert document["network"]["mode"] == "allow"
     assert document["network"]["allow"] == ["files.pythonhosted.org:443", "x.example.org:443"]
+
+
+# --- routes ---
+
+ACME = {"name": "acme", "upstream": "https://api.acme.example", "header": {"authorization": "Bearer {env:ACME_KEY}"}}
+
+
+def test_every_known_route_is_listed_and_valid(holt: Holt, policy: Make) -> None:
+    listed = [p for p in json.loads(holt(["policy", "list", "--json"]).ok().out) if "route" in p]
+    files = {path.stem: json.loads(path.read_text()) for path in (PROJECT / "policy" / "routes" / "providers").glob("*.json")}
+    text = holt(["policy", "list"]).ok().out
+
+    assert {p["name"]: p["route"] for p in listed} == files and len(files) >= 5
+    for each in listed:
+        assert f"--route {each['name']} " in text and each["description"] in text
+        assert shown(holt, "--route", each["name"])["bridge"]["routes"] == [each["name"]]
+        assert shown(holt, "--policy", policy(bridge={"routes": [each["route"]]}))["bridge"]["routes"] == [each["route"]]
+
+
+def test_a_route_is_shown_as_its_document_has_it(holt: Holt, policy: Make) -> None:
+    path = policy(bridge={"routes": [ACME, "openai"]})
+
+    assert shown(holt, "--policy", path, "--route", "github")["bridge"]["routes"] == [ACME, "openai", "github"]
+    assert '"upstream":"https://api.acme.example"' in holt(["policy", "show", "--policy", path]).ok().out
+
+
+def test_mistakes_in_routes_have_their_path(holt: Holt, policy: Make) -> None:
+    path = policy(bridge={"routes": ["openai", {**ACME, "upstream": "api.acme.example"}]})
+    assert ": $.bridge.routes[1].upstream: the URL must begin with https://" in holt(["policy", "check", path]).err
+    path = policy(bridge={"routes": [ACME, {**ACME, "upstream": "https://other.example"}]})
+    assert 'route "acme" is given twice' in holt(["policy", "check", path]).err
+
+
+def test_an_unknown_route_has_a_hint(holt: Holt) -> None:
+    """The launcher does not know the routes. So this also shows that it leaves them to holt-full."""
+    result = holt(["run", "--route", "opnai", "--", "true"])
+
+    assert result.code == 125 and "did you mean openai?" in result.err
+
+
+def test_a_project_gets_no_route(holt: Holt, put: Make) -> None:
+    project(put, bridge={"routes": ["openai"]})
+    result = holt(["run", "--", "true"])
+
+    assert result.code == 125 and "bridge.routes must not be set in the project's own file" in result.err
 
 
 # --- files ---

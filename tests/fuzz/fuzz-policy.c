@@ -7,12 +7,25 @@
 #include "base/json.h"
 #include "policy/load.h"
 #include "policy/net/rules.h"
+#include "policy/plan-routes.h"
 #include "policy/schema.h"
 #include "tests/fuzz/harness.h"
 
 static void print(const Policy *policy, JsonWriter *w) {
         REQUIRE(policy_document_print(policy, w) == 0);
         REQUIRE(json_write_finish(w) == 0);
+}
+
+/* The plan accepts each route that the loader has accepted. */
+static void fuzz_routes(const Policy *policy) {
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+        Error error = { 0 };
+        int r = routes_plan(policy, "token", &plan, &error);
+
+        if (r == 0)
+                REQUIRE(plan.routes.count == policy->routes.count);
+        else /* E2BIG: a variable is too long. */
+                REQUIRE(policy->network == NETWORK_HOST || r == -E2BIG);
 }
 
 static void fuzz_caller(const char *bytes, size_t size) {
@@ -24,6 +37,7 @@ static void fuzz_caller(const char *bytes, size_t size) {
                 REQUIRE(error.text[0] && strlen(error.text) < sizeof(error.text));
                 return;
         }
+        fuzz_routes(&policy);
         print(&policy, &first);
         REQUIRE(policy_load(&again, first.data, first.length, "again", ORIGIN_CALLER, &error) == 0);
         print(&again, &second);
@@ -96,7 +110,7 @@ static void fuzz_project(const char *bytes, size_t size) {
         REQUIRE(!project.allow_wide && project.network != NETWORK_HOST);
         REQUIRE(project.net_sni == SNI_REQUIRED);
         REQUIRE(project.net_publish.count == 0 && project.net_import.count == 0);
-        REQUIRE(!project.net_proxy && !project.net_upstream);
+        REQUIRE(!project.net_proxy && !project.net_upstream && project.routes.count == 0);
         REQUIRE(rules_within(&project.net_allow, &caller.net_allow));
         REQUIRE(project.timeout && project.timeout <= caller.timeout);
         REQUIRE(project.kill_after <= caller.kill_after);

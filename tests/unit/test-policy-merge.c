@@ -88,6 +88,7 @@ static const struct {
         { "filesystem.allow_wide", "false", "true", -EPERM },
         { "env.set", "A=1", "B=1", -EPERM },
         { "env.pass", "A", "B", -EPERM },
+        { "bridge.routes", "openai", "github", -EPERM },
 };
 
 static void test_every_field_has_its_merges(void **state) {

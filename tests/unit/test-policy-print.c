@@ -65,6 +65,8 @@ static const struct {
         { "syscalls.allow", "ptrace" },
         { "syscalls.deny", "@network" },
         { "layers.landlock", "off" },
+        { "bridge.routes", "openai" },
+        { "bridge.routes", "{\"name\":\"acme\",\"upstream\":\"http://a.example\"}" },
 };
 
 static void test_round_trip(void **state) {

@@ -40,7 +40,7 @@ ARGUMENTS: Dict[str, str] = {
 }
 """The argument of Sandbox for each field that has one of its own. Other fields are passed by policy=."""
 
-GROUPS = ("env", "filesystem", "layers", "limits", "network", "python", "syscalls")
+GROUPS = ("bridge", "env", "filesystem", "layers", "limits", "network", "python", "syscalls")
 
 _AREAS = "session|process|python|files|mount|kv|history|audit|tools|ports"
 _METHOD = re.compile(rf"(?<![\w./\"-])({_AREAS})\.([a-z_]+)\b(?![\w(/-]|\.[a-z])")

@@ -27,7 +27,7 @@ class Usage:
 class Denial:
     """An access that the policy has refused.
 
-    layer    "seccomp", "filesystem" or "network"
+    layer    "seccomp", "filesystem", "network" or "route"
     what     the system call, the path as the command named it, or the host and its port
     count    how often it was refused, or the number of paths that this entry stands for
     answer   the errno that the program got, such as "EROFS", or "NXDOMAIN". "" if the path is only a word of the

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/plan-routes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/plan-parts.h"
+#include "policy/routes/route.h"
+
+typedef struct RoutesPlan {
+        const Policy *policy;
+        const char *token;
+        LaunchPlan *plan;
+        StrList names;
+        Error *reterr;
+} RoutesPlan;
+
+static void routes_plan_clear(RoutesPlan *routes) {
+        strlist_clear(&routes->names);
+}
+
+/* Whether the policy sets the variable itself. */
+static bool routes_env_is_set(const Policy *policy, const char *name) {
+        size_t length = strlen(name);
+
+        for (size_t i = 0; i < policy->env_set.count; i++)
+                if (strncmp(policy->env_set.items[i], name, length) == 0 &&
+                    policy->env_set.items[i][length] == '=')
+                        return true;
+        return false;
+}
+
+static int routes_add_env(RoutesPlan *routes, const char *name, const JsonValue *env) {
+        _cleanup_free_ char *url = str_format("http://127.0.0.1:%d/%s", ROUTES_PORT, name);
+        _cleanup_free_ char *address = str_format("127.0.0.1:%d", ROUTES_PORT);
+        const RouteWords words = { .url = url, .token = routes->token, .address = address };
+
+        if (!url || !address)
+                return error_oom(routes->reterr);
+        for (const JsonValue *item = json_first(env); item; item = json_next(item)) {
+                const char *key = json_key(item);
+                _cleanup_free_ char *value = route_expand(json_string(item), &words);
+
+                if (!value)
+                        return error_oom(routes->reterr);
+                if (!routes_env_is_set(routes->policy, key) &&
+                    plan_set_env(&routes->plan->env, key, strlen(key), value) < 0)
+                        return error_oom(routes->reterr);
+        }
+        return 0;
+}
+
+/* Adds the route to the plan in the form that holt-gateway reads. */
+static int routes_add_text(RoutesPlan *routes, const JsonValue *route, const char *where) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        int r = route_write(route, where, &w, routes->reterr);
+
+        if (r < 0)
+                return r;
+        if (json_write_finish(&w) < 0)
+                return error_oom(routes->reterr);
+        w.data[w.length - 1] = '\0'; /* the newline */
+        r = strlist_take(&routes->plan->routes, TAKE_PTR(w.data));
+        return r < 0 ? error_oom(routes->reterr) : 0;
+}
+
+static int routes_add(RoutesPlan *routes, const char *text, const char *where) {
+        const RouteProvider *provider = text[0] == '{' ? NULL : route_provider(text);
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        const JsonValue *route;
+        const char *name, *why;
+        int r;
+
+        if (text[0] != '{' && !provider) {
+                (void)route_refuse_name(text, &why);
+                return error_set(routes->reterr, ERROR_POLICY, 0, "%s: \"%s\" %.*s", where, text,
+                                 (int)strcspn(why, "\n"), why);
+        }
+        text = provider ? provider->json : text;
+        r = json_parse(text, strlen(text), where, &document, routes->reterr);
+        if (r < 0)
+                return r;
+        route = json_root(document);
+        r = routes_add_text(routes, route, where);
+        if (r < 0)
+                return r;
+        name = json_member_string(route, "name");
+        if (strlist_has(&routes->names, name)) {
+                r = error_set(routes->reterr, ERROR_POLICY, 0, "%s: route \"%s\" is given twice",
+                              where, name);
+                return error_cure(routes->reterr, r, "Give each route a name of its own.");
+        }
+        if (strlist_add(&routes->names, name) < 0)
+                return error_oom(routes->reterr);
+        return routes_add_env(routes, name, json_member(route, "env"));
+}
+
+static int routes_refuse(const Policy *policy, Error *reterr) {
+        int r;
+
+        if (policy->routes.count > ROUTES_MAX) {
+                (void)error_set(reterr, ERROR_POLICY, 0, "bridge.routes: more than %d routes",
+                                ROUTES_MAX);
+                return -E2BIG;
+        }
+        if (policy->network != NETWORK_HOST)
+                return 0;
+        r = error_set(reterr, ERROR_POLICY, 0,
+                      "bridge.routes: a route needs a network of its own, and network.mode is "
+                      "\"host\"");
+        return error_cure(reterr, r, "Leave --network host out.");
+}
+
+int routes_plan(const Policy *policy, const char *token, LaunchPlan *plan, Error *reterr) {
+        _cleanup_(routes_plan_clear) RoutesPlan routes = {
+                .policy = policy, .token = token, .plan = plan, .reterr = reterr
+        };
+        int r = 0;
+
+        if (policy->routes.count == 0)
+                return 0;
+        r = routes_refuse(policy, reterr);
+        for (size_t i = 0; r == 0 && i < policy->routes.count; i++) {
+                _cleanup_free_ char *where = str_format("bridge.routes[%zu]", i);
+
+                r = where ? routes_add(&routes, policy->routes.items[i], where) : error_oom(reterr);
+        }
+        return r < 0 ? r : plan_check_lengths(&plan->env, "environment variable", reterr);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes on their way from one side to the other. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { BUFFER_ROOM = 64 << 10 }; /* Bytes from which on the sender has to wait. */
+
+typedef struct Buffer {
+        char *data;
+        size_t start, length, size;
+} Buffer;
+
+/* Returns 0 or -ENOMEM. */
+int pipe_buffer_add(Buffer *buffer, const char *data, size_t length);
+/* Moves up to `most` bytes into ret. Returns their number. */
+size_t buffer_take(Buffer *buffer, char *ret, size_t most);
+bool buffer_is_full(const Buffer *buffer);
+void buffer_clear(Buffer *buffer);

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/exchange.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/json-write.h"
+#include "base/time.h"
+#include "gateway/secrets.h"
+#include "gateway/transfer.h"
+#include "network/gateway-protocol.h"
+
+enum {
+        ANSWER_BLOCK = 16 << 10,
+        CLIENT_CLOSED = 499, /* nginx has introduced this code */
+};
+
+/* --- waiting --- */
+
+static void exchange_suspend(Exchange *e) {
+        if (e->suspended)
+                return;
+        e->suspended = true;
+        MHD_suspend_connection(e->connection);
+}
+
+void exchange_resume(Exchange *e) {
+        if (!e->suspended)
+                return;
+        e->suspended = false;
+        MHD_resume_connection(e->connection);
+        e->gateway->resumed = true;
+        loop_timer_set(e->gateway->turn_timer, time_now_usec());
+}
+
+/* --- the response --- */
+
+/* Gives libmicrohttpd bytes of the response's body. */
+static ssize_t exchange_on_read(void *data, uint64_t at, char *ret, size_t most) {
+        Exchange *e = data;
+        const size_t n = buffer_take(&e->down, ret, most);
+
+        (void)at;
+        transfer_continue(e);
+        if (n > 0)
+                return (ssize_t)n;
+        if (e->down.length > 0)
+                return (ssize_t)buffer_take(&e->down, ret, most);
+        if (e->done)
+                return e->verdict.status ? MHD_CONTENT_READER_END_WITH_ERROR
+                                         : MHD_CONTENT_READER_END_OF_STREAM;
+        exchange_suspend(e);
+        return 0;
+}
+
+static struct MHD_Response *exchange_make_answer(Exchange *e) {
+        const uint64_t length = e->answer_length == LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN
+                                                                   : e->answer_length;
+        struct MHD_Response *response = MHD_create_response_from_callback(
+                length, ANSWER_BLOCK, exchange_on_read, e, NULL);
+
+        for (size_t i = 0; response && i < e->answer.count; i++) {
+                char *colon = strchr(e->answer.items[i], ':');
+
+                *colon = '\0';
+                (void)MHD_add_response_header(response, e->answer.items[i],
+                                              colon + 1 + strspn(colon + 1, " \t"));
+        }
+        return response;
+}
+
+/* Explains a refusal in the form that clients of APIs print. */
+static struct MHD_Response *exchange_make_refusal(const Exchange *e) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_free_ char *message = str_format("holt: %s", e->verdict.reason);
+        struct MHD_Response *response;
+
+        json_write_object(&w, NULL);
+        json_write_object(&w, "error");
+        json_write_string(&w, "message", message);
+        json_write_string(&w, "type", "holt");
+        json_write_string(&w, "route", e->route ? e->route->name : NULL);
+        json_write_end(&w);
+        json_write_end(&w);
+        if (json_write_finish(&w) < 0)
+                return NULL;
+        response = MHD_create_response_from_buffer(w.length, w.data, MHD_RESPMEM_MUST_COPY);
+        if (response)
+                (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                              "application/json");
+        return response;
+}
+
+static enum MHD_Result exchange_queue(Exchange *e) {
+        const bool refused = !e->answered;
+        struct MHD_Response *response = refused ? exchange_make_refusal(e)
+                                                : exchange_make_answer(e);
+        enum MHD_Result r;
+
+        if (!response)
+                return MHD_NO;
+        e->queued = true;
+        r = MHD_queue_response(e->connection, refused ? e->verdict.status : e->status, response);
+        MHD_destroy_response(response);
+        return r;
+}
+
+/* --- the request --- */
+
+void *exchange_on_target(void *data, const char *target, struct MHD_Connection *connection) {
+        Exchange *e = calloc(1, sizeof(*e));
+
+        if (!e)
+                return NULL;
+        e->gateway = data;
+        e->connection = connection;
+        e->target = strdup(target);
+        e->rest = "";
+        e->started = time_now_usec();
+        return e;
+}
+
+/* Reads the length that the request announces. Two forms at once would be smuggling, and
+ * libmicrohttpd refuses them. */
+static void exchange_read_length(Exchange *e) {
+        const char *length = MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
+                                                         MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+        if (MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
+                                        MHD_HTTP_HEADER_TRANSFER_ENCODING))
+                e->length = LENGTH_UNKNOWN;
+        else if (length && str_to_uint(length, INT64_MAX, &e->length) < 0)
+                verdict_set(&e->verdict, 400, "the length of the body is no number");
+}
+
+static void exchange_check_body(Exchange *e, uint64_t length) {
+        if (e->verdict.status == 0 && e->route->body_max && length != LENGTH_UNKNOWN &&
+            length > e->route->body_max)
+                verdict_set(&e->verdict, 413, "this route carries bodies of at most %llu bytes",
+                            (unsigned long long)e->route->body_max);
+}
+
+static void exchange_on_secrets(void *data, const char *why) {
+        Exchange *e = data;
+
+        if (why)
+                verdict_set(&e->verdict, 502, "%s", why);
+        else
+                transfer_start(e);
+        if (e->verdict.status)
+                e->done = true;
+        exchange_resume(e);
+}
+
+static enum MHD_Result exchange_begin(Exchange *e, const char *method) {
+        e->begun = true;
+        e->method = strdup(method);
+        if (!e->method || !e->target)
+                return MHD_NO;
+        judge_request(e->gateway, e->connection, method, e->target, &e->route, &e->rest,
+                      &e->verdict);
+        if (e->verdict.status == 0)
+                exchange_read_length(e);
+        if (e->verdict.status == 0)
+                exchange_check_body(e, e->length);
+        if (e->verdict.status)
+                return exchange_queue(e);
+        e->counted = true;
+        e->route->running++;
+        secrets_get(e->gateway, e->route, exchange_on_secrets, e);
+        return MHD_YES;
+}
+
+/* Takes bytes of the request's body, or waits until the upstream has taken earlier ones. */
+static enum MHD_Result exchange_take_body(Exchange *e, const char *body, size_t *size) {
+        if (e->done || e->verdict.status) {
+                *size = 0; /* Nobody wants them any more. */
+                return MHD_YES;
+        }
+        if (buffer_is_full(&e->up)) {
+                exchange_suspend(e);
+                return MHD_YES;
+        }
+        if (pipe_buffer_add(&e->up, body, *size) < 0)
+                return MHD_NO;
+        e->sent += *size;
+        e->route->bytes += *size;
+        *size = 0;
+        exchange_check_body(e, e->sent);
+        if (e->verdict.status)
+                transfer_close(e);
+        else
+                transfer_continue(e);
+        return MHD_YES;
+}
+
+enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connection, const char *url,
+                                    const char *method, const char *version, const char *body,
+                                    size_t *body_size, void **state) {
+        Exchange *e = *state;
+
+        (void)data;
+        (void)connection;
+        (void)url;
+        (void)version;
+        if (!e)
+                return MHD_NO;
+        if (!e->begun)
+                return exchange_begin(e, method);
+        if (*body_size > 0)
+                return exchange_take_body(e, body, body_size);
+        if (!e->uploaded) {
+                e->uploaded = true;
+                transfer_continue(e);
+        }
+        if (e->queued)
+                return MHD_YES;
+        if (e->answered || e->verdict.status)
+                return exchange_queue(e);
+        exchange_suspend(e);
+        return MHD_YES;
+}
+
+/* --- the end --- */
+
+static GatewayEventType exchange_outcome(const Exchange *e) {
+        if (e->verdict.status == 0)
+                return GATEWAY_DONE;
+        return e->verdict.status < CLIENT_CLOSED && !e->answered ? GATEWAY_REFUSED : GATEWAY_FAILED;
+}
+
+/* Tells holt. If holt does not read fast enough, the event is lost: a program inside must not make
+ * holt wait. */
+static void exchange_tell(const Exchange *e) {
+        GatewayEvent event = { .type = exchange_outcome(e),
+                               .status = e->answered ? e->status : e->verdict.status,
+                               .sent = e->sent,
+                               .received = e->received,
+                               .usec = time_now_usec() - e->started };
+
+        (void)snprintf(event.route, sizeof(event.route), "%s", e->route ? e->route->name : "");
+        (void)snprintf(event.method, sizeof(event.method), "%s", e->method ? e->method : "");
+        (void)snprintf(event.path, sizeof(event.path), "%.*s",
+                       (int)strcspn(e->route    ? e->rest
+                                    : e->target ? e->target
+                                                : "",
+                                    "?"),
+                       e->route    ? e->rest
+                       : e->target ? e->target
+                                   : "");
+        (void)snprintf(event.reason, sizeof(event.reason), "%s", e->verdict.reason);
+        scrub_text(&e->scrub, event.path);
+        scrub_text(&e->scrub, event.reason);
+        (void)send(e->gateway->control_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void exchange_on_end(void *data, struct MHD_Connection *connection, void **state,
+                     enum MHD_RequestTerminationCode code) {
+        Exchange *e = *state;
+
+        (void)data;
+        (void)connection;
+        if (!e)
+                return;
+        if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
+                verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
+        transfer_close(e);
+        exchange_tell(e);
+        if (e->counted)
+                e->route->running--;
+        buffer_clear(&e->up);
+        buffer_clear(&e->down);
+        scrub_clear(&e->scrub);
+        strlist_clear(&e->answer);
+        free(e->target);
+        free(e->method);
+        free(e);
+        *state = NULL;
+}

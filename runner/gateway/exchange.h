@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request of a program inside, and its response. */
+#pragma once
+
+#include "base/strings.h"
+#include "gateway/buffer.h"
+#include "gateway/judge.h"
+#include "gateway/scrub.h"
+
+typedef struct Exchange {
+        Gateway *gateway;
+        struct MHD_Connection *connection;
+        Route *route;     /* NULL if none was named */
+        char *target;     /* the program has sent exactly this */
+        const char *rest; /* the part of target after the route's name */
+        char *method;
+        Verdict verdict; /* why it is refused or has failed; status 0 otherwise */
+        uint64_t started;
+        bool begun, counted;
+
+        /* libmicrohttpd's side */
+        bool suspended;
+        bool uploaded;   /* the whole request has come */
+        bool queued;     /* the response was queued */
+        uint64_t length; /* bytes of the request's body, or LENGTH_UNKNOWN */
+
+        /* libcurl's side (gateway/transfer.h) */
+        CURL *easy;
+        struct curl_slist *headers, *resolve;
+        bool up_paused, down_paused;
+        bool answered; /* the head of the response has come */
+        bool done;     /* the transfer has ended */
+        unsigned status;
+        uint64_t answer_length; /* bytes of the response's body, or LENGTH_UNKNOWN */
+        StrList answer;         /* its headers, each "name: value" */
+
+        Buffer up, down;
+        Scrub scrub;
+        uint64_t sent, received;
+} Exchange;
+
+/* Callbacks of libmicrohttpd: the first line of a request, its parts, and its end. */
+void *exchange_on_target(void *data, const char *target, struct MHD_Connection *connection);
+enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connection, const char *url,
+                                    const char *method, const char *version, const char *body,
+                                    size_t *body_size, void **state);
+void exchange_on_end(void *data, struct MHD_Connection *connection, void **state,
+                     enum MHD_RequestTerminationCode code);
+
+/* Lets libmicrohttpd go on with the exchange. */
+void exchange_resume(Exchange *e);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/fetcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/paths.h"
+#include "base/strings.h"
+#include "base/time.h"
+
+static const char empty[] = "it is empty";
+
+static const JsonValue *sources[FETCH_SOURCES_MAX];
+static unsigned sources_count;
+
+int fetcher_add(const JsonValue *source) {
+        if (sources_count == FETCH_SOURCES_MAX)
+                return -E2BIG;
+        sources[sources_count] = source;
+        return (int)sources_count++;
+}
+
+/* Reads until the end of the file, or up to the deadline. Returns the number of bytes, or a
+ * negative errno. */
+static ssize_t fetcher_read(int fd, char *ret, size_t size, uint64_t deadline) {
+        size_t length = 0;
+
+        while (length < size) {
+                struct pollfd ready = { .fd = fd, .events = POLLIN };
+                const uint64_t now = time_now_usec();
+                ssize_t n;
+
+                if (now >= deadline || poll(&ready, 1, (int)((deadline - now) / 1000) + 1) == 0)
+                        return -ETIMEDOUT;
+                n = read(fd, ret + length, size - length);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return (ssize_t)length;
+                length += (size_t)n;
+        }
+        return -EFBIG;
+}
+
+/* A line break at the end does not belong to a credential. A NUL or a line break inside could end
+ * the header. */
+static void fetched_set(Fetched *ret, ssize_t length) {
+        while (length > 0 && (ret->secret[length - 1] == '\n' || ret->secret[length - 1] == '\r'))
+                length--;
+        if (length == 0)
+                (void)snprintf(ret->why, sizeof(ret->why), "%s", empty);
+        else if (length == -EFBIG)
+                (void)snprintf(ret->why, sizeof(ret->why), "it is longer than %d bytes",
+                               FETCH_SECRET_MAX);
+        else if (length < 0)
+                (void)snprintf(ret->why, sizeof(ret->why), "%s", strerror((int)-length));
+        ret->secret[length > 0 ? length : 0] = '\0';
+        if (strlen(ret->secret) != (size_t)(length > 0 ? length : 0) ||
+            strpbrk(ret->secret, "\r\n"))
+                (void)snprintf(ret->why, sizeof(ret->why), "it has more than one line");
+        if (ret->why[0])
+                ret->secret[0] = '\0';
+}
+
+static void fetch_file(const char *path, Fetched *ret) {
+        const char *home = getenv("HOME");
+        _cleanup_free_ char *below = str_starts(path, "~/") && home ? path_join(home, path + 2)
+                                                                    : NULL;
+        _cleanup_close_ int fd = open(below ? below : path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+        if (fd < 0)
+                fetched_set(ret, -errno);
+        else
+                fetched_set(ret, fetcher_read(fd, ret->secret, FETCH_SECRET_MAX + 1,
+                                              time_now_usec() + FETCH_COMMAND_TIME * 1000000ULL));
+}
+
+static int fetcher_spawn(char **argv, int output, pid_t *ret) {
+        posix_spawn_file_actions_t actions;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, output, 1);
+        if (r == 0)
+                r = posix_spawnp(ret, argv[0], &actions, NULL, argv, environ);
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return -r;
+}
+
+static void fetcher_end(pid_t pid, Fetched *ret) {
+        const bool killed = ret->why[0] && strcmp(ret->why, empty) != 0;
+        int status = 0;
+
+        if (killed)
+                (void)kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        if (status == 0 || killed)
+                return;
+        (void)snprintf(ret->why, sizeof(ret->why), "the command failed");
+        ret->secret[0] = '\0';
+}
+
+static void fetch_command(const JsonValue *words, Fetched *ret) {
+        char *argv[64] = { NULL };
+        int ends[2] = { FD_NONE, FD_NONE }, r = 0;
+        size_t n = 0;
+        pid_t pid;
+
+        for (const JsonValue *w = json_first(words); w && n < ELEMENTSOF(argv) - 1;
+             w = json_next(w))
+                argv[n++] = strdup(json_string(w));
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                r = -errno;
+        if (r == 0)
+                r = fetcher_spawn(argv, ends[1], &pid);
+        fd_close(ends[1]);
+        if (r < 0) {
+                fetched_set(ret, r);
+        } else {
+                fetched_set(ret, fetcher_read(ends[0], ret->secret, FETCH_SECRET_MAX + 1,
+                                              time_now_usec() + FETCH_COMMAND_TIME * 1000000ULL));
+                fetcher_end(pid, ret);
+        }
+        fd_close(ends[0]);
+        for (size_t i = 0; i < n; i++)
+                free(argv[i]);
+}
+
+_noreturn_ static void fetcher_serve(int fd) {
+        static Fetched reply;
+        uint32_t number;
+
+        while (recv(fd, &number, sizeof(number), 0) == (ssize_t)sizeof(number)) {
+                memset(&reply, 0, sizeof(reply));
+                reply.number = number;
+                if (number < sources_count && json_string(sources[number]))
+                        fetch_file(json_string(sources[number]), &reply);
+                else if (number < sources_count)
+                        fetch_command(sources[number], &reply);
+                (void)send(fd, &reply, sizeof(reply), MSG_NOSIGNAL);
+                explicit_bzero(&reply, sizeof(reply));
+        }
+        _exit(0);
+}
+
+int fetcher_fork(int *ret) {
+        int pair[2];
+        pid_t pid;
+
+        *ret = FD_NONE;
+        if (sources_count == 0)
+                return 0;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        pid = fork();
+        if (pid == 0) {
+                (void)prctl(PR_SET_DUMPABLE, 0);
+                /* Ends with the gateway: only this end stays open. */
+                (void)dup2(pair[1], 3);
+                closefrom(4);
+                (void)fcntl(3, F_SETFD, FD_CLOEXEC);
+                fetcher_serve(3);
+        }
+        fd_close(pair[1]);
+        if (pid < 0) {
+                fd_close(pair[0]);
+                return -errno;
+        }
+        *ret = pair[0];
+        return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt-gateway: carries the requests of a sandbox to services, and adds the credentials.
+ *
+ * Theory of operation. A route of the policy names a service outside, the upstream, and the
+ * credential for it. Inside, the route is the URL http://127.0.0.1:8474/NAME. The listening socket
+ * was made in the sandbox's network and passed out (network/gateway.h), so no process of holt
+ * listens on the host. A request must carry the sandbox's token. The gateway takes the token out,
+ * puts the credential in, and sends the request to the upstream.
+ *
+ * Two processes share the work. This one talks to programs inside and to upstreams. It reads its
+ * settings, the certificates of the host and the credentials in the environment, and then confines
+ * itself: it can use sockets, but no file and no program. Credentials in files and from commands
+ * are read by the second process (gateway/fetcher.h) when the first request needs one. Only these
+ * two processes have a credential. It is in no message to holt, and a response that contains it
+ * gets asterisks instead (gateway/scrub.h).
+ *
+ * libmicrohttpd reads requests and libcurl sends them. Both run in the one loop of this process,
+ * and neither has a thread. A body waits in a small buffer if the other side is slower
+ * (gateway/buffer.h). */
+#pragma once
+
+#include <curl/curl.h>
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/credit.h"
+#include "base/loop.h"
+#include "policy/net/rules.h"
+#include "resolve/names.h"
+
+typedef struct Gateway Gateway;
+
+/* --- the settings --- */
+
+typedef enum SecretKind {
+        SECRET_NONE, /* the value is only a prefix */
+        SECRET_ENV,
+        SECRET_FILE,
+        SECRET_COMMAND,
+} SecretKind;
+
+/* A header or query parameter that the gateway sets: prefix, secret, suffix. */
+typedef struct Inject {
+        bool query;
+        char *name; /* a header's is in lower case */
+        char *prefix, *suffix;
+        SecretKind kind;
+        char *source;     /* the variable, the file, or the command's first word */
+        unsigned number;  /* for the fetcher: the index of the source */
+        char *secret;     /* NULL until it is known; owned */
+        uint64_t expires; /* usec of time_now_usec(): when a file or a command is asked again */
+} Inject;
+
+typedef struct AllowRule {
+        char *method; /* "" for every method */
+        char *path;   /* a pattern with '*' */
+} AllowRule;
+
+typedef struct Route {
+        char *name;
+        bool tls;
+        char *host;         /* a name in its usual form, or an address in text form */
+        NetAddress address; /* family 0 if the host is a name */
+        uint16_t port;
+        char *base;      /* "" or a path without a slash at its end */
+        unsigned number; /* the number of the name (resolve/names.h) */
+
+        Inject *injects;
+        size_t injects_count;
+        AllowRule *allow; /* none: everything is allowed */
+        size_t allow_count;
+
+        /* Limits; 0 is no limit. */
+        uint64_t body_max;         /* bytes of a request's body */
+        uint64_t timeout;          /* ms of a whole exchange */
+        uint64_t requests, period; /* this many requests in this many usec */
+        uint64_t bytes_max;        /* bytes of all bodies together, in both directions */
+        uint64_t concurrent;
+
+        uint64_t bytes;   /* bytes of all bodies so far */
+        unsigned running; /* exchanges */
+        Credit credit;
+} Route;
+
+struct Gateway {
+        Loop *loop;
+        int control_fd, setup_fd, listen_fd, fetch_fd;
+        LoopWatch *control_watch;
+        char *token;
+        NetRules rules; /* network.allow: may allow special addresses of an upstream */
+        Route *routes;
+        size_t routes_count;
+        Names *names;
+        char *certificates; /* PEM; NULL if the host has none */
+        size_t certificates_length;
+
+        struct MHD_Daemon *daemon;
+        LoopWatch *daemon_watch;
+        bool resumed; /* a connection was resumed, so libmicrohttpd must run */
+        bool turning; /* it runs now */
+        CURLM *multi;
+        LoopTimer *multi_timer, *turn_timer;
+        struct SecretWait *secret_waits;
+};
+
+#define LENGTH_UNKNOWN UINT64_MAX

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decides whether a request may go on. */
+#pragma once
+
+#include "gateway/gateway.h"
+
+typedef struct Verdict {
+        unsigned status;  /* 0 if the request may go on; otherwise the code of the response */
+        char reason[240]; /* for the program inside, and for the result */
+} Verdict;
+
+void verdict_set(Verdict *verdict, unsigned status, const char *fmt, ...) _printf_(3, 4);
+
+/* Finds the route of a request, and decides. target is "/NAME/PATH?QUERY". *ret_rest is the part
+ * after the name, borrowed from target. *ret_route is NULL if no route was named. */
+void judge_request(Gateway *gateway, struct MHD_Connection *connection, const char *method,
+                   const char *target, Route **ret_route, const char **ret_rest, Verdict *ret);
+/* Whether a header or query parameter has the token, and so must not go on. */
+bool judge_has_token(const Gateway *gateway, const char *value);
+/* Whether holt must not connect to the address. *ret_why is static. */
+bool judge_forbids(const Gateway *gateway, const NetAddress *address, uint16_t port,
+                   const char **ret_why);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replaces credentials in a stream of bytes by asterisks, so that a response that repeats one does
+ * not give it away. The length stays the same.
+ *
+ * A credential may be split between two pieces of the stream. So the end of a piece that is the
+ * beginning of a credential waits for the next piece. Of a credential, the plain text and its
+ * base64 form are found. A service that wants to can always send it in another form: this guards
+ * against echoes, not against a hostile upstream, which has the credential anyway. */
+#pragma once
+
+#include "gateway/buffer.h"
+
+enum {
+        SCRUB_LEAST = 6, /* Shorter secrets would change too many harmless bytes. */
+        SCRUB_PATTERNS = 16,
+};
+
+typedef struct Scrub {
+        char *patterns[SCRUB_PATTERNS]; /* owned */
+        size_t count;
+        Buffer held;
+} Scrub;
+
+/* Adds a secret. Returns 0 or -ENOMEM. */
+int scrub_add(Scrub *scrub, const char *secret);
+/* Passes bytes on to ret. last: nothing follows, so nothing is held back. Returns 0 or -ENOMEM. */
+int scrub_feed(Scrub *scrub, const char *data, size_t length, bool last, Buffer *ret);
+/* The same for a text in memory. */
+void scrub_text(const Scrub *scrub, char *text);
+void scrub_clear(Scrub *scrub);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The credentials of a route, which are there before a request goes on. */
+#pragma once
+
+#include "gateway/gateway.h"
+
+enum { SECRET_KEPT = 60 }; /* Seconds after which a file or a command is asked again. */
+
+/* why is NULL if all credentials of the route are there; otherwise it says what is missing, in a
+ * text without the credential. */
+typedef void (*SecretFn)(void *data, const char *why);
+
+/* Gets the credentials of the route, and calls fn once: now or later. */
+void secrets_get(Gateway *gateway, const Route *route, SecretFn fn, void *data);
+/* Forgets a call to fn with this data. */
+void secrets_forget(Gateway *gateway, const void *data);
+/* Watches the fetcher's socket. Returns 0 or a negative errno. */
+int secrets_watch(Gateway *gateway, Error *reterr);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages between holt and holt-gateway, over a seqpacket socket.
+ *
+ * holt sends the settings, one JSON document: "token", "routes" (policy/routes/route.h) and
+ * "rules", which are those of network.allow. holt-gateway sends an event for each request.
+ * holt-gateway reads bytes of the sandbox and may be taken over, so holt checks the sizes and
+ * strings of each event. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+        GATEWAY_CONTROL_FD = 3, /* holt-gateway finds its sockets at these descriptors. */
+        GATEWAY_SETUP_FD = 4,   /* brings the listening socket from the sandbox's network */
+        GATEWAY_SETTINGS_MAX = 160 * 1024, /* Bytes. */
+};
+
+typedef enum GatewayEventType {
+        GATEWAY_DONE,    /* The upstream has answered. */
+        GATEWAY_REFUSED, /* The route does not allow the request. */
+        GATEWAY_FAILED,  /* The upstream was not reached, or the exchange broke off. */
+        GATEWAY_EVENT_MAX,
+} GatewayEventType;
+
+typedef struct GatewayEvent {
+        uint32_t type;
+        uint32_t status;         /* the code of the response */
+        uint64_t sent, received; /* bytes of the bodies */
+        uint64_t usec;           /* from the request to the end */
+        char route[40];          /* "" if no route was named */
+        char method[24];
+        char path[200]; /* without the query, cut at the end */
+        char reason[240];
+} GatewayEvent;

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "network/gateway.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/programs.h"
+#include "base/wait.h"
+#include "network/caller-env.h"
+#include "network/spawn.h"
+
+enum {
+        STOP_TIME = HOLT_WAIT(1000), /* Milliseconds until holt-gateway has ended. */
+        READ_TURN = 512,             /* Events that one call reads, at most. */
+};
+
+/* --- the start --- */
+
+/* The routes are JSON texts already. */
+static void gateway_write_settings(const LaunchPlan *plan, JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_string(w, "token", plan->route_token);
+        json_write_array(w, "rules");
+        for (size_t i = 0; i < plan->net_allow.count; i++)
+                json_write_string(w, NULL, plan->net_allow.items[i]);
+        json_write_end(w);
+        json_write_array(w, "routes");
+        for (size_t i = 0; i < plan->routes.count; i++) {
+                char *text = plan->routes.items[i];
+                const JsonWriter route = { .data = text, .length = strlen(text), .filled = true };
+
+                json_write_value(w, NULL, &route);
+        }
+        json_write_end(w);
+        json_write_end(w);
+}
+
+static int gateway_send_settings(const LaunchPlan *plan, int fd, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        gateway_write_settings(plan, &w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        if (w.length > GATEWAY_SETTINGS_MAX)
+                return error_set(reterr, ERROR_POLICY, 0,
+                                 "bridge.routes: the routes are too long together");
+        return send(fd, w.data, w.length, MSG_NOSIGNAL) < 0
+                       ? error_set(reterr, ERROR_SETUP, errno, "cannot send the routes")
+                       : 0;
+}
+
+/* The process gets holt's environment, because credentials and the commands that print them may
+ * need it. */
+static int gateway_spawn(int control_fd, int setup_fd, pid_t *ret, Error *reterr) {
+        static char name[] = "holt-gateway";
+        char *argv[] = { name, NULL };
+        _cleanup_free_ char **env = caller_env_unwrap();
+        const SpawnProgram program = { .paths = programs_gateway,
+                                       .paths_count = ELEMENTSOF(programs_gateway),
+                                       .argv = argv,
+                                       .env = env,
+                                       .fds = { control_fd, setup_fd } };
+        int r = env ? spawn_beside(&program, ret) : -ENOMEM;
+
+        if (r == 0)
+                return 0;
+        r = error_set(reterr, ERROR_SETUP, -r,
+                      "cannot execute " HOLT_LIBEXEC "/holt-gateway, which a route needs");
+        return error_cure(reterr, r, "Install holt completely: meson install -C build");
+}
+
+int gateway_start(const LaunchPlan *plan, GatewayLink *ret, Error *reterr) {
+        int control[2] = { FD_NONE, FD_NONE }, setup[2] = { FD_NONE, FD_NONE }, r = 0;
+
+        *ret = (GatewayLink)GATEWAY_CLOSED;
+        if (plan->routes.count == 0)
+                return 0;
+        if (spawn_socketpair(control, GATEWAY_SETTINGS_MAX) < 0 || spawn_socketpair(setup, 0) < 0)
+                r = error_set(reterr, ERROR_SETUP, errno, "cannot make a socket pair");
+        ret->control_fd = control[0];
+        ret->setup_fd = setup[0];
+        if (r == 0)
+                r = gateway_spawn(control[1], setup[1], &ret->pid, reterr);
+        if (r == 0)
+                r = gateway_send_settings(plan, ret->control_fd, reterr);
+        fd_close(control[1]);
+        fd_close(setup[1]);
+        if (r < 0)
+                gateway_clear(ret);
+        return r;
+}
+
+void gateway_started(GatewayLink *gateway) {
+        gateway->setup_fd = fd_close(gateway->setup_fd);
+}
+
+/* --- events --- */
+
+static bool gateway_text_valid(const char *text, size_t size) {
+        if (strnlen(text, size) == size)
+                return false;
+        for (; *text; text++)
+                if ((unsigned char)*text < 0x20 || *text == 0x7f)
+                        return false;
+        return true;
+}
+
+static bool gateway_event_valid(const GatewayEvent *event) {
+        return event->type < GATEWAY_EVENT_MAX && event->status < 1000 &&
+               gateway_text_valid(event->route, sizeof(event->route)) &&
+               gateway_text_valid(event->method, sizeof(event->method)) &&
+               gateway_text_valid(event->path, sizeof(event->path)) &&
+               gateway_text_valid(event->reason, sizeof(event->reason));
+}
+
+static bool gateway_event_same(const GatewayEvent *a, const GatewayEvent *b) {
+        return a->type == b->type && a->status == b->status && strcmp(a->route, b->route) == 0 &&
+               strcmp(a->method, b->method) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+/* Counts a refusal or a failure. Returns the denial if it is the first of its kind. */
+static const GatewayDenial *gateway_note(GatewayDenials **denials, const GatewayEvent *event) {
+        GatewayDenial *denial;
+
+        if (event->type == GATEWAY_DONE)
+                return NULL;
+        if (!*denials)
+                *denials = calloc(1, sizeof(**denials));
+        if (!*denials)
+                return NULL;
+        for (unsigned i = 0; i < (*denials)->count; i++)
+                if (gateway_event_same(&(*denials)->items[i].event, event)) {
+                        (*denials)->items[i].count++;
+                        return NULL;
+                }
+        if ((*denials)->count == GATEWAY_DENIALS_MAX) {
+                (*denials)->omitted++;
+                return NULL;
+        }
+        denial = &(*denials)->items[(*denials)->count++];
+        *denial = (GatewayDenial){ .event = *event, .count = 1 };
+        return denial;
+}
+
+void gateway_read(GatewayLink *gateway, GatewayFn fn, void *data) {
+        GatewayEvent event;
+        ssize_t n = 1;
+
+        if (gateway->control_fd < 0)
+                return;
+        /* Programs inside may cause events as fast as holt reads them, so one call has a limit. */
+        for (int i = 0; i < READ_TURN; i++) {
+                const GatewayDenial *first;
+
+                n = recv(gateway->control_fd, &event, sizeof(event), MSG_DONTWAIT);
+                if (n <= 0)
+                        break;
+                if (n != (ssize_t)sizeof(event) || !gateway_event_valid(&event))
+                        continue;
+                first = gateway_note(&gateway->denials, &event);
+                if (fn)
+                        fn(data, &event, first);
+        }
+        if (n == 0 || (n < 0 && errno != EAGAIN)) {
+                gateway->lost = true;
+                gateway->control_fd = fd_close(gateway->control_fd);
+        }
+}
+
+/* If root has started it, holt may have another uid by now and cannot kill it. It ends by itself
+ * when its socket is closed. */
+void gateway_stop(GatewayLink *gateway, GatewayFn fn, void *data) {
+        struct pollfd end = { .fd = gateway->control_fd, .events = POLLIN };
+        const bool lost = gateway->lost;
+
+        if (gateway->control_fd >= 0)
+                (void)shutdown(gateway->control_fd, SHUT_WR);
+        while (gateway->control_fd >= 0 && poll(&end, 1, STOP_TIME) > 0)
+                gateway_read(gateway, fn, data);
+        gateway->lost = lost;
+        gateway->control_fd = fd_close(gateway->control_fd);
+        if (gateway->pid > 0) {
+                const int options = kill(gateway->pid, SIGKILL) < 0 ? WNOHANG : 0;
+
+                while (waitpid(gateway->pid, NULL, options) < 0 && errno == EINTR)
+                        ;
+                gateway->pid = 0;
+        }
+}
+
+void gateway_clear(GatewayLink *gateway) {
+        gateway->setup_fd = fd_close(gateway->setup_fd);
+        gateway_stop(gateway, NULL, NULL);
+        free(gateway->denials);
+        *gateway = (GatewayLink)GATEWAY_CLOSED;
+}
+
+/* --- the result --- */
+
+void gateway_denials_count(const GatewayDenials *denials, GatewayCounts *ret) {
+        ret->count = denials ? denials->count : 0;
+        for (unsigned i = 0; i < ret->count; i++)
+                ret->items[i] = denials->items[i].count;
+}
+
+uint64_t gateway_denial_since(const GatewayDenials *denials, unsigned i,
+                              const GatewayCounts *before) {
+        return denials->items[i].count - (before && i < before->count ? before->items[i] : 0);
+}
+
+void gateway_denial_what(const GatewayDenial *denial, char ret[GATEWAY_WHAT_TEXT]) {
+        const GatewayEvent *event = &denial->event;
+
+        (void)snprintf(ret, GATEWAY_WHAT_TEXT, "%s %s%s%s", event->method, event->path,
+                       event->route[0] ? " of the route " : "", event->route);
+}
+
+void gateway_denial_write(JsonWriter *w, const GatewayDenial *denial, uint64_t count) {
+        char what[GATEWAY_WHAT_TEXT], answer[16];
+
+        gateway_denial_what(denial, what);
+        (void)snprintf(answer, sizeof(answer), "%u", denial->event.status);
+        json_write_string(w, "layer", "route");
+        json_write_string(w, "what", what);
+        json_write_uint(w, "count", count);
+        json_write_string(w, "answer", answer);
+        json_write_null(w, "path");
+        json_write_string(w, "reason", denial->event.reason);
+        json_write_null(w, "grant");
+        json_write_null(w, "policy");
+        json_write_string(w, "why_not",
+                          denial->event.type == GATEWAY_REFUSED
+                                  ? "only a change of the route can allow it"
+                                  : "the route allows it, but the service did not answer");
+}
+
+void gateway_denials_write(JsonWriter *w, const GatewayDenials *denials,
+                           const GatewayCounts *before) {
+        for (unsigned i = 0; denials && i < denials->count; i++) {
+                const uint64_t count = gateway_denial_since(denials, i, before);
+
+                if (count == 0)
+                        continue;
+                json_write_object(w, NULL);
+                gateway_denial_write(w, &denials->items[i], count);
+                json_write_end(w);
+        }
+}
