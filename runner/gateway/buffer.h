@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BUFFER_ROOM = 64 << 10 }; /* Bytes from which on the sender has to wait. */
+enum { BUFFER_ROOM = 256 << 10 }; /* Bytes from which on the sender has to wait. */
 
 typedef struct Buffer {
         char *data;

@@ -12,10 +12,21 @@
 static int scrub_take(Scrub *scrub, char *pattern) {
         if (!pattern)
                 return -ENOMEM;
-        if (strlen(pattern) < SCRUB_LEAST || scrub->count == SCRUB_PATTERNS)
+        if (strlen(pattern) < SCRUB_LEAST || scrub->count == SCRUB_PATTERNS) {
                 free(pattern);
-        else
-                scrub->patterns[scrub->count++] = pattern;
+                return 0;
+        }
+        if (strlen(pattern) > scrub->held_size) {
+                char *held = realloc(scrub->held, strlen(pattern));
+
+                if (!held) {
+                        free(pattern);
+                        return -ENOMEM;
+                }
+                scrub->held = held;
+                scrub->held_size = strlen(pattern);
+        }
+        scrub->patterns[scrub->count++] = pattern;
         return 0;
 }
 
@@ -25,58 +36,54 @@ int scrub_add(Scrub *scrub, const char *secret) {
         return r < 0 ? r : scrub_take(scrub, base64_encode(secret, strlen(secret)));
 }
 
-/* Returns the length of the pattern at data, or 0. *ret_partial: the bytes up to the end are the
- * beginning of a pattern. */
-static size_t scrub_match(const Scrub *scrub, const char *data, size_t length, bool *ret_partial) {
+static void scrub_mask(const Scrub *scrub, char *data, size_t length) {
         for (size_t i = 0; i < scrub->count; i++) {
-                const size_t whole = strlen(scrub->patterns[i]);
-                const size_t n = whole < length ? whole : length;
+                const size_t size = strlen(scrub->patterns[i]);
+                char *found = data;
 
-                if (memcmp(data, scrub->patterns[i], n) != 0)
-                        continue;
-                if (n == whole)
-                        return whole;
-                *ret_partial = true;
+                while ((found = memmem(found, (size_t)(data + length - found), scrub->patterns[i],
+                                       size)))
+                        memset(found, '*', size);
         }
-        return 0;
 }
 
-/* Masks the patterns in data. Returns the number of bytes that can be passed on. */
-static size_t scrub_mask(const Scrub *scrub, char *data, size_t length, bool last) {
-        size_t i = 0;
+/* Returns how many bytes at the end are the beginning of a pattern. */
+static size_t scrub_partial(const Scrub *scrub, const char *data, size_t length) {
+        size_t most = 0;
 
-        while (i < length) {
-                bool partial = false;
-                const size_t n = scrub_match(scrub, data + i, length - i, &partial);
+        for (size_t i = 0; i < scrub->count; i++) {
+                size_t n = strlen(scrub->patterns[i]) - 1;
 
-                if (n == 0 && partial && !last)
-                        return i;
-                memset(data + i, '*', n);
-                i += n ? n : 1;
+                for (n = n < length ? n : length; n > most; n--)
+                        if (memcmp(data + length - n, scrub->patterns[i], n) == 0)
+                                most = n;
         }
-        return i;
+        return most;
 }
 
 int scrub_feed(Scrub *scrub, const char *data, size_t length, bool last, Buffer *ret) {
-        char *held;
-        size_t done;
-        int r;
+        const size_t before = ret->length;
+        size_t added, partial;
+        char *new;
+        int r = pipe_buffer_add(ret, scrub->held, scrub->held_length);
 
-        if (scrub->count == 0)
-                return pipe_buffer_add(ret, data, length);
-        r = pipe_buffer_add(&scrub->held, data, length);
-        if (r < 0)
+        if (r == 0)
+                r = pipe_buffer_add(ret, data, length);
+        scrub->held_length = 0;
+        added = ret->length - before;
+        if (r < 0 || scrub->count == 0 || added == 0)
                 return r;
-        held = scrub->held.data + scrub->held.start;
-        done = scrub->held.data ? scrub_mask(scrub, held, scrub->held.length, last) : 0;
-        r = done ? pipe_buffer_add(ret, held, done) : 0;
-        scrub->held.start += done;
-        scrub->held.length -= done;
-        return r;
+        new = ret->data + ret->start + before;
+        scrub_mask(scrub, new, added);
+        partial = last ? 0 : scrub_partial(scrub, new, added);
+        memcpy(scrub->held, new + added - partial, partial);
+        scrub->held_length = partial;
+        ret->length -= partial;
+        return 0;
 }
 
 void scrub_text(const Scrub *scrub, char *text) {
-        (void)scrub_mask(scrub, text, strlen(text), true);
+        scrub_mask(scrub, text, strlen(text));
 }
 
 void scrub_clear(Scrub *scrub) {
@@ -84,6 +91,6 @@ void scrub_clear(Scrub *scrub) {
                 explicit_bzero(scrub->patterns[i], strlen(scrub->patterns[i]));
                 free(scrub->patterns[i]);
         }
-        buffer_clear(&scrub->held);
+        free(scrub->held);
         *scrub = (Scrub){ 0 };
 }

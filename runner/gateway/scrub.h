@@ -11,14 +11,15 @@
 #include "gateway/buffer.h"
 
 enum {
-        SCRUB_LEAST = 6, /* Shorter secrets would change too many harmless bytes. */
-        SCRUB_PATTERNS = 16,
+        SCRUB_LEAST = 6,      /* Shorter secrets would change too many harmless bytes. */
+        SCRUB_PATTERNS = 160, /* ROUTE_ITEMS_MAX headers and parameters, in two forms each */
 };
 
 typedef struct Scrub {
         char *patterns[SCRUB_PATTERNS]; /* owned */
         size_t count;
-        Buffer held;
+        char *held; /* the end of the last piece, shorter than the longest pattern; owned */
+        size_t held_length, held_size;
 } Scrub;
 
 /* Adds a secret. Returns 0 or -ENOMEM. */

@@ -14,7 +14,7 @@
 #include "wire/dns-wire.h"
 #include "wire/socket-address.h"
 
-enum { CONNECT_TIME = 15000, CONNECTIONS_KEPT = 16 };
+enum { CONNECT_TIME = 15000, CONNECTIONS_KEPT = 16, READ_BLOCK = 128 << 10 };
 
 /* --- the end of a transfer --- */
 
@@ -225,6 +225,7 @@ static CURLcode transfer_set(Exchange *e, const char *url) {
         code = SET(CURLOPT_RESOLVE, e->resolve);
         code = SET(CURLOPT_TIMEOUT_MS, (long)e->route->timeout);
         code = SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIME);
+        code = SET(CURLOPT_BUFFERSIZE, (long)READ_BLOCK);
         code = SET(CURLOPT_HEADERFUNCTION, transfer_on_header);
         code = SET(CURLOPT_HEADERDATA, e);
         code = SET(CURLOPT_WRITEFUNCTION, transfer_on_download);
