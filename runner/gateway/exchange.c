@@ -123,8 +123,9 @@ void *exchange_on_target(void *data, const char *target, struct MHD_Connection *
         return e;
 }
 
-/* Reads the length that the request announces. Two forms at once would be smuggling, and
- * libmicrohttpd refuses them. */
+/* Reads the length that the request announces. libmicrohttpd reads chunks if both headers are
+ * there. The request is framed anew for the upstream, so the two cannot read it in different ways.
+ */
 static void exchange_read_length(Exchange *e) {
         const char *length = MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
                                                          MHD_HTTP_HEADER_CONTENT_LENGTH);

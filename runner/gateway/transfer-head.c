@@ -75,6 +75,16 @@ static enum MHD_Result transfer_copy_header(void *data, enum MHD_ValueKind kind,
         return copy->r < 0 ? MHD_NO : MHD_YES;
 }
 
+/* Whether a request without a body must say so: servers expect one with these methods. */
+static bool transfer_needs_length(const Exchange *e) {
+        static const char *const methods[] = { "POST", "PUT", "PATCH" };
+
+        for (size_t i = 0; e->length == 0 && i < ELEMENTSOF(methods); i++)
+                if (streq(e->method, methods[i]))
+                        return true;
+        return false;
+}
+
 int transfer_add_headers(Exchange *e) {
         /* libcurl adds these by itself if the program has not sent them. */
         static const char *const none[] = { "Accept:", "Expect:", "Content-Type:" };
@@ -92,6 +102,8 @@ int transfer_add_headers(Exchange *e) {
                     header_is_own(name))
                         r = transfer_append(e, strdup(none[i]));
         }
+        if (r == 0 && transfer_needs_length(e))
+                r = transfer_append(e, strdup("Content-Length: 0"));
         for (size_t i = 0; r == 0 && i < e->route->injects_count; i++) {
                 const Inject *inject = &e->route->injects[i];
 

@@ -113,6 +113,7 @@ def test_methods(method: str, run: Run, service: Upstream) -> None:
     option = "-I" if method == "HEAD" else f"-X {method}"
     run(f"{GET} {option} $ACME_URL/v1/x").ok()
     assert [seen["method"] for seen in service.seen] == [method]
+    assert service.seen[0]["headers"].get("content-length") == ("0" if method in ("POST", "PUT", "PATCH") else None)
     assert "content-type" not in service.seen[0]["headers"] and "expect" not in service.seen[0]["headers"]
 
 
