@@ -269,7 +269,8 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
                 verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);
-        exchange_tell(e);
+        if (e->method) /* Otherwise there was no whole request. */
+                exchange_tell(e);
         if (e->counted)
                 e->route->running--;
         buffer_clear(&e->up);

@@ -39,14 +39,34 @@ bool judge_has_token(const Gateway *gateway, const char *value) {
 typedef struct TokenSearch {
         const Gateway *gateway;
         bool found;
+        bool malformed; /* A header could be read in two ways. */
 } TokenSearch;
+
+/* Whether it is a token as in RFC 9110, section 5.6.2. A server may ignore a space at the end of a
+ * name, and would then read a header that the gateway replaces. */
+static bool judge_is_word(const char *text) {
+        static const char others[] = "!#$%&'*+-.^_`|~";
+
+        for (const char *c = text; *c; c++)
+                if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+                      (*c >= 'A' && *c <= 'Z') || strchr(others, *c)))
+                        return false;
+        return text[0] != '\0';
+}
+
+static bool judge_is_plain(const char *value) {
+        for (; *value; value++)
+                if (((unsigned char)*value < 0x20 && *value != '\t') || *value == 0x7f)
+                        return false;
+        return true;
+}
 
 static enum MHD_Result judge_look_for_token(void *data, enum MHD_ValueKind kind, const char *key,
                                             const char *value) {
         TokenSearch *search = data;
 
         (void)kind;
-        (void)key;
+        search->malformed |= !judge_is_word(key) || (value && !judge_is_plain(value));
         search->found |= judge_has_token(search->gateway, value);
         return MHD_YES;
 }
@@ -186,6 +206,10 @@ void judge_request(Gateway *gateway, struct MHD_Connection *connection, const ch
                 return verdict_set(ret, 401,
                                    "the request has no token; a client sends it in place of the "
                                    "API key");
+        if (search.malformed || !judge_is_word(method))
+                return verdict_set(ret, 400, "the method or a header is malformed");
+        if (streq(method, "CONNECT") || streq(method, "TRACE"))
+                return verdict_set(ret, 405, "a route carries no requests of this method");
         length = strcspn(*ret_rest, "?");
         if (judge_is_ambiguous(*ret_rest, length))
                 return verdict_set(ret, 400,

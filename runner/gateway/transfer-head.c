@@ -217,6 +217,8 @@ int transfer_take_header(Exchange *e, const char *line, size_t length) {
                 return -ENOMEM;
         if (length == 0) {
                 e->answered = e->status >= 200;
+                if (e->status == 204 || e->status == 304)
+                        e->answer_length = 0;
                 return 0;
         }
         if (str_starts(text, "HTTP/"))

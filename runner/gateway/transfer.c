@@ -31,6 +31,10 @@ static void transfer_explain(Exchange *e, CURLcode code) {
                 { CURLE_PEER_FAILED_VERIFICATION, 502, "has no certificate that this host trusts" },
                 { CURLE_GOT_NOTHING, 502, "closed the connection without an answer" },
                 { CURLE_PARTIAL_FILE, 502, "closed the connection within its answer" },
+                { CURLE_RECV_ERROR, 502, "broke off the connection" },
+                { CURLE_SEND_ERROR, 502, "broke off the connection" },
+                { CURLE_UNSUPPORTED_PROTOCOL, 502, "sent an answer that is no HTTP" },
+                { CURLE_WEIRD_SERVER_REPLY, 502, "sent an answer that is no HTTP" },
                 { CURLE_WRITE_ERROR, 502, "sent an answer that cannot be passed on" },
         };
 
