@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A route gives its credential to nobody inside, and its token is worth nothing elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lib.identity import Identity
+from lib.sandbox import Holt
+from lib.sessions import Sessions
+from lib.tools import needs
+from lib.upstream import KEY
+
+pytestmark = needs("curl", "python3")
+
+ENV = {"ACME_KEY": KEY}
+GET = 'curl -sS -i -m 10 -H "authorization: Bearer $ACME_TOKEN"'
+SECRET = KEY.encode()
+
+# What a hostile service answers. Each would give the credential away, or break something, in a careless gateway.
+ANSWERS = {
+    "early": b"HTTP/1.1 100 Continue\r\nx: %s\r\n\r\nHTTP/1.1 103 Hints\r\nlink: %s\r\n\r\nHTTP/1.1 200 %s\r\ncontent-length: 2\r\n\r\nok" % ((SECRET,) * 3),
+    "trailer": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;%s\r\nhello\r\n0\r\nx: %s\r\n\r\n" % (SECRET, SECRET),
+    "folded": b"HTTP/1.1 200 OK\r\nx: a\r\n %s\r\ncontent-length: 2\r\n\r\nok" % SECRET,
+    "cookie": b"HTTP/1.1 200 OK\r\nset-cookie: k=%s; path=/\r\nlocation: http://x/?k=%s\r\ncontent-length: 2\r\n\r\nok" % (SECRET, SECRET),
+    "switch": b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n%s" % SECRET,
+    "status": b"HTTP/1.1 999 %s\r\n\r\n" % SECRET,
+    "no-http": b"%s\r\n\r\n" % SECRET,
+    "chunks": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n%s" % SECRET,
+    "length": b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\n%s" % SECRET,
+    "control": b"HTTP/1.1 200 OK\r\nx-\x01: %s\r\n: y\r\ncontent-length: 2\r\n\r\nok" % SECRET,
+    "extra": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n%s" % SECRET,
+}
+
+
+@pytest.fixture
+def hostile() -> Iterator[Callable[[bytes], str]]:
+    """Returns a function that starts a server with one answer, and returns its URL. Each connection gets it once."""
+    servers = []
+
+    def serve(server: socket.socket, answer: bytes) -> None:
+        while True:
+            try:
+                with server.accept()[0] as client:
+                    client.settimeout(10)
+                    while b"\r\n\r\n" not in client.recv(65536):
+                        pass
+                    client.sendall(answer)
+            except OSError:
+                if server.fileno() < 0:
+                    return
+
+    def start(answer: bytes) -> str:
+        server = socket.create_server(("127.0.0.1", 0))
+        servers.append(server)
+        threading.Thread(target=serve, args=(server, answer), daemon=True).start()
+        return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+    yield start
+    for server in servers:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+@pytest.fixture
+def policy(place: Path, identity: Identity) -> Callable[[str], Path]:
+    def make(url: str) -> Path:
+        path = place / "policy.json"
+        route = {"name": "acme", "upstream": url, "header": {"authorization": "Bearer {env:ACME_KEY}"},
+                 "env": {"ACME_URL": "{url}", "ACME_TOKEN": "{token}"}}
+        path.write_text(json.dumps({"holt": 1, "bridge": {"routes": [route]}}))
+        return identity.own(path)
+
+    return make
+
+
+@pytest.mark.identities("user", "root", "nested")
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_hostile_service(answer: str, holt: Holt, policy: Callable[[str], Path], hostile: Callable[[bytes], str]) -> None:
+    result = holt.sh(f"for i in 1 2; do {GET} $ACME_URL/x; echo; done; exit 1", "--policy", policy(hostile(ANSWERS[answer])), env=ENV)
+    assert KEY not in result.out + result.err and KEY not in json.dumps(result.report)
+    assert result.out.count("HTTP/1.1 ") == 2, "the gateway goes on"
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_the_token_is_worth_nothing_elsewhere(holt: Holt, policy: Callable[[str], Path], hostile: Callable[[bytes], str]) -> None:
+    path = policy(hostile(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"))
+    with holt.start(["run", "--policy", path, "--", "sh", "-c", "echo $ACME_TOKEN; sleep 60"], env=ENV) as running:
+        token = running.readline()
+        assert token.startswith("holt-")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", 8474))
+        other = holt.sh(f"ACME_TOKEN={token}; {GET} $ACME_URL/x", "--policy", path, env=ENV)
+        assert "HTTP/1.1 401" in other.out
+        assert holt.sh("curl -sS -m 5 http://127.0.0.1:8474/acme/x").code == 7
+        running.kill()
+
+
+def test_a_command_cannot_take_the_place_of_the_gateway(holt: Holt, policy: Callable[[str], Path], hostile: Callable[[bytes], str]) -> None:
+    program = """
+import socket
+for address in ("127.0.0.1", "0.0.0.0", "::1", "::"):
+    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try: s.bind((address, 8474)); s.listen()
+    except OSError as error: print(address, error.errno)
+"""
+    result = holt(["run", "--policy", policy(hostile(b"")), "--", "python3", "-c", program], env=ENV).ok()
+    assert "127.0.0.1 98" in result.out and "0.0.0.0 98" in result.out
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_a_keeper_erases_the_credential(sessions: Sessions, policy: Callable[[str], Path], hostile: Callable[[bytes], str]) -> None:
+    sessions.env.update(ENV)
+    session = sessions.create("w", "--policy", policy(hostile(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")))
+    assert "ok" in session.out(f"{GET} $ACME_URL/x; env; true")
+    keeper = Path(f"/proc/{session.keeper()}/environ").read_bytes()
+    assert SECRET not in keeper and b"HOLT_CALLER_" not in keeper
+    assert KEY not in session.out("env; cat /proc/*/environ 2>/dev/null; true")
+    assert "ACME_KEY" not in session.out("env") and os.environ.get("ACME_KEY") is None
