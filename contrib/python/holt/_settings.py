@@ -44,6 +44,7 @@ class Settings:
     venv: Venv = None
     net: Sequence[str] = ()
     ask: bool = False
+    routes: Sequence[Union[str, Mapping[str, Any]]] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
@@ -85,6 +86,8 @@ class Settings:
                 _merge(document, "filesystem", {name: [os.fspath(path) for path in paths]})
         if self.net:
             _merge(document, "network", {"allow": list(self.net)})
+        if self.routes:
+            _merge(document, "bridge", {"routes": list(self.routes)})
         if self.ask:
             _merge(document, "network", {"ask": True})
         if document != {"holt": 1} or isinstance(self.policy, Mapping):

@@ -81,6 +81,7 @@ class SandboxApi(InterpreterApi):
         read_only: Sequence[str] = (),
         read_write: Sequence[str] = (),
         net: Sequence[str] = (),
+        routes: Sequence[Union[str, Mapping[str, Any]]] = (),
         allow_degraded: Sequence[str] = (),
         venv: Venv = None,
         holt: Optional[str] = None,
@@ -102,7 +103,7 @@ class SandboxApi(InterpreterApi):
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
             tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")), venv,
-            tuple(list_of(net, "net")), on_ask is not None,
+            tuple(list_of(net, "net")), on_ask is not None, tuple(list_of(routes, "routes")),
         )
         self._on_ask, self._must_exist = on_ask, not create
         self._tools = tools_of(tools)
@@ -183,7 +184,7 @@ class SandboxApi(InterpreterApi):
 
     @operation
     def history(self, limit: int = 100, *, name: Optional[str] = None) -> "Steps[List[HistoryRow]]":
-        """Returns commands, runs of code and file calls, the newest first.
+        """Returns commands, runs of code, file calls and calls of tools, the newest first.
 
         name  returns only calls of this method, such as "python.run"; default: all
         """
@@ -195,7 +196,7 @@ class SandboxApi(InterpreterApi):
 
     @operation
     def audit(self, limit: int = 100, *, kind: Optional[str] = None) -> "Steps[List[AuditRow]]":
-        """Returns denials, kills, limits and grants, the newest first.
+        """Returns events such as denials, kills, grants, connections and requests of routes, the newest first.
 
         kind  returns only events of this kind, such as "denial"; default: all
         """
@@ -254,6 +255,9 @@ class Sandbox(SandboxApi, SyncFace):
     read_only, read_write   lists of host paths, or of PATH:TARGET
     net         hosts that commands can reach: rules such as "example.org:443", or sets such as "@python". They are added
                 to network.allow of the policy; see "NETWORK RULES" in holt-policy(5).
+    routes      services that commands can use with a credential of the host: names such as "openai", or dicts with the members
+                of "ROUTES" in holt-policy(5). Commands do not get the credential. The variables with credentials are read
+                from the environment of this program.
     on_ask      a function that is asked about each host that no rule allows, while the connection waits. It takes a
                 Question, and returns "once", "session" or "no". It runs in a thread of this program. If it raises an
                 exception or returns another value, the answer is "no", and the error goes to the logger "holt".
