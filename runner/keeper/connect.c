@@ -37,7 +37,7 @@ static void execute_own(const char *verb, const char *name, int dir_fd, int read
         _cleanup_free_ char *directory = home_config_directory();
         _cleanup_free_ char *settings = directory ? str_format("XDG_CONFIG_HOME=%s", directory)
                                                   : NULL;
-        char *const *environment = caller_env_wrap(settings);
+        char **environment = caller_env_wrap(settings);
         const int low = dir_fd < ready_fd ? dir_fd : ready_fd,
                   high = dir_fd < ready_fd ? ready_fd : dir_fd;
         sigset_t none;
@@ -57,8 +57,12 @@ static void execute_own(const char *verb, const char *name, int dir_fd, int read
         for (int s = 1; s < NSIG; s++)
                 (void)signal(s, SIG_DFL);
         open_files_restore();
-        if (environment)
-                (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv, environment);
+        if (!environment)
+                _exit(125);
+        (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv, environment);
+        /* With their other names, the variables may be too long. Then routes have none. */
+        environment[settings != NULL] = NULL;
+        (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv, environment);
         _exit(125);
 }
 

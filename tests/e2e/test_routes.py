@@ -354,3 +354,10 @@ def test_reading_a_session_at_rest_starts_no_gateway(session: Session) -> None:
     session.stop()
     session("files", "ls").ok()
     assert gateways() == []
+
+
+def test_a_session_starts_with_the_longest_variable(sessions: Sessions) -> None:
+    """A keeper gets the caller's variables under longer names, and one may be as long as execve(2) accepts."""
+    longest = {"LONG": "x" * (128 * 1024 - len("LONG=") - 1)}
+    session = sessions.create("w", env=longest)
+    assert session.sh("echo started; echo ${LONG:-none}", env=longest).ok().out == "started\nnone\n"
