@@ -271,8 +271,6 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         transfer_close(e);
         if (e->method) /* Otherwise there was no whole request. */
                 exchange_tell(e);
-        if (e->counted)
-                e->route->running--;
         buffer_clear(&e->up);
         buffer_clear(&e->down);
         scrub_clear(&e->scrub);

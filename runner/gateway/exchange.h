@@ -16,7 +16,8 @@ typedef struct Exchange {
         char *method;
         Verdict verdict; /* why it is refused or has failed; status 0 otherwise */
         uint64_t started;
-        bool begun, counted;
+        bool begun;
+        bool counted; /* in the route's running exchanges */
 
         /* libmicrohttpd's side */
         bool suspended;

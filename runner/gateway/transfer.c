@@ -63,6 +63,10 @@ void transfer_close(Exchange *e) {
         secrets_forget(e->gateway, e);
         transfer_free(e);
         e->done = true;
+        /* The program may send the next request before libmicrohttpd ends this one. */
+        if (e->counted)
+                e->route->running--;
+        e->counted = false;
 }
 
 static void transfer_finish(Exchange *e, CURLcode code) {
