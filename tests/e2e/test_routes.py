@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from lib.sessions import Session, Sessions, until
 from lib.tools import needs
 from lib.upstream import KEY, Upstream, upstream
 
-pytestmark = needs("curl", "python3")
+pytestmark = needs("curl", "python3", "openssl")
 
 ENV = {"ACME_KEY": KEY}
 GET = 'curl -sS -m 20 -H "authorization: Bearer $ACME_TOKEN"'
@@ -233,6 +235,23 @@ def test_a_name_must_not_lead_to_the_host(rule: "str | None", status: str, run: 
     result = run(f"{GET} -w '%{{http_code}}' $ACME_URL/v1/x; exit 1", network=network,
                  upstream=service.url.replace("127.0.0.1", "localhost"))
     assert result.out.endswith(status) and ("which no rule allows" in result.err) == (status == "502")
+
+
+@pytest.mark.parametrize("name,trusted,works", (("localhost", True, True), ("localhost", False, False), ("127.0.0.1", True, False)))
+def test_the_certificate_is_checked(
+    name: str, trusted: bool, works: bool, run: Run, service: Upstream, place: Path, identity: Identity
+) -> None:
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", place / "key.pem", "-out", place / "ca.pem"],
+                   check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(place / "ca.pem", place / "key.pem")
+    service.socket = context.wrap_socket(service.socket, server_side=True)
+    env = {**ENV, "SSL_CERT_FILE": str(identity.own(place / "ca.pem"))} if trusted else ENV
+    result = run(f"{GET} -w '%{{http_code}}' $ACME_URL/v1/x; exit 1", env=env, network={"allow": ["127.0.0.0/8:*"]},
+                 upstream=service.url.replace("http:", "https:").replace("127.0.0.1", name))
+    assert result.out.endswith("200" if works else "502") and len(service.seen) == works
+    assert works or "has no certificate that this host trusts" in result.out
 
 
 # --- credentials ---
