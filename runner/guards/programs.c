@@ -122,7 +122,10 @@ static int add_places(const char *light_dir, const char *const *places, size_t c
 static int add_executed(const char *light_dir, StrList *ret) {
         int r = add_places(light_dir, programs_full, ELEMENTSOF(programs_full), ret);
 
-        return r < 0 ? r : add_places(light_dir, programs_egress, ELEMENTSOF(programs_egress), ret);
+        if (r == 0)
+                r = add_places(light_dir, programs_egress, ELEMENTSOF(programs_egress), ret);
+        return r < 0 ? r
+                     : add_places(light_dir, programs_gateway, ELEMENTSOF(programs_gateway), ret);
 }
 
 /* Adds holt, which may have been replaced since it was started, and the programs that it

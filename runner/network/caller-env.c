@@ -42,6 +42,16 @@ char **caller_env_unwrap(void) {
         return items;
 }
 
+const char *caller_env_get(const char *name) {
+        _cleanup_free_ char **items = caller_env_unwrap();
+        const size_t length = strlen(name);
+
+        for (size_t i = 0; items && items[i]; i++)
+                if (strncmp(items[i], name, length) == 0 && items[i][length] == '=')
+                        return items[i] + length + 1;
+        return NULL;
+}
+
 void caller_env_forget(void) {
         for (char **item = environ; item && *item; item++)
                 if (str_starts(*item, mark))

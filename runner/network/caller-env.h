@@ -14,5 +14,7 @@ char **caller_env_wrap(const char *first);
  * process without wrapped ones, it is the environment of the process. The strings are borrowed; the
  * array is owned by the caller. Returns NULL without memory. */
 char **caller_env_unwrap(void);
+/* Returns the value of one of the caller's variables, or NULL. Borrowed. */
+const char *caller_env_get(const char *name);
 /* Erases the wrapped variables of this process. */
 void caller_env_forget(void);

@@ -255,7 +255,7 @@ def mounted(place: Path) -> Iterator[Callable[[Path], Path]]:
         subprocess.run(["umount", point], check=True)
 
 
-PROGRAMS = ("holt", "holt-full", "holt-egress")
+PROGRAMS = ("holt", "holt-full", "holt-egress", "holt-gateway")
 
 
 @pytest.mark.identities("user", "root", "nested")
@@ -297,7 +297,7 @@ def test_holt_by_another_mount(
 def installed(holt: Holt, prefix: Path, workspace: Path) -> Holt:
     """holt as meson install leaves it, but with the workspace above its prefix."""
     light = prefix / "bin" / "holt"
-    for path in (light, *(prefix / "libexec" / "holt" / name for name in ("holt-full", "holt-egress"))):
+    for path in (light, *(prefix / "libexec" / "holt" / name for name in ("holt-full", "holt-egress", "holt-gateway"))):
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(holt.binary.parent / path.name, path)
     for path in (prefix, *prefix.rglob("*")):
@@ -307,7 +307,8 @@ def installed(holt: Holt, prefix: Path, workspace: Path) -> Holt:
 
 # Places that holt searches for holt-full before the right one, the programs, and their directories.
 PLANT = """
-for p in bin/holt-full bin/holt-egress bin/holt libexec/holt/holt-full libexec/holt/holt-egress; do
+for p in bin/holt-full bin/holt-egress bin/holt-gateway bin/holt libexec/holt/holt-full libexec/holt/holt-egress \
+        libexec/holt/holt-gateway; do
     printf '#!/bin/sh\\necho planted\\n' > $p; chmod +x $p; ln -s /bin/true $p; rm -f $p; mv $p $p.old; cp /bin/true $p
 done
 for d in bin libexec libexec/holt; do mv $d $d.old; done

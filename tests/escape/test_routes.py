@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ ENV = {"ACME_KEY": KEY}
 GET = 'curl -sS -i -m 10 -H "authorization: Bearer $ACME_TOKEN"'
 SECRET = KEY.encode()
 
-# What a hostile service answers. Each would give the credential away, or break something, in a careless gateway.
+# Answers of a hostile service. Each would give the credential away, or break something, in a careless gateway.
 ANSWERS = {
     "early": b"HTTP/1.1 100 Continue\r\nx: %s\r\n\r\nHTTP/1.1 103 Hints\r\nlink: %s\r\n\r\nHTTP/1.1 200 %s\r\ncontent-length: 2\r\n\r\nok" % ((SECRET,) * 3),
     "trailer": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;%s\r\nhello\r\n0\r\nx: %s\r\n\r\n" % (SECRET, SECRET),
@@ -70,10 +71,10 @@ def hostile() -> Iterator[Callable[[bytes], str]]:
 
 
 @pytest.fixture
-def policy(place: Path, identity: Identity) -> Callable[[str], Path]:
-    def make(url: str) -> Path:
+def policy(place: Path, identity: Identity) -> Callable[..., Path]:
+    def make(url: str, credential: Any = "Bearer {env:ACME_KEY}") -> Path:
         path = place / "policy.json"
-        route = {"name": "acme", "upstream": url, "header": {"authorization": "Bearer {env:ACME_KEY}"},
+        route = {"name": "acme", "upstream": url, "header": {"authorization": credential},
                  "env": {"ACME_URL": "{url}", "ACME_TOKEN": "{token}"}}
         path.write_text(json.dumps({"holt": 1, "bridge": {"routes": [route]}}))
         return identity.own(path)
@@ -126,3 +127,63 @@ def test_a_keeper_erases_the_credential(sessions: Sessions, policy: Callable[[st
     assert SECRET not in keeper and b"HOLT_CALLER_" not in keeper
     assert KEY not in session.out("env; cat /proc/*/environ 2>/dev/null; true")
     assert "ACME_KEY" not in session.out("env") and os.environ.get("ACME_KEY") is None
+
+
+# --- files and programs that holt obeys ---
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+# A command that tries to put its own program or a symlink in the place of the policy's, and then makes holt use it.
+SWAP = """
+for name in key d/key bin/key; do
+    mkdir -p ${name%/*} 2>/dev/null
+    printf '#!/bin/sh\\nid > %s; echo owned\\n' "$1" > new; chmod 755 new
+    cat new > $name; mv -f new $name; rm -f $name; ln -sf /etc/hostname $name
+done
+mv d e; mkdir d; ln -s /etc/hostname d/key
+""" + f"{GET} $ACME_URL/x; true"
+
+
+@pytest.mark.identities("user", "root", "nested")
+@pytest.mark.parametrize("lies", ("key", "d/key", "missing/key"))
+@pytest.mark.parametrize("kind", ("file", "program", "argument", "assigned"))
+@pytest.mark.parametrize("session", (False, True))
+def test_a_command_cannot_change_the_source_of_a_credential(
+    session: bool, kind: str, lies: str, holt: Holt, sessions: Sessions, policy: Callable[..., Path], hostile: Callable[[bytes], str],
+    place: Path, identity: Identity,
+) -> None:
+    path = holt.cwd / lies
+    if not lies.startswith("missing"):
+        for made in ([path.parent] if path.parent != holt.cwd else []):
+            made.mkdir()
+            identity.own(made)
+        path.write_text("the-first-key\n" if kind == "file" else "#!/bin/sh\necho the-first-key\n")
+        identity.own(path).chmod(0o755)
+    credential = {"file": {"file": str(path)}, "program": {"command": [str(path)]}, "argument": {"command": ["sh", str(path)]},
+                  "assigned": {"command": ["env", f"FILE={path}", "sh", "-c", '. "$FILE"']}}[kind]
+    document, flag = policy(hostile(OK), credential), place / "flags" / "owned"
+    flag.parent.mkdir()
+    flag.parent.chmod(0o777)
+    if session:
+        made_session = sessions("create w --policy".split() + [document, "--workspace", holt.cwd])
+        result = sessions.start(["exec", "w", "--", "bash", "-c", SWAP, "sh", flag]).wait() if made_session.code == 0 else made_session
+    else:
+        result = holt(["run", "--policy", document, "--", "bash", "-c", SWAP, "sh", flag])
+    assert not flag.exists(), result
+    if result.code == 125:
+        assert "but the command could change it" in result.err, result
+    else:
+        assert lies in ("key", "d/key") and path.read_text().rstrip().endswith("the-first-key"), result
+        assert "HTTP/1.1 200" in result.out, "the credential is still read"
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_a_command_cannot_put_a_program_into_the_path(holt: Holt, policy: Callable[..., Path], hostile: Callable[[bytes], str]) -> None:
+    document = policy(hostile(OK), {"command": ["true"]})
+    path = f"{holt.cwd}/bin:{os.environ['PATH']}"
+    assert f"holt obeys {holt.cwd}/bin/true, but the command could change it" in holt.sh("true", "--policy", document, env={"PATH": path}).refusal()
+    assert "relative path" in holt.sh("true", "--policy", policy(hostile(OK), {"command": ["bin/key"]})).refusal()
+
+
+def test_a_command_cannot_change_the_trusted_certificates(holt: Holt, policy: Callable[..., Path], hostile: Callable[[bytes], str]) -> None:
+    env = {**ENV, "SSL_CERT_FILE": f"{holt.cwd}/ca/ca.pem"}
+    assert "but the command could change it" in holt.sh("true", "--policy", policy(hostile(OK)), env=env).refusal()
