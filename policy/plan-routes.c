@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/plan-files.h"
 #include "policy/plan-parts.h"
 #include "policy/routes/route.h"
 
@@ -30,25 +31,59 @@ static bool routes_env_is_set(const Policy *policy, const char *name) {
         return false;
 }
 
-static int routes_add_env(RoutesPlan *routes, const char *name, const JsonValue *env) {
-        _cleanup_free_ char *url = str_format("http://127.0.0.1:%d/%s", ROUTES_PORT, name);
+/* --- variables and files --- */
+
+static int routes_set_env(RoutesPlan *routes, const char *key, char *value, const char *where) {
+        int r = routes_env_is_set(routes->policy, key)
+                        ? 0
+                        : plan_set_env(&routes->plan->env, key, strlen(key), value);
+
+        (void)where;
+        free(value);
+        return r < 0 ? error_oom(routes->reterr) : 0;
+}
+
+static int routes_write_file(RoutesPlan *routes, const char *key, char *value, const char *where) {
+        const char *why;
+        int r = plan_add_file(routes->plan, key, value, strlen(value), &why);
+
+        return r == -EINVAL ? error_set(routes->reterr, ERROR_POLICY, 0, "%s: files: %s: %s", where,
+                                        key, why)
+               : r < 0      ? error_oom(routes->reterr)
+                            : 0;
+}
+
+/* The members whose texts have placeholders. Each function takes ownership of value. */
+static const struct {
+        const char *member;
+        int (*add)(RoutesPlan *routes, const char *key, char *value, const char *where);
+} routes_texts[] = {
+        { "env", routes_set_env },
+        { "files", routes_write_file },
+};
+
+static int routes_add_texts(RoutesPlan *routes, const JsonValue *route, const char *where) {
+        _cleanup_free_ char *url = str_format("http://127.0.0.1:%d/%s", ROUTES_PORT,
+                                              json_member_text(route, "name"));
         _cleanup_free_ char *address = str_format("127.0.0.1:%d", ROUTES_PORT);
         const RouteWords words = { .url = url, .token = routes->token, .address = address };
+        int r = url && address ? 0 : error_oom(routes->reterr);
 
-        if (!url || !address)
-                return error_oom(routes->reterr);
-        for (const JsonValue *item = json_first(env); item; item = json_next(item)) {
-                const char *key = json_key(item);
-                _cleanup_free_ char *value = route_expand(json_string(item), &words);
+        for (size_t i = 0; i < ELEMENTSOF(routes_texts); i++) {
+                const JsonValue *object = json_member(route, routes_texts[i].member);
 
-                if (!value)
-                        return error_oom(routes->reterr);
-                if (!routes_env_is_set(routes->policy, key) &&
-                    plan_set_env(&routes->plan->env, key, strlen(key), value) < 0)
-                        return error_oom(routes->reterr);
+                for (const JsonValue *item = json_first(object); r == 0 && item;
+                     item = json_next(item)) {
+                        char *value = route_expand(json_string(item), &words);
+
+                        r = value ? routes_texts[i].add(routes, json_key(item), value, where)
+                                  : error_oom(routes->reterr);
+                }
         }
-        return 0;
+        return r;
 }
+
+/* --- routes --- */
 
 /* Adds the route to the plan in the form that holt-gateway reads. */
 static int routes_add_text(RoutesPlan *routes, const JsonValue *route, const char *where) {
@@ -92,7 +127,7 @@ static int routes_add(RoutesPlan *routes, const char *text, const char *where) {
         }
         if (strlist_add(&routes->names, name) < 0)
                 return error_oom(routes->reterr);
-        return routes_add_env(routes, name, json_member(route, "env"));
+        return routes_add_texts(routes, route, where);
 }
 
 static int routes_refuse(const Policy *policy, Error *reterr) {

@@ -10,9 +10,10 @@
  * token  the secret with which the sandbox uses the routes; it becomes {token} in "env".
  *
  * plan->routes gets one JSON text for each route (route_write() in policy/routes/route.h).
- * plan->env gets the variables of "env", where {url} is http://127.0.0.1:8474/NAME and {address} is
- * 127.0.0.1:8474. A variable in env.set of the policy wins over that of a route, which wins over
- * one in env.pass. If two routes set the same variable, the later one wins.
+ * plan->env gets the variables of "env", and plan->files the files of "files", where {url} is
+ * http://127.0.0.1:8474/NAME and {address} is 127.0.0.1:8474. A variable in env.set of the policy
+ * wins over that of a route, which wins over one in env.pass. If two routes set the same variable,
+ * the later one wins.
  *
  * Returns 0, or one of these:
  *   -EINVAL  a duplicate name, an unknown provider, or the host's network (ERROR_POLICY)

@@ -117,6 +117,11 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->etc_origins);
         strlist_clear(&plan->etc_notes);
         free(plan->gitconfig);
+        for (size_t i = 0; i < plan->files_count; i++) {
+                free(plan->files[i].path);
+                free(plan->files[i].text);
+        }
+        free(plan->files);
         strlist_clear(&plan->env);
         strlist_clear(&plan->net_allow);
         strlist_clear(&plan->net_project);

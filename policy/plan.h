@@ -76,7 +76,10 @@ bool tree_writes(const char *path);
  * get them. A repository's own config wins over that file, as on the host. */
 #define PLAN_GIT_NAME "HOLT_GIT_NAME"
 #define PLAN_GIT_EMAIL "HOLT_GIT_EMAIL"
-enum { PLAN_GITCONFIG_MAX = 1024 }; /* In bytes, with the NUL. */
+enum { PLAN_GITCONFIG_MAX = 8 * 1024 }; /* In bytes, with the NUL. */
+
+/* Whether the tables of every sandbox have an entry at this absolute path, or one above it. */
+bool tree_shows(const char *path);
 
 /* Directories and links of the root, parents first. */
 typedef struct TreeNode {
@@ -237,6 +240,13 @@ typedef struct PlanGlob {
         bool found;   /* prepared: a file in the workspace matches */
 } PlanGlob;
 
+/* A read-only file of /etc. */
+typedef struct PlanFile {
+        char *path; /* relative to the root, in normal form: "etc/pip.conf" */
+        char *text;
+        size_t size; /* bytes of text */
+} PlanFile;
+
 typedef struct LaunchPlan {
         /* the tree */
         PlanMount rootfs; /* the system tree, without a target; source is NULL for the host's own */
@@ -260,6 +270,8 @@ typedef struct LaunchPlan {
         StrList etc_origins; /* the words for each in errors: "--etc nginx" */
         StrList etc_notes;   /* prepared: warnings about names that are not shown */
         char *gitconfig;     /* more lines of /etc/gitconfig, or NULL */
+        PlanFile *files;     /* more files of /etc that holt writes, in place of the host's */
+        size_t files_count;
         uint64_t tmp_size;
         char *workspace; /* the workspace's target, or NULL */
         char *cwd;       /* absolute, inside */

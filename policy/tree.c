@@ -106,6 +106,17 @@ bool tree_writes(const char *path) {
         return false;
 }
 
+bool tree_shows(const char *path) {
+        for (size_t i = 0; i < ELEMENTSOF(tree_etc); i++) {
+                const size_t length = strlen(tree_etc[i]);
+
+                if (str_starts(path, "/etc/") && strncmp(path + 5, tree_etc[i], length) == 0 &&
+                    (path[5 + length] == '\0' || path[5 + length] == '/'))
+                        return true;
+        }
+        return false;
+}
+
 const TreeNode tree_nodes[] = {
         { "dev", NULL },
         { "dev/pts", NULL },

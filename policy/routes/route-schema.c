@@ -48,6 +48,8 @@ static void route_schema_values(JsonWriter *w, const char *key, const char *desc
         json_write_bool(w, "additionalProperties", false);
         json_write_object(w, "properties");
         route_schema_text(w, "prefix", "text before the secret, such as \"Bearer \"", NULL);
+        route_schema_text(w, "basic",
+                          "user of HTTP basic authentication, with the secret as password", NULL);
         route_schema_text(w, "env", "variable of holt's own environment", SCHEMA_ENV_NAME);
         route_schema_text(w, "file", "file on the host", "^(~?/)");
         route_schema_command(w);
@@ -67,6 +69,21 @@ static void route_schema_env(JsonWriter *w) {
         json_write_uint(w, "maxProperties", ROUTE_ITEMS_MAX);
         json_write_object(w, "propertyNames");
         json_write_string(w, "pattern", SCHEMA_ENV_NAME);
+        json_write_end(w);
+        route_schema_text(w, "additionalProperties", NULL, NULL);
+        json_write_end(w);
+}
+
+static void route_schema_files(JsonWriter *w) {
+        json_write_object(w, "files");
+        json_write_string(w, "description",
+                          "read-only files inside, with the path below /etc and the text of each; "
+                          "texts may contain {url}, {token} and {address}. The text of "
+                          "/etc/gitconfig is appended to holt's own");
+        json_write_string(w, "type", "object");
+        json_write_uint(w, "maxProperties", ROUTE_ITEMS_MAX);
+        json_write_object(w, "propertyNames");
+        json_write_string(w, "pattern", "^/etc/[A-Za-z0-9._/-]+$");
         json_write_end(w);
         route_schema_text(w, "additionalProperties", NULL, NULL);
         json_write_end(w);
@@ -127,6 +144,7 @@ static void route_schema_object(JsonWriter *w) {
         route_schema_values(w, "header", "headers to set in each request, with their values");
         route_schema_values(w, "query", "query parameters to set in each request");
         route_schema_env(w);
+        route_schema_files(w);
         route_schema_allow(w);
         route_schema_limits(w);
         json_write_end(w);

@@ -86,20 +86,27 @@ static int route_value_write_text(const RouteReader *reader, const char *text, c
 
 /* --- objects --- */
 
-/* Handles a member of an object. "prefix" was written before. */
+/* Whether the member of an object is no source. */
+static bool route_value_is_text(const char *key) {
+        return streq(key, "prefix") || streq(key, "basic");
+}
+
+/* Handles a member of an object. "prefix" and "user" were written before. */
 static int route_value_write_member(const RouteReader *reader, const JsonValue *member,
                                     const char *path) {
         const char *key = json_key(member), *text = json_string(member);
 
         if (streq(key, "command"))
                 return route_value_write_command(reader, member, path);
-        if (!streq(key, "prefix") && !streq(key, "env") && !streq(key, "file"))
+        if (!route_value_is_text(key) && !streq(key, "env") && !streq(key, "file"))
                 return route_fail(reader, path,
                                   "unknown member; write \"env\", \"file\" or \"command\", and "
-                                  "perhaps \"prefix\"");
+                                  "perhaps \"prefix\" or \"basic\"");
         if (!text)
                 return route_fail_type(reader, member, path, "a string");
-        if (streq(key, "prefix"))
+        if (streq(key, "basic") && strchr(text, ':'))
+                return route_fail(reader, path, "a user has no \":\" (RFC 7617)");
+        if (route_value_is_text(key))
                 return route_text_plain(text) ? 0 : route_fail(reader, path, "%s", value_control);
         return route_value_write_source(reader, key, text, path);
 }
@@ -109,12 +116,16 @@ static int route_value_write_object(const RouteReader *reader, const JsonValue *
         size_t sources = 0;
 
         for (const JsonValue *member = json_first(object); member; member = json_next(member))
-                sources += !streq(json_key(member), "prefix");
+                sources += !route_value_is_text(json_key(member));
         if (sources != 1)
                 return route_fail(reader, path,
                                   "an object needs one of \"env\", \"file\" and \"command\"");
+        if (json_member(object, "basic") && json_member(object, "prefix"))
+                return route_fail(reader, path, "\"basic\" and \"prefix\" exclude each other");
         json_write_string(reader->w, "prefix", json_member_text(object, "prefix"));
         json_write_string(reader->w, "suffix", "");
+        if (json_member_string(object, "basic"))
+                json_write_string(reader->w, "user", json_member_string(object, "basic"));
         return route_each(reader, object, path, JSON_OBJECT, route_value_write_member);
 }
 

@@ -109,17 +109,12 @@ static int route_read_description(const RouteReader *reader, const JsonValue *va
                        : route_fail(reader, path, "contains a control character");
 }
 
-static int route_read_env_item(const RouteReader *reader, const JsonValue *item, const char *path) {
-        const char *name = json_key(item), *text = json_string(item);
+/* Checks a text for the inside. */
+static int route_read_text(const RouteReader *reader, const JsonValue *item, const char *path) {
+        const char *text = json_string(item);
 
-        if (!route_env_name_valid(name, strlen(name)))
-                return route_fail(reader, path,
-                                  "is not a valid variable name (letters, digits and _, not "
-                                  "starting with a digit)");
         if (!text)
                 return route_fail_type(reader, item, path, "a string");
-        if (!route_text_plain(text))
-                return route_fail(reader, path, "contains a control character");
         for (const char *at = text; (at = route_brace(at)); at++) {
                 if (str_starts(at, "{url}") || str_starts(at, "{token}") ||
                     str_starts(at, "{address}"))
@@ -131,8 +126,50 @@ static int route_read_env_item(const RouteReader *reader, const JsonValue *item,
         return 0;
 }
 
+static int route_read_env_item(const RouteReader *reader, const JsonValue *item, const char *path) {
+        const char *name = json_key(item);
+        int r;
+
+        if (!route_env_name_valid(name, strlen(name)))
+                return route_fail(reader, path,
+                                  "is not a valid variable name (letters, digits and _, not "
+                                  "starting with a digit)");
+        r = route_read_text(reader, item, path);
+        return r < 0 || route_text_plain(json_string(item))
+                       ? r
+                       : route_fail(reader, path, "contains a control character");
+}
+
+/* Whether the path lies below /etc, and has only parts with letters, digits and "._-". */
+static bool route_file_path_valid(const char *path) {
+        static const char all[] =
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+        if (!str_starts(path, "/etc/") || strlen(path) > ROUTE_PATH_MAX)
+                return false;
+        for (path += 4; *path == '/';) {
+                const size_t length = strspn(path + 1, all);
+
+                if (length == 0 || strspn(path + 1, ".") >= length)
+                        return false;
+                path += 1 + length;
+        }
+        return *path == '\0';
+}
+
+static int route_read_file(const RouteReader *reader, const JsonValue *item, const char *path) {
+        return route_file_path_valid(json_key(item))
+                       ? route_read_text(reader, item, path)
+                       : route_fail(reader, path,
+                                    "is not the path of a file below /etc, such as /etc/pip.conf");
+}
+
 int route_read_env(const RouteReader *reader, const JsonValue *value, const char *path) {
         return value ? route_each(reader, value, path, JSON_OBJECT, route_read_env_item) : 0;
+}
+
+int route_read_files(const RouteReader *reader, const JsonValue *value, const char *path) {
+        return value ? route_each(reader, value, path, JSON_OBJECT, route_read_file) : 0;
 }
 
 /* "header" and "query" share the array "inject", so they are next to each other. */
@@ -152,12 +189,13 @@ static const struct {
         { "bytes", route_read_bytes },
         { "concurrent", route_read_concurrent },
         { "env", route_read_env },
+        { "files", route_read_files },
 };
 
 static int route_fail_unknown(const RouteReader *reader, const char *where, const char *key) {
         _cleanup_free_ char *path = json_path_key(where, key);
         Nearest nearest = { .word = key };
-        char allowed[200] = "";
+        char allowed[240] = "";
         int r;
 
         for (size_t i = 0; i < ELEMENTSOF(route_members); i++) {

@@ -17,6 +17,7 @@ enum {
         ROUTE_NAME_MAX = 32,       /* bytes of a name, without the NUL */
         ROUTE_ITEMS_MAX = 64,      /* items of each object and array in a route */
         ROUTE_TEXT_MAX = 64 << 10, /* bytes of a route as compact JSON */
+        ROUTE_PATH_MAX = 100,      /* bytes of the path of a file inside */
         ROUTE_CONCURRENT_MAX = 64, /* maximum of "concurrent" */
 };
 
@@ -39,7 +40,8 @@ int route_check(const JsonValue *route, const char *where, Error *reterr);
  * inject             {"in": "header"|"query", "name", "prefix", "suffix"}, and at most one source
  *                    of a secret: "env" (name of a variable), "file" (path, absolute or beginning
  *                    with "~/") or "command" (array of words). The value is prefix, secret and
- *                    suffix. Without a source it is the prefix. Names of headers are in lower case.
+ *                    suffix. Without a source it is the prefix. With "user", it is "Basic " and
+ *                    the base64 form of USER:SECRET. Names of headers are in lower case.
  * allow              {"method", "path"}. A "*" in a path stands for any bytes. The member "method"
  *                    is missing if every method is allowed. The array is never empty: without
  *                    "allow", a route has one item, whose path is a "/" and a "*".
@@ -56,7 +58,7 @@ char *route_text(const JsonValue *value);
  * 0, or -EINVAL if the item has no valid name. */
 int route_text_name(const char *text, char ret[ROUTE_NAME_MAX + 1]);
 
-/* The values of the placeholders in "env". All are borrowed. */
+/* The values of the placeholders in "env" and "files". All are borrowed. */
 typedef struct RouteWords {
         const char *url, *token, *address;
 } RouteWords;

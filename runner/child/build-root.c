@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the scratch, and all directories, files and mount points of the new root. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,6 +126,34 @@ static int make_etc(const Launch *launch, int root_fd, Error *error) {
         return 0;
 }
 
+/* Makes the directories above a file of /etc. */
+static int make_parents(int root_fd, const char *path, Error *error) {
+        char part[PATH_MAX];
+        int r = 0;
+
+        for (size_t i = strlen("etc/"); r == 0 && path[i] && i < sizeof(part); i++) {
+                if (path[i] != '/')
+                        continue;
+                memcpy(part, path, i);
+                part[i] = '\0';
+                r = build_directory(root_fd, part, 0755, error);
+        }
+        return r;
+}
+
+static int make_files(const Launch *launch, int root_fd, Error *error) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < launch->plan->files_count; i++) {
+                const PlanFile *file = &launch->plan->files[i];
+
+                r = make_parents(root_fd, file->path, error);
+                if (r == 0)
+                        r = build_write_text(root_fd, file->path, file->text, file->size, error);
+        }
+        return r;
+}
+
 static int make_devices(const Launch *launch, int root_fd, Error *error) {
         (void)launch;
         for (size_t i = 0; i < tree_devices_count; i++) {
@@ -173,7 +202,7 @@ static int make_mount_points(const Launch *launch, int root_fd, Error *error) {
 
 /* Everything that must exist before the root becomes read-only. */
 static int (*const skeleton_steps[])(const Launch *launch, int root_fd, Error *error) = {
-        make_nodes, make_etc, make_devices, make_system, make_mount_points,
+        make_nodes, make_etc, make_files, make_devices, make_system, make_mount_points,
 };
 
 int build_skeleton(Launch *launch, Error *error) {

@@ -315,7 +315,7 @@ static int list_routes(const PolicyArgs *args, JsonWriter *w, Error *reterr) {
                 if (args->json)
                         r = list_write_route(w, provider, reterr);
                 else
-                        (void)printf("--route %-11s%s\n", provider->name, provider->description);
+                        (void)printf("--route %-12s%s\n", provider->name, provider->description);
         }
         return r;
 }

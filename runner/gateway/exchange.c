@@ -91,6 +91,10 @@ static struct MHD_Response *exchange_make_refusal(const Exchange *e) {
         if (response)
                 (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                                               "application/json");
+        /* Some clients send a user and password only if they are asked for them. */
+        if (response && e->verdict.status == 401)
+                (void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                                              "Basic realm=\"holt\"");
         return response;
 }
 

@@ -45,6 +45,7 @@ typedef struct Inject {
         bool query;
         char *name; /* a header's is in lower case */
         char *prefix, *suffix;
+        char *user; /* of basic authentication, with the secret as password; otherwise NULL */
         SecretKind kind;
         char *source;     /* the variable, the file, or the command's first word */
         unsigned number;  /* for the fetcher: the index of the source */

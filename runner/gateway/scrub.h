@@ -12,7 +12,7 @@
 
 enum {
         SCRUB_LEAST = 6,      /* Shorter secrets would change too many harmless bytes. */
-        SCRUB_PATTERNS = 160, /* ROUTE_ITEMS_MAX headers and parameters, in two forms each */
+        SCRUB_PATTERNS = 256, /* ROUTE_ITEMS_MAX headers and parameters, in up to four forms each */
 };
 
 typedef struct Scrub {

@@ -7,7 +7,9 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/base64.h"
 #include "base/list.h"
+#include "base/strings.h"
 #include "gateway/fetcher.h"
 #include "gateway/server.h"
 
@@ -23,6 +25,12 @@ static const char *const kind_words[] = {
         [SECRET_FILE] = "the file",
         [SECRET_COMMAND] = "the command",
 };
+
+static void secret_free(char *text) {
+        if (text)
+                explicit_bzero(text, strlen(text));
+        free(text);
+}
 
 static bool secret_is_known(const Inject *inject) {
         return inject->kind == SECRET_NONE || (inject->secret && inject->expires > time_now_usec());
@@ -41,6 +49,37 @@ static void secret_explain(const Inject *inject, const char *why, char *ret, siz
                        kind_words[inject->kind], inject->source,
                        inject->kind == SECRET_ENV ? " is not set" : ": ",
                        inject->kind == SECRET_ENV ? "" : why);
+}
+
+/* Returns USER:SECRET. */
+static char *secret_login(const Inject *inject) {
+        return str_format("%s:%s", inject->user, inject->secret ? inject->secret : "");
+}
+
+char *secret_value(const Inject *inject) {
+        char *login = inject->user ? secret_login(inject) : NULL;
+        char *coded = login ? base64_encode(login, strlen(login)) : NULL;
+        char *value = inject->user && !coded
+                              ? NULL
+                              : str_format("%s%s%s", coded ? "Basic " : inject->prefix,
+                                           coded            ? coded
+                                           : inject->secret ? inject->secret
+                                                            : "",
+                                           inject->suffix);
+
+        secret_free(login);
+        secret_free(coded);
+        return value;
+}
+
+int secret_scrub(const Inject *inject, Scrub *scrub) {
+        char *login = inject->user && inject->secret ? secret_login(inject) : NULL;
+        int r = inject->secret ? scrub_add(scrub, inject->secret) : 0;
+
+        if (r == 0 && inject->user && inject->secret)
+                r = login ? scrub_add(scrub, login) : -ENOMEM;
+        secret_free(login);
+        return r;
 }
 
 /* Asks for the first credential that is missing. Returns false, and why, if that is impossible. */
@@ -95,9 +134,7 @@ static void secret_take(Gateway *gateway, const Fetched *fetched, char *why, siz
 
                         if (inject->kind <= SECRET_ENV || inject->number != fetched->number)
                                 continue;
-                        if (inject->secret)
-                                explicit_bzero(inject->secret, strlen(inject->secret));
-                        free(inject->secret);
+                        secret_free(inject->secret);
                         inject->secret = fetched->secret[0] ? strdup(fetched->secret) : NULL;
                         inject->expires = time_now_usec() + SECRET_KEPT * 1000000ULL;
                         if (!inject->secret)

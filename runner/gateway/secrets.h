@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gateway/gateway.h"
+#include "gateway/scrub.h"
 
 enum { SECRET_KEPT = 60 }; /* Seconds after which a file or a command is asked again. */
 
@@ -14,5 +15,10 @@ typedef void (*SecretFn)(void *data, const char *why);
 void secrets_get(Gateway *gateway, const Route *route, SecretFn fn, void *data);
 /* Forgets a call to fn with this data. */
 void secrets_forget(Gateway *gateway, const void *data);
+/* Returns the value of the header or parameter: with the credential, if there is one. Owned by the
+ * caller, who erases it; NULL without memory. */
+char *secret_value(const Inject *inject);
+/* Adds the forms in which a response could repeat the credential. Returns 0 or -ENOMEM. */
+int secret_scrub(const Inject *inject, Scrub *scrub);
 /* Watches the fetcher's socket. Returns 0 or a negative errno. */
 int secrets_watch(Gateway *gateway, Error *reterr);

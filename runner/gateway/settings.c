@@ -92,6 +92,11 @@ static int settings_inject(Inject *ret, const JsonValue *object) {
         ret->suffix = settings_copy(object, "suffix");
         if (!ret->name || !ret->prefix || !ret->suffix)
                 return -ENOMEM;
+        if (json_member(object, "user")) {
+                ret->user = settings_copy(object, "user");
+                if (!ret->user)
+                        return -ENOMEM;
+        }
         for (size_t i = 0; i < ELEMENTSOF(secret_kinds); i++) {
                 const JsonValue *source = json_member(object, secret_kinds[i].key);
 

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/strings.h"
+#include "gateway/secrets.h"
 #include "gateway/transfer.h"
 
 /* Headers of one connection, which is not the one to the other side (RFC 9110, section 7.6.1), and
@@ -45,6 +46,16 @@ static int transfer_append(Exchange *e, char *line) {
                 return -ENOMEM;
         e->headers = longer;
         return 0;
+}
+
+static int transfer_append_inject(Exchange *e, const Inject *inject) {
+        char *value = secret_value(inject);
+        int r = value ? transfer_append(e, str_format("%s: %s", inject->name, value)) : -ENOMEM;
+
+        if (value)
+                explicit_bzero(value, strlen(value));
+        free(value);
+        return r;
 }
 
 static bool route_sets(const Route *route, bool query, const char *name, size_t length) {
@@ -108,20 +119,16 @@ int transfer_add_headers(Exchange *e) {
                 const Inject *inject = &e->route->injects[i];
 
                 if (!inject->query)
-                        r = transfer_append(e,
-                                            str_format("%s: %s%s%s", inject->name, inject->prefix,
-                                                       inject->secret ? inject->secret : "",
-                                                       inject->suffix));
-                if (r == 0 && inject->secret)
-                        r = scrub_add(&e->scrub, inject->secret);
+                        r = transfer_append_inject(e, inject);
+                if (r == 0)
+                        r = secret_scrub(inject, &e->scrub);
         }
         return r == 0 ? transfer_append(e, strdup("Accept-Encoding: identity")) : r;
 }
 
 /* Appends a parameter of the route. Takes ownership of url. */
 static char *url_add_inject(char *url, CURL *easy, const Inject *inject) {
-        _cleanup_free_ char *value = str_format(
-                "%s%s%s", inject->prefix, inject->secret ? inject->secret : "", inject->suffix);
+        _cleanup_free_ char *value = secret_value(inject);
         char *escaped = url && value ? curl_easy_escape(easy, value, 0) : NULL;
         char *longer = escaped ? str_format("%s%c%s=%s", url, strchr(url, '?') ? '&' : '?',
                                             inject->name, escaped)
@@ -151,13 +158,24 @@ static char *url_add_query(char *url, const Exchange *e, const char *query) {
         return url;
 }
 
+/* Returns the upstream's URL without its path. full: with the port, even if it is the usual one.
+ * Owned by the caller; NULL without memory. */
+static char *transfer_origin(const Route *route, bool full) {
+        const bool bracket = route->address.family && strchr(route->host, ':');
+        const bool usual = route->port == (route->tls ? 443 : 80);
+        _cleanup_free_ char *port = full || !usual ? str_format(":%u", route->port) : strdup("");
+
+        return port ? str_format("%s://%s%s%s%s", route->tls ? "https" : "http", bracket ? "[" : "",
+                                 route->host, bracket ? "]" : "", port)
+                    : NULL;
+}
+
 char *transfer_url(const Exchange *e) {
         const Route *route = e->route;
         const size_t length = strcspn(e->rest, "?");
-        const bool bracket = route->address.family && strchr(route->host, ':');
-        char *url = str_format("%s://%s%s%s:%u%s%.*s", route->tls ? "https" : "http",
-                               bracket ? "[" : "", route->host, bracket ? "]" : "", route->port,
-                               route->base, (int)length, e->rest);
+        _cleanup_free_ char *origin = transfer_origin(route, true);
+        char *url = origin ? str_format("%s%s%.*s", origin, route->base, (int)length, e->rest)
+                           : NULL;
 
         if (url && !route->base[0] && length == 0) {
                 char *longer = str_format("%s/", url);
@@ -205,6 +223,40 @@ static int transfer_note_header(Exchange *e, const char *line) {
                        : 0;
 }
 
+/* Returns the part of a redirect's target behind the upstream's own URL, or NULL if it leads
+ * somewhere else. */
+static const char *location_rest(const Exchange *e, const char *value) {
+        const Route *route = e->route;
+        _cleanup_free_ char *bare = transfer_origin(route, false),
+                            *full = transfer_origin(route, true);
+        const char *const origins[] = { bare, full };
+        const size_t base = strlen(route->base);
+
+        for (size_t i = 0; i < ELEMENTSOF(origins); i++) {
+                const size_t length = origins[i] ? strlen(origins[i]) : 0;
+
+                if (length > 0 && strncasecmp(value, origins[i], length) == 0 &&
+                    (value[length] == '\0' || strchr("/?#", value[length]))) {
+                        value += length;
+                        break;
+                }
+        }
+        if ((value[0] != '/' && value[0] != '\0') || value[1] == '/' ||
+            strncmp(value, route->base, base) != 0)
+                return NULL;
+        value += base;
+        return value[0] == '\0' || strchr("/?#", value[0]) ? value : NULL;
+}
+
+/* A redirect within the upstream leads to the route again, so that the program can follow it.
+ * Returns the header; owned by the caller, or NULL without memory. */
+static char *transfer_location(const Exchange *e, const char *line) {
+        const char *value = strchr(line, ':') + 1, *rest;
+
+        rest = location_rest(e, value + strspn(value, " \t"));
+        return rest ? str_format("Location: /%s%s", e->route->name, rest) : strdup(line);
+}
+
 int transfer_take_header(Exchange *e, const char *line, size_t length) {
         _cleanup_free_ char *text = NULL, *name = NULL;
         const char *colon;
@@ -233,5 +285,6 @@ int transfer_take_header(Exchange *e, const char *line, size_t length) {
         if (header_is_own(name))
                 return 0;
         scrub_text(&e->scrub, text);
-        return strlist_add(&e->answer, text);
+        return header_is(text, "location") ? strlist_take(&e->answer, transfer_location(e, text))
+                                           : strlist_add(&e->answer, text);
 }

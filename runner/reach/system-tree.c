@@ -64,10 +64,13 @@ static bool system_is_public(mode_t mode) {
         return S_ISLNK(mode) || ((S_ISDIR(mode) || S_ISREG(mode)) && (mode & bits) == bits);
 }
 
-/* Whether a mount of the policy conflicts with the entry. It may have the entry's own place. Or its
- * target lies below the entry, and the host has nothing there; the target cannot be made in a
- * read-only entry. */
+/* Whether a file or mount of the policy conflicts with the entry. It may have the entry's own
+ * place. Or it lies below the entry, and the host has nothing there; neither a file nor the target
+ * of a mount can be made in a read-only entry. */
 static bool is_in_the_way(const SystemSearch *search, const char *path) {
+        for (size_t i = 0; i < search->plan->files_count; i++)
+                if (path_below(search->plan->files[i].path, path))
+                        return true;
         for (size_t i = 0; i < search->plan->mounts_count; i++) {
                 const PlanMount *mount = &search->plan->mounts[i];
                 const char *rest = plan_mount_hides(mount) ? NULL

@@ -63,6 +63,10 @@ static void test_a_route_is_normalised(void **state) {
                 { ROUTE(",\"header\":{\"x\":{\"command\":[\"pass\",\"a b\"],\"prefix\":\"B \"}}"),
                   HEAD "{\"in\":\"header\",\"name\":\"x\",\"prefix\":\"B \",\"suffix\":\"\","
                        "\"command\":[\"pass\",\"a b\"]}" ALLOW LIMITS },
+                { ROUTE(",\"header\":{\"x\":{\"env\":\"E\",\"basic\":\"me\"}}"),
+                  HEAD "{\"in\":\"header\",\"name\":\"x\",\"prefix\":\"\",\"suffix\":\"\","
+                       "\"user\":\"me\",\"env\":\"E\"}" ALLOW LIMITS },
+                { ROUTE(",\"files\":{\"/etc/a/b.c_D-1\":\"{url}\\n{ }\"}"), HEAD ALLOW LIMITS },
                 { ROUTE(",\"header\":{\"x\":{\"file\":\"/a}b\"},\"y\":{\"env\":\"E\"}}"),
                   HEAD "{\"in\":\"header\",\"name\":\"x\",\"prefix\":\"\",\"suffix\":\"\","
                        "\"file\":\"/a}b\"},{\"in\":\"header\",\"name\":\"y\",\"prefix\":\"\","
@@ -258,7 +262,7 @@ static void test_an_unknown_member_has_a_hint(void **state) {
         assert_int_equal(check(ROUTE(",\"x\":1"), &error), -EINVAL);
         assert_string_equal(error.cure,
                             "Allowed in a route: name, description, upstream, header, query, "
-                            "allow, body, timeout, requests, bytes, concurrent, env.");
+                            "allow, body, timeout, requests, bytes, concurrent, env, files.");
 }
 
 static void test_errors_contain_no_secret(void **state) {

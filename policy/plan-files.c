@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/plan-files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/paths.h"
+
+static int plan_add_gitconfig(LaunchPlan *plan, const char *text, const char **ret_why) {
+        _cleanup_free_ char *before = plan->gitconfig;
+
+        plan->gitconfig = str_format("%s%s", before ? before : "", text);
+        if (!plan->gitconfig)
+                return -ENOMEM;
+        *ret_why = "the lines for /etc/gitconfig are too long";
+        return strlen(plan->gitconfig) < PLAN_GITCONFIG_MAX ? 0 : -EINVAL;
+}
+
+/* Whether one of the paths is the other one, or a directory above it. */
+static bool plan_file_conflicts(const LaunchPlan *plan, const char *path) {
+        for (size_t i = 0; i < plan->files_count; i++)
+                if (path_below(plan->files[i].path, path) || path_below(path, plan->files[i].path))
+                        return true;
+        return false;
+}
+
+int plan_add_file(LaunchPlan *plan, const char *path, char *text, size_t size,
+                  const char **ret_why) {
+        _cleanup_free_ char *owned = text;
+        PlanFile *longer;
+
+        if (streq(path, "/etc/gitconfig"))
+                return plan_add_gitconfig(plan, text, ret_why);
+        *ret_why = tree_writes(path)  ? "holt writes this file itself"
+                   : tree_shows(path) ? "every sandbox has the host's entry of /etc there"
+                   : plan_file_conflicts(plan, path + 1)
+                           ? "another route has this file, or a file above or below it"
+                           : NULL;
+        if (*ret_why)
+                return -EINVAL;
+        longer = reallocarray(plan->files, plan->files_count + 1, sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        plan->files = longer;
+        plan->files[plan->files_count] = (PlanFile){ .path = strdup(path + 1), .size = size };
+        plan->files[plan->files_count].text = TAKE_PTR(owned);
+        return plan->files[plan->files_count++].path ? 0 : -ENOMEM;
+}
