@@ -7,14 +7,14 @@
 
 #include "base/paths.h"
 
-static int plan_add_gitconfig(LaunchPlan *plan, const char *text, const char **ret_why) {
-        _cleanup_free_ char *before = plan->gitconfig;
+static int plan_append(char **text, const char *more, const char **ret_why) {
+        _cleanup_free_ char *before = *text;
 
-        plan->gitconfig = str_format("%s%s", before ? before : "", text);
-        if (!plan->gitconfig)
+        *text = str_format("%s%s", before ? before : "", more);
+        if (!*text)
                 return -ENOMEM;
-        *ret_why = "the lines for /etc/gitconfig are too long";
-        return strlen(plan->gitconfig) < PLAN_GITCONFIG_MAX ? 0 : -EINVAL;
+        *ret_why = "the lines for this file are too long";
+        return strlen(*text) < PLAN_ETC_MORE_MAX ? 0 : -EINVAL;
 }
 
 /* Whether one of the paths is the other one, or a directory above it. */
@@ -31,11 +31,13 @@ int plan_add_file(LaunchPlan *plan, const char *path, char *text, size_t size,
         PlanFile *longer;
 
         if (streq(path, "/etc/gitconfig"))
-                return plan_add_gitconfig(plan, text, ret_why);
+                return plan_append(&plan->gitconfig, text, ret_why);
+        if (streq(path, "/etc/hosts"))
+                return plan_append(&plan->hosts, text, ret_why);
         *ret_why = tree_writes(path)  ? "holt writes this file itself"
                    : tree_shows(path) ? "every sandbox has the host's entry of /etc there"
                    : plan_file_conflicts(plan, path + 1)
-                           ? "another route has this file, or a file above or below it"
+                           ? "another file of holt has this path, or one above or below it"
                            : NULL;
         if (*ret_why)
                 return -EINVAL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of /etc that holt writes for one sandbox. Only holt-full has this. */
+/* Files of /etc that holt writes for one sandbox. */
 #pragma once
 
 #include "policy/plan.h"
 
 /* Adds a read-only file. A file of the host at this path is not shown then. Text for /etc/gitconfig
- * is appended to holt's own.
+ * and /etc/hosts is appended to holt's own.
  *
  * path   absolute and in normal form, below /etc
  * text   Takes ownership, also on failure. It ends in a NUL, which size does not count.

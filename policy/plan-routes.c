@@ -83,6 +83,62 @@ static int routes_add_texts(RoutesPlan *routes, const JsonValue *route, const ch
         return r;
 }
 
+/* --- TLS --- */
+
+/* Variables that make programs trust the CA, which is otherwise only in the usual files of the
+ * system. Node, Python's requests and others have certificates of their own. */
+static const struct {
+        const char *name, *value;
+} routes_trust[] = {
+        { "SSL_CERT_FILE", PLAN_CA_BUNDLE },
+        { "CURL_CA_BUNDLE", PLAN_CA_BUNDLE },
+        { "REQUESTS_CA_BUNDLE", PLAN_CA_BUNDLE },
+        { "PIP_CERT", PLAN_CA_BUNDLE },
+        { "GIT_SSL_CAINFO", PLAN_CA_BUNDLE },
+        { "AWS_CA_BUNDLE", PLAN_CA_BUNDLE },
+        { "CARGO_HTTP_CAINFO", PLAN_CA_BUNDLE },
+        { "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", PLAN_CA_BUNDLE },
+        { "NODE_EXTRA_CA_CERTS", PLAN_CA_FILE },
+        { "DENO_CERT", PLAN_CA_FILE },
+};
+
+static int routes_add_tls_host(RoutesPlan *routes, const char *host, const char *where) {
+        LaunchPlan *plan = routes->plan;
+        const char *why;
+        char *line;
+        int r;
+
+        if (strlist_has(&plan->tls_hosts, host))
+                return error_set(routes->reterr, ERROR_POLICY, 0,
+                                 "%s: terminate_tls: another route has the host %s", where, host);
+        line = str_format(ROUTES_TLS_ADDRESS " %s\n", host);
+        if (!line || strlist_add(&plan->tls_hosts, host) < 0) {
+                free(line);
+                return error_oom(routes->reterr);
+        }
+        r = plan_add_file(plan, "/etc/hosts", line, strlen(line), &why);
+        return r == -EINVAL ? error_set(routes->reterr, ERROR_POLICY, 0, "%s: terminate_tls: %s",
+                                        where, why)
+               : r < 0      ? error_oom(routes->reterr)
+                            : 0;
+}
+
+/* json: the route in the form that holt-gateway reads. */
+static int routes_add_tls(RoutesPlan *routes, const char *json, const char *where) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        int r = json_parse(json, strlen(json), where, &document, routes->reterr);
+        const JsonValue *hosts = r < 0 ? NULL : json_member(json_root(document), "terminate_tls");
+
+        for (const JsonValue *item = json_first(hosts); r == 0 && item; item = json_next(item))
+                r = routes_add_tls_host(routes, json_string(item), where);
+        for (size_t i = 0; r == 0 && json_first(hosts) && i < ELEMENTSOF(routes_trust); i++)
+                if (!routes_env_is_set(routes->policy, routes_trust[i].name) &&
+                    plan_set_env(&routes->plan->env, routes_trust[i].name,
+                                 strlen(routes_trust[i].name), routes_trust[i].value) < 0)
+                        r = error_oom(routes->reterr);
+        return r;
+}
+
 /* --- routes --- */
 
 /* Adds the route to the plan in the form that holt-gateway reads. */
@@ -95,8 +151,10 @@ static int routes_add_text(RoutesPlan *routes, const JsonValue *route, const cha
         if (json_write_finish(&w) < 0)
                 return error_oom(routes->reterr);
         w.data[w.length - 1] = '\0'; /* the newline */
-        r = strlist_take(&routes->plan->routes, TAKE_PTR(w.data));
-        return r < 0 ? error_oom(routes->reterr) : 0;
+        r = routes_add_tls(routes, w.data, where);
+        if (r == 0 && strlist_take(&routes->plan->routes, TAKE_PTR(w.data)) < 0)
+                r = error_oom(routes->reterr);
+        return r;
 }
 
 static int routes_add(RoutesPlan *routes, const char *text, const char *where) {

@@ -117,6 +117,7 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->etc_origins);
         strlist_clear(&plan->etc_notes);
         free(plan->gitconfig);
+        free(plan->hosts);
         for (size_t i = 0; i < plan->files_count; i++) {
                 free(plan->files[i].path);
                 free(plan->files[i].text);
@@ -130,6 +131,7 @@ void plan_clear(LaunchPlan *plan) {
         free(plan->net_upstream);
         strlist_clear(&plan->routes);
         free(plan->route_token);
+        strlist_clear(&plan->tls_hosts);
         *plan = (LaunchPlan){ 0 };
 }
 
@@ -207,7 +209,7 @@ static int gitconfig_add(LaunchPlan *plan, const char *key, const char *value, E
                                      quoted);
         if (!plan->gitconfig)
                 return error_oom(reterr);
-        if (strlen(plan->gitconfig) >= PLAN_GITCONFIG_MAX)
+        if (strlen(plan->gitconfig) >= PLAN_ETC_MORE_MAX)
                 return error_set(reterr, ERROR_POLICY, 0, "env.git_identity: user.%s is too long",
                                  key);
         return 0;

@@ -25,6 +25,17 @@ enum {
 
 enum { ROUTES_PORT = 8474 }; /* holt-gateway listens on this port of 127.0.0.1 inside */
 
+/* Inside, the hosts of plan->tls_hosts have this address, where holt-gateway listens on port 443.
+ * It is not 127.0.0.1, so that a server inside can have that port. */
+#define ROUTES_TLS_ADDRESS "127.84.74.1"
+enum { ROUTES_TLS_IPV4 = 127 << 24 | 84 << 16 | 74 << 8 | 1, ROUTES_TLS_PORT = 443 };
+
+/* The certificates that programs inside trust if plan->tls_hosts has a host: of holt-gateway's CA
+ * alone; with those of the host; and the same as a key store of Java. */
+#define PLAN_CA_FILE "/etc/holt/ca.crt"
+#define PLAN_CA_BUNDLE "/etc/holt/ca-bundle.crt"
+#define PLAN_CA_JAVA "/etc/holt/cacerts"
+
 #define PLAN_SESSION_WORKSPACE "/workspace" /* a session's workspace */
 #define PLAN_SESSION_OWN "/run/holt"        /* the keeper's own directory inside */
 
@@ -76,7 +87,8 @@ bool tree_writes(const char *path);
  * get them. A repository's own config wins over that file, as on the host. */
 #define PLAN_GIT_NAME "HOLT_GIT_NAME"
 #define PLAN_GIT_EMAIL "HOLT_GIT_EMAIL"
-enum { PLAN_GITCONFIG_MAX = 8 * 1024 }; /* In bytes, with the NUL. */
+/* Bytes, with the NUL, of the lines that are appended to one of holt's own files of /etc. */
+enum { PLAN_ETC_MORE_MAX = 8 * 1024 };
 
 /* Whether the tables of every sandbox have an entry at this absolute path, or one above it. */
 bool tree_shows(const char *path);
@@ -270,6 +282,7 @@ typedef struct LaunchPlan {
         StrList etc_origins; /* the words for each in errors: "--etc nginx" */
         StrList etc_notes;   /* prepared: warnings about names that are not shown */
         char *gitconfig;     /* more lines of /etc/gitconfig, or NULL */
+        char *hosts;         /* more lines of /etc/hosts, or NULL */
         PlanFile *files;     /* more files of /etc that holt writes, in place of the host's */
         size_t files_count;
         uint64_t tmp_size;
@@ -304,6 +317,7 @@ typedef struct LaunchPlan {
          * describes. Empty before routes_plan(). */
         StrList routes;
         char *route_token; /* the secret with which the sandbox uses the routes; NULL without any */
+        StrList tls_hosts; /* the hosts for which holt-gateway terminates TLS */
 
         /* the command */
         StrList argv;

@@ -100,6 +100,17 @@ static void route_schema_allow(JsonWriter *w) {
         json_write_end(w);
 }
 
+static void route_schema_tls(JsonWriter *w) {
+        json_write_object(w, "terminate_tls");
+        json_write_string(w, "description",
+                          "hosts for which holt-gateway terminates TLS, so that programs may also "
+                          "use https://HOST; the certificate of their CA is trusted inside");
+        json_write_string(w, "type", "array");
+        json_write_uint(w, "maxItems", ROUTE_ITEMS_MAX);
+        route_schema_text(w, "items", NULL, "^[A-Za-z0-9._-]+$");
+        json_write_end(w);
+}
+
 static void route_schema_size(JsonWriter *w, const char *key, const char *description) {
         json_write_object(w, key);
         json_write_string(w, "description", description);
@@ -146,6 +157,7 @@ static void route_schema_object(JsonWriter *w) {
         route_schema_env(w);
         route_schema_files(w);
         route_schema_allow(w);
+        route_schema_tls(w);
         route_schema_limits(w);
         json_write_end(w);
         json_write_end(w);

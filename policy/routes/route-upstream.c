@@ -118,3 +118,36 @@ int route_read_upstream(const RouteReader *reader, const JsonValue *value, const
         json_write_string(reader->w, "upstream", url);
         return 0;
 }
+
+static int route_read_tls_host(const RouteReader *reader, const JsonValue *item, const char *path) {
+        const char *text = json_string(item);
+        char name[NET_NAME_MAX + 1];
+
+        if (!text)
+                return route_fail_type(reader, item, path, "a string");
+        if (net_name_normal(text, strlen(text), name) < 0 || net_name_numeric(name) ||
+            !strchr(name, '.'))
+                return route_fail(reader, path,
+                                  "is not the full name of a host, such as api.example.com");
+        json_write_string(reader->w, NULL, name);
+        return 0;
+}
+
+int route_read_terminate_tls(const RouteReader *reader, const JsonValue *value, const char *path) {
+        const char *upstream = json_member_text(reader->route, "upstream");
+        const char *host = strstr(upstream, "://");
+        int r;
+
+        if (!value)
+                return 0;
+        if (host && host[3 + strcspn(host + 3, "/")] == '/' &&
+            host[4 + strcspn(host + 3, "/")] != '\0')
+                return route_fail(reader, path,
+                                  "the URL of the upstream must not have a path then, because "
+                                  "programs send the whole path");
+        json_write_array(reader->w, "terminate_tls");
+        r = route_each(reader, value, path, JSON_ARRAY, route_read_tls_host);
+        if (r == 0)
+                json_write_end(reader->w);
+        return r;
+}

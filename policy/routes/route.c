@@ -188,6 +188,7 @@ static const struct {
         { "requests", route_read_requests },
         { "bytes", route_read_bytes },
         { "concurrent", route_read_concurrent },
+        { "terminate_tls", route_read_terminate_tls },
         { "env", route_read_env },
         { "files", route_read_files },
 };

@@ -34,7 +34,7 @@ int route_check(const JsonValue *route, const char *where, Error *reterr);
  * contain a part of it after an error. Returns like route_check().
  *
  *   {"name", "upstream", "inject": [...], "allow": [...], "body", "timeout_ms", "requests",
- *    "per_ms", "bytes", "concurrent"}
+ *    "per_ms", "bytes", "concurrent", "terminate_tls": [...]}
  *
  * upstream           URL without a "/" at the end; the host is in lower case.
  * inject             {"in": "header"|"query", "name", "prefix", "suffix"}, and at most one source
@@ -48,7 +48,8 @@ int route_check(const JsonValue *route, const char *where, Error *reterr);
  * body, bytes        bytes; 0 means no limit.
  * timeout_ms         milliseconds.
  * requests, per_ms   at most so many requests in so many milliseconds; both are 0 for no limit.
- * concurrent         1 to ROUTE_CONCURRENT_MAX. */
+ * concurrent         1 to ROUTE_CONCURRENT_MAX.
+ * terminate_tls      names of hosts, in lower case; missing if the route has none. */
 int route_write(const JsonValue *route, const char *where, JsonWriter *w, Error *reterr);
 
 /* Writes a value as compact JSON without a newline. Owned by the caller; NULL if memory is out. */

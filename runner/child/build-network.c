@@ -249,16 +249,13 @@ static int wait_for_egress(const Launch *launch, Error *error) {
         return ready.errnum ? egress_failed(&ready, error) : 0;
 }
 
-/* Makes the socket on which holt-gateway listens, in the sandbox's network, and sends it out. */
-static int give_gateway(const Launch *launch, Error *error) {
+/* Makes a socket on which holt-gateway listens, in the sandbox's network, and sends it out. */
+static int give_listener(const Launch *launch, uint32_t host, uint16_t port, Error *error) {
         const struct sockaddr_in address = { .sin_family = AF_INET,
-                                             .sin_port = htons(ROUTES_PORT),
-                                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-        _cleanup_close_ int fd = FD_NONE;
+                                             .sin_port = htons(port),
+                                             .sin_addr.s_addr = htonl(host) };
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        if (launch->gateway_fd < 0)
-                return 0;
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
             listen(fd, SOMAXCONN) < 0)
                 return step_fail(error, LAYER_NET, errno, "cannot listen for", "routes");
@@ -266,6 +263,17 @@ static int give_gateway(const Launch *launch, Error *error) {
         return send_network(launch->gateway_fd, fd) < 0 && errno != EPIPE
                        ? step_fail(error, LAYER_NET, errno, "cannot reach", "holt-gateway")
                        : 0;
+}
+
+static int give_gateway(const Launch *launch, Error *error) {
+        int r;
+
+        if (launch->gateway_fd < 0)
+                return 0;
+        r = give_listener(launch, INADDR_LOOPBACK, ROUTES_PORT, error);
+        return r < 0 || launch->plan->tls_hosts.count == 0
+                       ? r
+                       : give_listener(launch, ROUTES_TLS_IPV4, ROUTES_TLS_PORT, error);
 }
 
 int build_network(Launch *launch, Error *error) {

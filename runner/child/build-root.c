@@ -93,12 +93,20 @@ static int copy_etc(int root_fd, const char *path, Error *error) {
         return build_write_text(root_fd, path, text, n > 0 ? (size_t)n : 0, error);
 }
 
+/* The lines that the plan appends to a file of /etc, or NULL. */
+static const char *etc_more(const LaunchPlan *plan, const char *name) {
+        return streq(name, "gitconfig") ? plan->gitconfig
+               : streq(name, "hosts")   ? plan->hosts
+                                        : NULL;
+}
+
 /* Writes the files of /etc. Some texts are only for a host that has a certain program. The root of
  * a container image has its own programs, so these texts are left out there. */
 static int make_etc(const Launch *launch, int root_fd, Error *error) {
         for (size_t i = 0; i < tree_etc_files_count; i++) {
                 const TreeFile *file = &tree_etc_files[i];
-                char path[64] = "etc/", text[1024 + PLAN_GITCONFIG_MAX] = "";
+                char path[64] = "etc/", text[1024 + PLAN_ETC_MORE_MAX] = "";
+                const char *more;
                 int r;
 
                 (void)strncat(path, file->name, sizeof(path) - 5);
@@ -116,9 +124,9 @@ static int make_etc(const Launch *launch, int root_fd, Error *error) {
                 if (file->program && !launch->plan->rootfs.source &&
                     access(file->program, X_OK) == 0)
                         (void)strncat(text, file->more, sizeof(text) - 1 - strlen(text));
-                if (launch->plan->gitconfig && streq(file->name, "gitconfig"))
-                        (void)strncat(text, launch->plan->gitconfig,
-                                      sizeof(text) - 1 - strlen(text));
+                more = etc_more(launch->plan, file->name);
+                if (more)
+                        (void)strncat(text, more, sizeof(text) - 1 - strlen(text));
                 r = build_write_text(root_fd, path, text, strlen(text), error);
                 if (r < 0)
                         return r;

@@ -99,6 +99,48 @@ int build_system(Launch *launch, Error *error) {
         return 0;
 }
 
+/* --- certificates --- */
+
+/* The files from which programs read the certificates that they trust. Each is covered, where it
+ * exists, if holt-gateway terminates TLS. */
+static const struct {
+        const char *path, *file;
+} trust_files[] = {
+        { "etc/ssl/certs/ca-certificates.crt", PLAN_CA_BUNDLE }, /* Debian, Ubuntu, Arch */
+        { "etc/ssl/cert.pem", PLAN_CA_BUNDLE },
+        { "etc/pki/tls/certs/ca-bundle.crt", PLAN_CA_BUNDLE }, /* Fedora */
+        { "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", PLAN_CA_BUNDLE },
+        { "etc/ca-certificates/extracted/tls-ca-bundle.pem", PLAN_CA_BUNDLE }, /* Arch */
+        { "etc/ssl/certs/java/cacerts", PLAN_CA_JAVA },
+        { "etc/pki/ca-trust/extracted/java/cacerts", PLAN_CA_JAVA },
+        { "etc/ca-certificates/extracted/java-cacerts.jks", PLAN_CA_JAVA },
+        { "etc/ssl/certs/java/cacerts.jks", PLAN_CA_JAVA },
+};
+
+/* A file that another row has covered is covered again: a path may be a symlink to another one. */
+int build_trust(Launch *launch, Error *error) {
+        int r = 0;
+
+        for (size_t i = 0; launch->plan->tls_hosts.count > 0 && i < ELEMENTSOF(trust_files); i++) {
+                int fd = sys_openat2(child_state.root_fd, trust_files[i].path, O_PATH | O_CLOEXEC,
+                                     0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+                int cover = fd < 0 ? FD_NONE
+                                   : sys_open_tree(child_state.root_fd, trust_files[i].file + 1,
+                                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+                if (fd >= 0 && (cover < 0 || sys_move_mount(cover, "", fd, "",
+                                                            MOVE_MOUNT_F_EMPTY_PATH |
+                                                                    MOVE_MOUNT_T_EMPTY_PATH) < 0))
+                        r = step_fail(error, LAYER_MOUNT, errno, "cannot cover",
+                                      trust_files[i].path);
+                fd_close(cover);
+                fd_close(fd);
+                if (r < 0)
+                        break;
+        }
+        return r;
+}
+
 /* --- /proc and /dev --- */
 
 /* Masks an entry of /proc. Kernels differ in their entries; a missing one needs no mask. */

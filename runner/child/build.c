@@ -175,6 +175,7 @@ static const Step build_steps[] = {
         { "make the root's directories", build_skeleton },
         { "show the limits", build_limits },
         { "attach the system", build_system },
+        { "attach the certificates", build_trust },
         { "mount /proc", build_proc },
         { "make /dev", build_devices },
         { "attach /tmp and the like", build_private },

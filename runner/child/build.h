@@ -66,6 +66,7 @@ int build_network(Launch *launch, Error *error);
 int build_scratch(Launch *launch, Error *error);
 int build_skeleton(Launch *launch, Error *error);
 int build_system(Launch *launch, Error *error);
+int build_trust(Launch *launch, Error *error);
 int build_proc(Launch *launch, Error *error);
 int build_devices(Launch *launch, Error *error);
 int build_limits(Launch *launch, Error *error);

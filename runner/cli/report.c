@@ -162,6 +162,7 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         json_write_array(w, "published");
         net_published_write(w, result->published);
         json_write_end(w);
+        write_list(w, "tls_terminated", result->plan ? &result->plan->tls_hosts : NULL);
         limits_hit_write(w, &out->symptoms.limits_hit, result->plan, result->policy);
         write_list(w, "set_aside", result->moved);
         json_write_string(w, "replaced", out->replaced);

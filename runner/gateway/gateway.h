@@ -26,6 +26,7 @@
 
 #include "base/credit.h"
 #include "base/loop.h"
+#include "base/strings.h"
 #include "policy/net/rules.h"
 #include "resolve/names.h"
 
@@ -64,8 +65,9 @@ typedef struct Route {
         char *host;         /* a name in its usual form, or an address in text form */
         NetAddress address; /* family 0 if the host is a name */
         uint16_t port;
-        char *base;      /* "" or a path without a slash at its end */
-        unsigned number; /* the number of the name (resolve/names.h) */
+        char *base;        /* "" or a path without a slash at its end */
+        unsigned number;   /* the number of the name (resolve/names.h) */
+        StrList tls_hosts; /* hosts whose TLS is terminated; their requests have this route */
 
         Inject *injects;
         size_t injects_count;
@@ -84,9 +86,17 @@ typedef struct Route {
         Credit credit;
 } Route;
 
+/* The listeners inside. */
+typedef enum Listener {
+        LISTENER_URL, /* plain HTTP, at the URLs of the routes */
+        LISTENER_TLS, /* for hosts whose TLS is terminated */
+        LISTENER_MAX,
+} Listener;
+
 struct Gateway {
         Loop *loop;
-        int control_fd, setup_fd, listen_fd, fetch_fd;
+        int control_fd, setup_fd, fetch_fd;
+        int listen_fds[LISTENER_MAX];
         LoopWatch *control_watch;
         char *token;
         NetRules rules; /* network.allow: may allow special addresses of an upstream */
@@ -96,8 +106,11 @@ struct Gateway {
         char *certificates; /* PEM; NULL if the host has none */
         size_t certificates_length;
 
-        struct MHD_Daemon *daemon;
-        LoopWatch *daemon_watch;
+        bool terminates;                 /* a route has tls_hosts */
+        char *tls_key, *tls_certificate; /* PEM; NULL unless a route has tls_hosts */
+
+        struct MHD_Daemon *daemons[LISTENER_MAX];
+        LoopWatch *daemon_watches[LISTENER_MAX];
         bool resumed; /* a connection was resumed, so libmicrohttpd must run */
         bool turning; /* it runs now */
         CURLM *multi;

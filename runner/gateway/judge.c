@@ -155,6 +155,26 @@ static bool judge_allows(const Route *route, const char *method, const char *pat
 
 /* --- the request --- */
 
+bool judge_is_tls(struct MHD_Connection *connection) {
+        return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION) != NULL;
+}
+
+/* Returns the route of the host for which the gateway has terminated TLS. */
+static Route *judge_find_host(const Gateway *gateway, struct MHD_Connection *connection) {
+        const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                       MHD_HTTP_HEADER_HOST);
+        const size_t length = host ? strcspn(host, ":") : 0;
+
+        for (size_t i = 0; i < gateway->routes_count; i++)
+                for (size_t k = 0; k < gateway->routes[i].tls_hosts.count; k++) {
+                        const char *name = gateway->routes[i].tls_hosts.items[k];
+
+                        if (strlen(name) == length && strncasecmp(name, host, length) == 0)
+                                return &gateway->routes[i];
+                }
+        return NULL;
+}
+
 /* Returns the route that the target names. */
 static Route *judge_find_route(const Gateway *gateway, const char *target, const char **ret_rest) {
         const size_t length = target[0] == '/' ? strcspn(target + 1, "/?") : 0;
@@ -198,7 +218,14 @@ void judge_request(Gateway *gateway, struct MHD_Connection *connection, const ch
         size_t length;
 
         *ret = (Verdict){ 0 };
-        *ret_route = judge_find_route(gateway, target, ret_rest);
+        if (judge_is_tls(connection)) {
+                *ret_route = target[0] == '/' ? judge_find_host(gateway, connection) : NULL;
+                *ret_rest = target;
+        } else {
+                *ret_route = judge_find_route(gateway, target, ret_rest);
+        }
+        if (!*ret_route && judge_is_tls(connection))
+                return verdict_set(ret, 404, "no route terminates TLS for this host");
         if (!*ret_route)
                 return judge_no_route(gateway, ret);
         (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, judge_look_for_token, &search);

@@ -11,8 +11,11 @@ typedef struct Verdict {
 
 void verdict_set(Verdict *verdict, unsigned status, const char *fmt, ...) _printf_(3, 4);
 
-/* Finds the route of a request, and decides. target is "/NAME/PATH?QUERY". *ret_rest is the part
- * after the name, borrowed from target. *ret_route is NULL if no route was named. */
+/* Whether the gateway has terminated the connection's TLS. */
+bool judge_is_tls(struct MHD_Connection *connection);
+/* Finds the route of a request, and decides. target is "/NAME/PATH?QUERY", or "/PATH?QUERY" with
+ * TLS. *ret_rest is the part from PATH on, borrowed from target. *ret_route is NULL if no route was
+ * named. */
 void judge_request(Gateway *gateway, struct MHD_Connection *connection, const char *method,
                    const char *target, Route **ret_route, const char **ret_rest, Verdict *ret);
 /* Whether a header or query parameter has the token, and so must not go on. */

@@ -17,6 +17,7 @@
 #include "base/own-limits.h"
 #include "base/strings.h"
 #include "confine/confine.h"
+#include "gateway/authority.h"
 #include "gateway/fetcher.h"
 #include "gateway/gateway.h"
 #include "gateway/secrets.h"
@@ -90,8 +91,8 @@ static int gateway_make_loop(Gateway *gateway, Error *reterr) {
         return loop_new(&gateway->loop, reterr);
 }
 
-/* Receives the listening socket from the child of the launch. */
-static int gateway_receive(Gateway *gateway, Error *reterr) {
+/* Receives a listening socket from the child of the launch. */
+static int gateway_receive_socket(int *ret, Error *reterr) {
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(sizeof(int))];
@@ -107,11 +108,19 @@ static int gateway_receive(Gateway *gateway, Error *reterr) {
             message.msg_controllen < sizeof(control.header) ||
             control.header.cmsg_type != SCM_RIGHTS)
                 return error_set(reterr, ERROR_SETUP, 0, "the sandbox did not start");
-        memcpy(&gateway->listen_fd, CMSG_DATA(&control.header), sizeof(int));
-        (void)close(GATEWAY_SETUP_FD);
-        return fcntl(gateway->listen_fd, F_SETFL, O_NONBLOCK) < 0
+        memcpy(ret, CMSG_DATA(&control.header), sizeof(int));
+        return fcntl(*ret, F_SETFL, O_NONBLOCK) < 0
                        ? error_set(reterr, ERROR_SETUP, errno, "cannot use the sandbox's socket")
                        : 0;
+}
+
+static int gateway_receive(Gateway *gateway, Error *reterr) {
+        int r = gateway_receive_socket(&gateway->listen_fds[LISTENER_URL], reterr);
+
+        if (r == 0 && gateway->terminates)
+                r = gateway_receive_socket(&gateway->listen_fds[LISTENER_TLS], reterr);
+        (void)close(GATEWAY_SETUP_FD);
+        return r;
 }
 
 /* holt ends the process by closing its socket. */
@@ -161,19 +170,11 @@ static int gateway_confine(Gateway *gateway, Error *reterr) {
 }
 
 static int (*const stages[])(Gateway *gateway, Error *reterr) = {
-        gateway_settings_read,
-        gateway_fork_fetcher,
-        gateway_make_loop,
-        gateway_number_names,
-        transfers_new,
-        gateway_read_certificates,
-        gateway_receive,
-        server_new,
-        secrets_watch,
-        gateway_watch_control,
-        gateway_forget_environment,
-        gateway_leave_root,
-        gateway_confine,
+        gateway_settings_read, gateway_fork_fetcher,  gateway_make_loop,
+        gateway_number_names,  transfers_new,         gateway_read_certificates,
+        authority_make,        gateway_receive,       server_new,
+        secrets_watch,         gateway_watch_control, gateway_forget_environment,
+        gateway_leave_root,    gateway_confine,
 };
 
 static void gateway_ignore_signals(void) {
@@ -185,7 +186,7 @@ static void gateway_ignore_signals(void) {
 
 int main(void) {
         static Gateway gateway = { .control_fd = GATEWAY_CONTROL_FD,
-                                   .listen_fd = FD_NONE,
+                                   .listen_fds = { FD_NONE, FD_NONE },
                                    .fetch_fd = FD_NONE };
         Error error;
 

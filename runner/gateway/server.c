@@ -14,8 +14,22 @@ enum {
         TURNS_MAX = 64,
 };
 
+#define TIMEOUT_NONE UINT64_MAX
+
+/* Returns whether a daemon must run before its time, and lowers *timeout (ms) to the time. */
+static bool server_is_due(Gateway *gateway, MHD_UNSIGNED_LONG_LONG *timeout) {
+        for (size_t i = 0; i < LISTENER_MAX; i++) {
+                MHD_UNSIGNED_LONG_LONG left;
+
+                if (gateway->daemons[i] && MHD_get_timeout(gateway->daemons[i], &left) == MHD_YES &&
+                    left < *timeout)
+                        *timeout = left;
+        }
+        return *timeout == 0;
+}
+
 void server_turn(Gateway *gateway) {
-        MHD_UNSIGNED_LONG_LONG timeout = 0;
+        MHD_UNSIGNED_LONG_LONG timeout = TIMEOUT_NONE;
 
         if (gateway->turning) /* libmicrohttpd has called, and goes on by itself. */
                 return;
@@ -24,15 +38,17 @@ void server_turn(Gateway *gateway) {
                 const bool resumed = gateway->resumed;
 
                 gateway->resumed = false;
-                if (!resumed &&
-                    (MHD_get_timeout(gateway->daemon, &timeout) != MHD_YES || timeout > 0))
+                timeout = TIMEOUT_NONE;
+                if (!server_is_due(gateway, &timeout) && !resumed)
                         break;
-                (void)MHD_run(gateway->daemon);
+                for (size_t k = 0; k < LISTENER_MAX; k++)
+                        if (gateway->daemons[k])
+                                (void)MHD_run(gateway->daemons[k]);
         }
         gateway->turning = false;
         if (gateway->resumed)
                 loop_timer_set(gateway->turn_timer, time_now_usec());
-        else if (MHD_get_timeout(gateway->daemon, &timeout) == MHD_YES)
+        else if (timeout != TIMEOUT_NONE)
                 loop_timer_set(gateway->turn_timer, time_now_usec() + timeout * 1000);
 }
 
@@ -55,26 +71,39 @@ static size_t server_keep_escapes(void *data, struct MHD_Connection *connection,
         return strlen(text);
 }
 
-int server_new(Gateway *gateway, Error *reterr) {
+static int server_listen(Gateway *gateway, Listener listener, Error *reterr) {
+        const struct MHD_OptionItem tls[] = {
+                { MHD_OPTION_HTTPS_MEM_KEY, 0, gateway->tls_key },
+                { MHD_OPTION_HTTPS_MEM_CERT, 0, gateway->tls_certificate },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        const unsigned flags = listener == LISTENER_TLS ? MHD_USE_TLS : 0;
         const union MHD_DaemonInfo *info;
-        int r = loop_timer_new(gateway->loop, server_on_time, gateway, &gateway->turn_timer,
-                               reterr);
-
-        if (r < 0)
-                return r;
-        gateway->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, exchange_on_request,
-                gateway, MHD_OPTION_LISTEN_SOCKET, gateway->listen_fd, MHD_OPTION_URI_LOG_CALLBACK,
-                exchange_on_target, gateway, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, gateway,
+        struct MHD_Daemon *daemon = MHD_start_daemon(
+                MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | flags, 0, NULL, NULL,
+                exchange_on_request, gateway, MHD_OPTION_LISTEN_SOCKET,
+                gateway->listen_fds[listener], MHD_OPTION_URI_LOG_CALLBACK, exchange_on_target,
+                gateway, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, gateway,
                 MHD_OPTION_UNESCAPE_CALLBACK, server_keep_escapes, NULL,
                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HEAD_TIME, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                MHD_OPTION_END);
-        info = gateway->daemon ? MHD_get_daemon_info(gateway->daemon, MHD_DAEMON_INFO_EPOLL_FD)
-                               : NULL;
+                MHD_OPTION_ARRAY, flags ? tls : tls + ELEMENTSOF(tls) - 1, MHD_OPTION_END);
+
+        gateway->daemons[listener] = daemon;
+        info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
         if (!info)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot serve HTTP");
         return loop_watch(gateway->loop, info->epoll_fd, EPOLLIN, server_on_event, gateway,
-                          &gateway->daemon_watch, reterr);
+                          &gateway->daemon_watches[listener], reterr);
+}
+
+int server_new(Gateway *gateway, Error *reterr) {
+        int r = loop_timer_new(gateway->loop, server_on_time, gateway, &gateway->turn_timer,
+                               reterr);
+
+        for (size_t i = 0; r == 0 && i < LISTENER_MAX; i++)
+                if (gateway->listen_fds[i] >= 0)
+                        r = server_listen(gateway, i, reterr);
+        return r;
 }

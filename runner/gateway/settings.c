@@ -144,6 +144,14 @@ static int settings_allow(Route *route, const JsonValue *array) {
         return 0;
 }
 
+static int settings_tls_hosts(Route *route, const JsonValue *array) {
+        int r = 0;
+
+        for (const JsonValue *item = json_first(array); r == 0 && item; item = json_next(item))
+                r = strlist_add(&route->tls_hosts, json_string(item));
+        return r;
+}
+
 static int settings_route(Route *route, const JsonValue *object) {
         int r;
 
@@ -158,6 +166,8 @@ static int settings_route(Route *route, const JsonValue *object) {
                 return -ENOMEM;
         r = settings_upstream(route, json_member_text(object, "upstream"));
         if (r == 0)
+                r = settings_tls_hosts(route, json_member(object, "terminate_tls"));
+        if (r == 0)
                 r = settings_injects(route, json_member(object, "inject"));
         return r == 0 ? settings_allow(route, json_member(object, "allow")) : r;
 }
@@ -170,8 +180,12 @@ static int settings_routes(Gateway *gateway, const JsonValue *array) {
         gateway->routes = calloc(settings_count(array) + 1, sizeof(*gateway->routes));
         if (!gateway->routes)
                 return -ENOMEM;
-        for (const JsonValue *item = json_first(array); r == 0 && item; item = json_next(item))
-                r = settings_route(&gateway->routes[gateway->routes_count++], item);
+        for (const JsonValue *item = json_first(array); r == 0 && item; item = json_next(item)) {
+                Route *route = &gateway->routes[gateway->routes_count++];
+
+                r = settings_route(route, item);
+                gateway->terminates |= route->tls_hosts.count > 0;
+        }
         return r;
 }
 

@@ -254,7 +254,10 @@ static char *transfer_location(const Exchange *e, const char *line) {
         const char *value = strchr(line, ':') + 1, *rest;
 
         rest = location_rest(e, value + strspn(value, " \t"));
-        return rest ? str_format("Location: /%s%s", e->route->name, rest) : strdup(line);
+        if (!rest)
+                return strdup(line);
+        return judge_is_tls(e->connection) ? str_format("Location: %s%s", rest[0] ? "" : "/", rest)
+                                           : str_format("Location: /%s%s", e->route->name, rest);
 }
 
 int transfer_take_header(Exchange *e, const char *line, size_t length) {

@@ -15,6 +15,15 @@ enum {
         GATEWAY_SETTINGS_MAX = 160 * 1024, /* Bytes. */
 };
 
+/* holt-gateway's first message, if plan->tls_hosts has a host. A memory file comes with it, which
+ * has three texts one after the other: the certificate of its CA, that and the certificates of the
+ * host, and the same as a key store of Java. */
+typedef struct GatewayTrust {
+        uint32_t ca, bundle, java; /* bytes of each */
+} GatewayTrust;
+
+enum { GATEWAY_TRUST_MAX = 8 << 20 }; /* bytes of all three together */
+
 typedef enum GatewayEventType {
         GATEWAY_DONE,    /* The upstream has answered. */
         GATEWAY_REFUSED, /* The route does not allow the request. */

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -14,10 +15,12 @@
 #include "base/wait.h"
 #include "network/caller-env.h"
 #include "network/spawn.h"
+#include "policy/plan-files.h"
 
 enum {
-        STOP_TIME = HOLT_WAIT(1000), /* Milliseconds until holt-gateway has ended. */
-        READ_TURN = 512,             /* Events that one call reads, at most. */
+        STOP_TIME = HOLT_WAIT(1000),   /* Milliseconds until holt-gateway has ended. */
+        TRUST_TIME = HOLT_WAIT(10000), /* Milliseconds until holt-gateway has made certificates. */
+        READ_TURN = 512,               /* Events that one call reads, at most. */
 };
 
 /* --- the start --- */
@@ -74,6 +77,78 @@ static int gateway_spawn(int control_fd, int setup_fd, pid_t *ret, Error *reterr
                       "cannot execute " HOLT_LIBEXEC "/holt-gateway, which a route needs");
         return error_cure(reterr, r, "Install holt completely: meson install -C build");
 }
+
+/* --- the certificates --- */
+
+/* Receives the memory file and its sizes. Returns the descriptor or a negative errno. */
+static int trust_receive(int control_fd, GatewayTrust *ret) {
+        struct pollfd message_in = { .fd = control_fd, .events = POLLIN };
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct iovec vector = { .iov_base = ret, .iov_len = sizeof(*ret) };
+        struct msghdr message = { .msg_iov = &vector,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control.room) };
+        ssize_t n;
+        int fd;
+
+        if (poll(&message_in, 1, TRUST_TIME) <= 0)
+                return -ETIMEDOUT;
+        n = recvmsg(control_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (n < 0)
+                return -errno;
+        if (message.msg_controllen < sizeof(control.header) ||
+            control.header.cmsg_type != SCM_RIGHTS)
+                return -EPIPE;
+        memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+        if (n == (ssize_t)sizeof(*ret) &&
+            (uint64_t)ret->ca + ret->bundle + ret->java <= GATEWAY_TRUST_MAX)
+                return fd;
+        (void)fd_close(fd);
+        return -EPROTO;
+}
+
+static int trust_add(LaunchPlan *plan, int fd, const char *path, size_t size, off_t *at,
+                     Error *reterr) {
+        char *text = malloc(size + 1);
+        const char *why = "";
+        int r;
+
+        if (!text)
+                return error_oom(reterr);
+        if (pread(fd, text, size, *at) != (ssize_t)size) {
+                free(text);
+                return error_set(reterr, ERROR_SETUP, EPROTO, "holt-gateway sent no certificates");
+        }
+        text[size] = '\0';
+        *at += (off_t)size;
+        r = plan_add_file(plan, path, text, size, &why);
+        return r == -ENOMEM ? error_oom(reterr)
+               : r < 0 ? error_set(reterr, ERROR_POLICY, 0, "cannot write %s inside: %s", path, why)
+                       : 0;
+}
+
+int gateway_take_trust(const GatewayLink *gateway, LaunchPlan *plan, Error *reterr) {
+        _cleanup_close_ int fd = FD_NONE;
+        GatewayTrust trust;
+        off_t at = 0;
+        int r;
+
+        if (plan->tls_hosts.count == 0 || gateway->control_fd < 0)
+                return 0;
+        fd = trust_receive(gateway->control_fd, &trust);
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, -fd, "holt-gateway sent no certificates");
+        r = trust_add(plan, fd, PLAN_CA_FILE, trust.ca, &at, reterr);
+        if (r == 0)
+                r = trust_add(plan, fd, PLAN_CA_BUNDLE, trust.bundle, &at, reterr);
+        return r < 0 ? r : trust_add(plan, fd, PLAN_CA_JAVA, trust.java, &at, reterr);
+}
+
+/* --- the process --- */
 
 int gateway_start(const LaunchPlan *plan, GatewayLink *ret, Error *reterr) {
         int control[2] = { FD_NONE, FD_NONE }, setup[2] = { FD_NONE, FD_NONE }, r = 0;

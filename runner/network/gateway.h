@@ -45,6 +45,9 @@ typedef struct GatewayLink {
  * its environment, which may contain the credentials. Without routes, there is no process. Returns
  * 0 or a negative errno. */
 int gateway_start(const LaunchPlan *plan, GatewayLink *ret, Error *reterr);
+/* Waits for the certificates that holt-gateway has made, if the plan has tls_hosts, and adds them
+ * to the plan's files. Returns 0 or a negative errno. */
+int gateway_take_trust(const GatewayLink *gateway, LaunchPlan *plan, Error *reterr);
 /* Closes the child's end of the setup socket, once the child exists. */
 void gateway_started(GatewayLink *gateway);
 

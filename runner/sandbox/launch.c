@@ -118,6 +118,11 @@ static int launch_start_gateway(Launch *launch, Error *reterr) {
         return r;
 }
 
+/* Waits as late as possible, because holt-gateway makes keys meanwhile. */
+static int launch_take_trust(Launch *launch, Error *reterr) {
+        return gateway_take_trust(&launch->gateway, launch->plan, reterr);
+}
+
 static int launch_prepare_output(Launch *launch, Error *reterr) {
         return output_prepare(launch->plan->output, launch->terminal.fds,
                               launch->plan->file_size ? 0 : landlock_stdio(launch), &launch->output,
@@ -135,6 +140,7 @@ static int launch_open_output(Launch *launch, Error *reterr) {
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
         launch_start_egress, launch_start_gateway, prepare_all,        launch_prepare_output,
         open_init,           launch_take_identity, launch_open_output,
+        launch_take_trust,
 };
 
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {

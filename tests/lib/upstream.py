@@ -91,6 +91,9 @@ class Service(BaseHTTPRequestHandler):
     def do_away(self, seen: Any) -> None:
         self.reply(b"", 302, location="http://127.0.0.1:9/elsewhere")
 
+    def do_back(self, seen: Any) -> None:
+        self.reply(b"", 302, location=f"{self.server.url}/v1/arrived")
+
     def do_cut(self, seen: Any) -> None:
         self.send_response(200)
         self.send_header("content-length", "100")
