@@ -233,7 +233,7 @@ def sentences(path: Path, kind: str, source: str) -> "Iterator[Sentence]":
 def files(paths: "list[Path]") -> "Iterator[Path]":
     for path in paths:
         for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if each.is_file() and not each.is_symlink() and not {"__pycache__", "corpus"} & {*each.parts}:
+            if each.is_file() and not each.is_symlink() and not {"__pycache__", "corpus", "node_modules"} & {*each.parts}:
                 yield each
 
 
