@@ -12,6 +12,7 @@
 #include "policy/net/rules.h"
 #include "policy/net/upstream.h"
 #include "policy/path-fields.h"
+#include "policy/python-fields.h"
 #include "policy/plan.h"
 #include "policy/route-fields.h"
 #include "policy/syscalls/syscalls.h"
@@ -325,6 +326,24 @@ const PolicyField policy_fields[] = {
           .help = "host directory of wheels for pip and imports, at /mnt/wheels",
           .document_help =
                   "host directory of Python wheels, which pip and imports find at /mnt/wheels" },
+        { .path = "python.index",
+          .kind = FIELD_PATH,
+          .offset = AT(index),
+          .check = python_index_check,
+          .option = "--index",
+          .option_arg = "URL",
+          .help = "index of Python packages, which --net or a route must let commands reach",
+          .document_help = "URL of the index from which pip, uv and imports install packages; a "
+                           "rule of the network or a route must lead to it" },
+        { .path = "python.install",
+          .kind = FIELD_ENUM,
+          .offset = AT(install),
+          .merge = MERGE_STRICTER,
+          .names = python_install,
+          .ranks = python_install_ranks,
+          .option = "--install",
+          .option_arg = "auto|ask|never",
+          .help = "whether imports of holt python install missing packages; default auto" },
         { .path = "env.set",
           .kind = FIELD_MAP,
           .offset = AT(env_set),

@@ -9,6 +9,7 @@
 #include "policy/net/ports.h"
 #include "policy/net/upstream.h"
 #include "policy/plan-parts.h"
+#include "policy/python-fields.h"
 #include "policy/syscalls/syscalls.h"
 
 /* The kernel accepts arguments and variables of up to 32 pages (MAX_ARG_STRLEN, execve(2)). */
@@ -169,14 +170,37 @@ static int env_set_all(StrList *env, const EnvPair *pairs, size_t count) {
         return 0;
 }
 
-/* pip(1) reads its options from these variables. They make pip install only from the wheels, and
- * into the home directory, which Debian's pip would otherwise refuse (PEP 668). */
+/* pip(1) reads its options from these variables. They make pip install only from the wheels. */
 static const EnvPair env_wheels[] = {
         { "PIP_FIND_LINKS", PLAN_WHEELS },
         { "PIP_NO_INDEX", "1" },
+};
+
+/* pip installs into the home directory, which Debian's pip would otherwise refuse (PEP 668). */
+static const EnvPair env_home[] = {
         { "PIP_USER", "1" },
         { "PIP_BREAK_SYSTEM_PACKAGES", "1" },
 };
+
+/* Sets the sources of packages, and tells the interpreter of a session whether it installs them
+ * (helpers/python/holt_packages.py). */
+static int plan_set_packages(LaunchPlan *plan, const Policy *policy) {
+        const EnvPair index[] = { { "PIP_INDEX_URL", policy->index },
+                                  { "UV_DEFAULT_INDEX", policy->index } };
+        const EnvPair install = { PLAN_INSTALL, python_install[policy->install] };
+        const bool ruled = policy->install != PYTHON_INSTALL_AUTO;
+        int r = 0;
+
+        if (policy->wheels)
+                r = env_set_all(&plan->env, env_wheels, ELEMENTSOF(env_wheels));
+        if (r == 0 && policy->index)
+                r = env_set_all(&plan->env, index, ELEMENTSOF(index));
+        if (r == 0 && ruled)
+                r = env_set_all(&plan->env, &install, 1);
+        if (r == 0 && (policy->wheels || policy->index || ruled))
+                r = env_set_all(&plan->env, env_home, ELEMENTSOF(env_home));
+        return r;
+}
 
 /* Without a network, no request succeeds later. npm would try again for 70 seconds, and pip for
  * nine. */
@@ -252,7 +276,7 @@ static int plan_env(LaunchPlan *plan, const Policy *policy, const PlanContext *c
             (policy->network == NETWORK_ALLOW &&
              (env_set_all(&plan->env, env_ruled, ELEMENTSOF(env_ruled)) < 0 ||
               (policy->net_proxy && net_proxy_add_env(&plan->env) < 0))) ||
-            (policy->wheels && env_set_all(&plan->env, env_wheels, ELEMENTSOF(env_wheels)) < 0))
+            plan_set_packages(plan, policy) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < policy->env_pass.count; i++) {
                 const char *name = policy->env_pass.items[i];

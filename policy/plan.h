@@ -17,6 +17,7 @@
 #include "policy/policy.h"
 
 #define PLAN_WHEELS "/mnt/wheels"
+#define PLAN_INSTALL "HOLT_PYTHON_INSTALL" /* the variable for python.install */
 
 enum {
         PLAN_AGENT_ID = SYSCALLS_ID, /* uid and gid inside */

@@ -104,7 +104,9 @@ typedef struct Policy {
         bool net_unlimited; /* the caller's mode was "host", which allows every rule */
 
         char *python; /* the interpreter: a name in PATH or an absolute path; NULL means python3 */
-        char *wheels; /* host directory at /mnt/wheels, the source of packages, or NULL */
+        char *index;  /* URL of the index of Python packages, or NULL */
+        unsigned install; /* PythonInstall */
+        char *wheels;     /* host directory at /mnt/wheels, the source of packages, or NULL */
 
         StrList env_set;   /* NAME=VALUE each */
         StrList env_pass;  /* NAME each */
@@ -194,6 +196,13 @@ int policy_target_check(const char *target, const char **ret_why);
 const char *policy_bind_split(const char *text, size_t *ret_path_length);
 
 /* --- the table of fields, for the JSON loader, the schema, the flags and the help --- */
+
+/* Whether an import of a missing module installs its package. */
+typedef enum PythonInstall {
+        PYTHON_INSTALL_AUTO, /* if the policy has a source of packages */
+        PYTHON_INSTALL_ASK,  /* the error says how the caller installs it */
+        PYTHON_INSTALL_NEVER,
+} PythonInstall;
 
 typedef enum FieldKind {
         FIELD_PATH,     /* char * */

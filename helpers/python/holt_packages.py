@@ -28,13 +28,28 @@ def find_spec(name, namespace):
     """Finds a missing module for an import, installing it if possible. namespace is the code's. Raises ModuleNotFoundError."""
     if not is_asked_by_code(namespace):
         return None
+    if found := find_installed(name):
+        return found
     if name not in failed:
-        failed[name] = refusal() or install(DISTRIBUTIONS.get(name, name))
+        package = DISTRIBUTIONS.get(name, name)
+        failed[name] = refusal() or question(package) or install(package)
     spec = None if failed[name] else importlib.machinery.PathFinder.find_spec(name)
     if spec is None:
         why = failed[name] or f"{DISTRIBUTIONS.get(name, name)} was installed, but does not contain the module"
         raise ModuleNotFoundError(f"No module named {name!r}; {why}", name=name)
     return spec
+
+
+def find_installed(name):
+    """Finds a module that pip has installed for the user since the interpreter was started, if the directory was missing then."""
+    import site
+
+    users = site.getusersitepackages()
+    if users in sys.path or sys.prefix != sys.base_prefix or not os.path.isdir(users):
+        return None
+    sys.path.append(users)
+    importlib.invalidate_caches()
+    return importlib.machinery.PathFinder.find_spec(name)
 
 
 def is_asked_by_code(namespace):
@@ -54,17 +69,25 @@ def is_asked_by_code(namespace):
 
 def refusal():
     """The reason not to run pip, or None."""
-    if os.environ.get("PIP_FIND_LINKS"):
-        return None
-    index = os.environ.get("PIP_INDEX_URL")
-    if not index:
-        return "the session has no source of packages: create it with a folder of wheels (python.wheels in its policy)"
-    if index.startswith(("http:", "https:")) and not has_network():
-        return (
-            f"the index {without_secrets(index)} can't be reached, since the session has no network; packages can be"
-            " installed from a folder of wheels (python.wheels in its policy)"
-        )
+    if os.environ.get("HOLT_PYTHON_INSTALL") == "never":
+        return "the policy forbids to install packages (python.install)"
+    if not os.environ.get("PIP_FIND_LINKS"):
+        index = os.environ.get("PIP_INDEX_URL")
+        if not index:
+            return "the session has no source of packages: create it with an index or a folder of wheels (python.index or python.wheels in its policy)"
+        if index.startswith(("http:", "https:")) and not is_own(index) and not has_network():
+            return (
+                f"the index {without_secrets(index)} can't be reached, since the session has no network; packages can be"
+                " installed from a folder of wheels (python.wheels in its policy)"
+            )
     return None
+
+
+def question(package):
+    """What the policy wants to be asked before pip runs, or None."""
+    if os.environ.get("HOLT_PYTHON_INSTALL") != "ask":
+        return None
+    return f"its package is not installed; to install it, run in the session: pip install {package}"
 
 
 def install(package):
@@ -99,6 +122,12 @@ def has_network():
         except OSError:
             continue
     return False
+
+
+def is_own(url):
+    """Whether the index is at the sandbox's own loopback, such as a route."""
+    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return host.partition(":")[0] in ("127.0.0.1", "localhost")
 
 
 def without_secrets(url):

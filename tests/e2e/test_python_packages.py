@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -10,7 +11,10 @@ import pytest
 
 from lib.identity import Identity
 from lib.python import needs_module, run, value
+from lib.registry import registry
+from lib.sandbox import Holt
 from lib.sessions import Bound, Json, Sessions
+from lib.upstream import KEY
 
 
 @pytest.fixture
@@ -103,3 +107,44 @@ def test_an_index_that_is_files(sessions: Sessions, wheels: Path) -> None:
     session.sh(f"echo '<a href={wheel}>{wheel}</a>' >index/tinypkg/index.html").ok()
 
     assert session("python", "-c", "import tinypkg; tinypkg.value").ok().out == "41\n"
+
+
+ROUTE = {"name": "acme", "header": {"authorization": {"basic": "agent", "env": "ACME_KEY"}},
+         "env": {"PIP_INDEX_URL": "http://any:{token}@{address}/acme/simple/"}}
+
+
+@needs_module("pip")
+@pytest.mark.parametrize("install", (None, "ask", "never"))
+def test_an_index_with_a_password(sessions: Sessions, place: Path, identity: Identity, install: "str | None") -> None:
+    """A route adds the password, so the session needs no network."""
+    with registry(place) as server:
+        server.publish_wheel("acmelib")
+        policy = place / "policy.json"
+        python = {"python": {"install": install}} if install else {}
+        policy.write_text(json.dumps({"holt": 1, **python, "bridge": {"routes": [{**ROUTE, "upstream": server.url}]}}))
+        sessions.create("w", "--policy", identity.own(policy))
+        result = sessions(["python", "w", "-c", "import acmelib; acmelib.text"], env={"ACME_KEY": KEY})
+
+        assert (result.out == "'from pip'\n") == (install is None), result
+        assert bool(server.seen) == (install is None)
+        if install == "ask":
+            assert "to install it, run in the session: pip install acmelib" in result.err
+            assert sessions(["exec", "w", "--", "sh", "-c", "pip install -q acmelib"], env={"ACME_KEY": KEY}).code == 0
+            assert sessions(["python", "w", "-c", "import acmelib; acmelib.text"], env={"ACME_KEY": KEY}).ok().out == "'from pip'\n"
+        elif install == "never":
+            assert "the policy forbids to install packages (python.install)" in result.err
+
+
+def test_the_index_of_the_policy(sessions: Sessions) -> None:
+    session = sessions.create("w", "--index", "https://pypi.example/simple", "--install", "ask")
+    assert session.out("echo $PIP_INDEX_URL $UV_DEFAULT_INDEX") == "https://pypi.example/simple https://pypi.example/simple\n"
+    error = session("python", "-c", "import tinypkg").err
+    assert "the index https://pypi.example/simple can't be reached, since the session has no network" in error
+
+
+@pytest.mark.parametrize("index, why", (
+    ("pypi.org", "must begin with https:// or http://"), ("https://", "has no host"), ("https://a b/", "a space"),
+    ("https://me:pw@pypi.example/", "contains a password, which commands could read"),
+))
+def test_a_wrong_index(holt: Holt, index: str, why: str) -> None:
+    assert why in holt(["run", "--index", index, "--", "true"]).refusal()
