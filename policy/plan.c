@@ -93,6 +93,16 @@ static void others_clear(LaunchPlan *plan) {
         free(plan->others);
 }
 
+void plan_clear_files(LaunchPlan *plan) {
+        for (size_t i = 0; i < plan->files_count; i++) {
+                free(plan->files[i].path);
+                free(plan->files[i].text);
+        }
+        free(plan->files);
+        plan->files = NULL;
+        plan->files_count = 0;
+}
+
 void plan_clear(LaunchPlan *plan) {
         for (size_t i = 0; i < plan->mounts_count; i++)
                 mount_clear(&plan->mounts[i]);
@@ -119,11 +129,7 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->etc_notes);
         free(plan->gitconfig);
         free(plan->hosts);
-        for (size_t i = 0; i < plan->files_count; i++) {
-                free(plan->files[i].path);
-                free(plan->files[i].text);
-        }
-        free(plan->files);
+        plan_clear_files(plan);
         strlist_clear(&plan->env);
         strlist_clear(&plan->net_allow);
         strlist_clear(&plan->net_project);

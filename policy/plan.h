@@ -358,6 +358,8 @@ typedef struct PlanContext {
 } PlanContext;
 
 void plan_clear(LaunchPlan *plan);
+/* Frees the texts of plan->files, which are not needed once the sandbox has them. */
+void plan_clear_files(LaunchPlan *plan);
 
 /* Returns 0, -EINVAL or -ENOMEM. -EINVAL is for mistakes that show only after paths are made
  * absolute, such as two mounts on one target or a target below a file. It is also for an argument

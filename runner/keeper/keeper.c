@@ -99,6 +99,7 @@ static int keeper_prepare(Keeper *keeper, Error *reterr) {
 static int keeper_launch(Keeper *keeper, Error *reterr) {
         int r = launch_start(&keeper->launch, &keeper->sandbox, reterr);
 
+        plan_clear_files(&keeper->plan);
         open_files_raise();
         return r == 0 ? loop_new(&keeper->loop, reterr) : r;
 }

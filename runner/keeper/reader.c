@@ -35,6 +35,7 @@ static int reader_make_plan(Keeper *reader, Error *reterr) {
 /* Nothing runs in a view, so it needs no holt-gateway. */
 static int reader_prepare(Keeper *reader, Error *reterr) {
         strlist_clear(&reader->plan.routes);
+        strlist_clear(&reader->plan.tls_hosts);
         return launch_prepare(&reader->plan, &reader->launch, reterr);
 }
 

@@ -149,7 +149,8 @@ def test_wrong_hosts(run: Run, route: Any, why: str) -> None:
 
 @pytest.mark.identities("user", "root")
 def test_a_session(sessions: Sessions, policy: Callable[..., Path], service: Upstream) -> None:
-    sessions.create("w", "--policy", policy())
+    session = sessions.create("w", "--policy", policy())
+    assert session.cp("w:/etc/hosts", "-").ok().out.endswith(" files.acme.example\n"), "a session at rest"
     for _ in range(2):
         assert '"/v1/x"' in sessions(["exec", "w", "--", "sh", "-c", f"{GET} https://{HOST}/v1/x"], env=ENV).ok().out
         sessions(["stop", "w"]).ok()
