@@ -20,12 +20,24 @@ from ._contents import READ_MAX, copy_contents, take_all
 from ._host import open_file, save_file
 from ._operations import AsyncFace, Steps, SyncFace, drive, host_only, operation
 from .errors import UsageError
+from .results import result_of
 
 MOUNT_ID = "files"
 
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO]
 
-URL_SCHEMES = ("http", "https", "file", "data")
+FETCHED_INSIDE = ("http", "https")
+URL_SCHEMES = (*FETCHED_INSIDE, "file", "data")
+
+# Fetches the URL sys.argv[1] into the file sys.argv[2].
+FETCH = """
+import shutil, sys, urllib.request
+try:
+    with urllib.request.urlopen(sys.argv[1], timeout=60) as page, open(sys.argv[2], "wb") as file:
+        shutil.copyfileobj(page, file, 1 << 20)
+except OSError as error:
+    sys.exit(f"cannot fetch {sys.argv[1]}: {error}")
+"""
 
 
 @dataclass(frozen=True)
@@ -126,8 +138,8 @@ def _open(source: Source, writable: Sequence[str]) -> "IO[bytes]":
     """Opens a source for reading. The caller closes it."""
     if _is_url(source):
         url = urllib.parse.urlsplit(str(source))
-        if url.scheme != "file":
-            return urllib.request.urlopen(str(source), timeout=60)  # type: ignore[no-any-return]
+        if url.scheme == "data":
+            return urllib.request.urlopen(str(source))  # type: ignore[no-any-return]
         source = urllib.request.url2pathname(url.path)
     return open_file(source, writable)  # type: ignore[arg-type]
 
@@ -169,6 +181,9 @@ class MountApi(Part):
         """Uploads a file. The source is a host path, bytes, a binary file object, or a URL (http, https, file, data).
         Raises UsageError for a symlink in a directory that the session can write, such as its workspace.
 
+        A program inside fetches an http or https URL, so the rules of the session's network apply: text from a model
+        cannot make this process fetch from your own network. Raises CommandFailed if it cannot be fetched.
+
         remote_path  path below /mnt/files; default: the source's own name
         mimetype     adds the suffix of this type to the default name, if that has none
         """
@@ -180,6 +195,8 @@ class MountApi(Part):
             name += mimetypes.guess_extension(mimetype) or ""
         if isinstance(source, (bytes, bytearray, memoryview)):
             return (yield from self._upload_bytes(name, bytes(source)))
+        if _is_url(source) and urllib.parse.urlsplit(str(source)).scheme in FETCHED_INSIDE:
+            return (yield from self._upload_fetched(name, str(source)))
         ours = isinstance(source, (str, os.PathLike))
         writable = (yield from self._writable()) if ours else ()
         stream: Any = (yield in_thread(lambda: _open(source, writable))) if ours else source
@@ -190,6 +207,20 @@ class MountApi(Part):
         finally:
             if ours:
                 stream.close()
+
+    def _upload_fetched(self, name: str, url: str) -> "Steps[RemoteFile]":
+        """Lets a program inside fetch a URL. An existing file is replaced only at the end."""
+        beside = f".holt-{secrets.token_hex(8)}"
+        prefix = (yield self._ask("mount.upload", {"path": beside, "content": ""}))["sandbox_mount_prefix"]
+        try:
+            argv = ["python3", "-I", "-c", FETCH, url, f"{prefix}/{beside}"]
+            result_of((yield self._ask("exec", {"argv": argv, "cwd": "/", "base64": True}))).check()
+            placed = yield from self._placed((yield self._ask("mount.upload", {"path": name, "content": ""})))
+            yield self._ask("files.move", {"from": f"{prefix}/{beside}", "to": placed.path, "replace": True})
+        except BaseException:
+            self._ask_and_forget("mount.delete", path=beside)
+            raise
+        return placed
 
     def _upload_bytes(self, name: str, data: bytes) -> "Steps[RemoteFile]":
         if len(data) <= PIECE:

@@ -17,7 +17,7 @@ from typing import Iterator
 import pytest
 from conftest import until
 
-from holt import AsyncSandbox, ExistsError, HoltError, LimitError, MissingError, RemoteFile, Sandbox, UsageError
+from holt import AsyncSandbox, CommandFailed, ExistsError, HoltError, LimitError, MissingError, RemoteFile, Sandbox, UsageError
 
 LARGE = os.urandom(1_500_000)
 
@@ -87,7 +87,20 @@ def site(place: Path) -> "object":
     server.server_close()
 
 
-def test_uploads_of_every_kind(box: Sandbox, place: Path, site: str) -> None:
+def test_an_upload_of_a_url_obeys_the_network_of_the_session(site: str) -> None:
+    port = site.rpartition(":")[2]
+    with Sandbox(policy={"network": {"mode": "allow", "import": [port]}}) as box:
+        assert box.mount.upload(site + "/page%20file.txt").mount_relative_path == "page file.txt"
+        assert box.mount.download("page file.txt").text() == "from the web"
+        assert box.mount.upload(site + "/page%20file.txt", "a/b").path == "/mnt/files/a/b"
+        for missing in (site + "/missing", "https://other.example/x"):
+            with pytest.raises(CommandFailed, match="cannot fetch"):
+                box.mount.upload(missing, "a/b")
+        assert box.mount.download("a/b").text() == "from the web"
+        assert [item.mount_relative_path for item in box.mount.list()] == ["a/b", "page file.txt"]
+
+
+def test_uploads_of_every_kind(box: Sandbox, place: Path) -> None:
     path = place / "local.csv"
     path.write_bytes(LARGE)
     up = box.mount.upload
@@ -104,11 +117,9 @@ def test_uploads_of_every_kind(box: Sandbox, place: Path, site: str) -> None:
     box.mount.delete("d")
     up(io.BytesIO(b"stream"), "stream")
     assert up(path.as_uri(), "by-file-url").mount_relative_path == "by-file-url"
-    assert up(site + "/page%20file.txt").mount_relative_path == "page file.txt"
     down = box.mount.download
     assert down("deep/er/copy.csv").buffer() == down("/local.csv").buffer() == LARGE
     assert down("by-file-url").buffer() == LARGE
-    assert down("page file.txt").text() == "from the web"
     assert box.bash("cat /mnt/files/lead.bin /mnt/files/stream").stdout == "bytesstream"
     for content in (b"text", LARGE):
         assert up(content, "/mnt/files/as/inside").mount_relative_path == "as/inside"
