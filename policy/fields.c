@@ -484,9 +484,9 @@ const PolicyField policy_fields[] = {
           .check = route_field_check,
           .after_caller = route_field_added,
           .option = "--route",
-          .option_arg = "NAME",
+          .option_arg = "ROUTE",
           .set_option = route_field_set,
-          .help = "service to reach with your credential; holt policy list has the names",
+          .help = "service to reach with your credential; holt policy routes has the names",
           .document_help = "services that commands reach with a credential of the host, each the "
                            "name of a known one or an object that describes it" },
         { .path = "layers.landlock",

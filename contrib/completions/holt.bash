@@ -63,6 +63,10 @@ _holt_presets() {
         command holt policy list 2>/dev/null | sed '/^[@-]/d;s/ .*//'
 }
 
+_holt_routes() {
+        command holt policy routes 2>/dev/null | sed 's/ .*//'
+}
+
 _holt_sessions() {
         command holt ls 2>/dev/null | sed '1d;s/ .*//'
 }
@@ -83,6 +87,7 @@ _holt_value() {
                         compgen -f -X '!*.json' -- "$2"
                 )
                 ;;
+        ROUTE) mapfile -t COMPREPLY < <(_holt_routes | _holt_begin "$2") ;;
         LAYER) mapfile -t COMPREPLY < <(_holt_listed run LAYER | _holt_begin "$2") ;;
         NAME\|@GROUP)
                 mapfile -t COMPREPLY < <({ _holt_listed run @GROUP; _holt_syscalls; } | _holt_begin "$2")
@@ -153,6 +158,7 @@ _holt_operand() {
         case $1:$3 in
         'policy show':*) _holt_value 'NAME|FILE' "$2" ;;
         'policy check':*) _holt_value FILE "$2" ;;
+        'policy routes':0) _holt_value ROUTE "$2" ;;
         stop:* | rm:*) mapfile -t COMPREPLY < <(_holt_sessions | _holt_begin "$2") ;;
         tier:1) mapfile -t COMPREPLY < <(compgen -W 'standard medium large xlarge' -- "$2") ;;
         files:1) mapfile -t COMPREPLY < <(compgen -W 'ls cat get put stat mkdir rm mv cp' -- "$2") ;;

@@ -187,6 +187,8 @@ function __holt_values
         case 'NAME|@GROUP'
             __holt_listed run @GROUP
             command holt policy syscalls 2>/dev/null | sed -E 's/ +/\t/'
+        case ROUTE
+            command holt policy routes 2>/dev/null | sed -E 's/ +/\t/'
         case LAYER
             __holt_listed run LAYER
         case 'RULE*'
@@ -269,6 +271,8 @@ function __holt_complete
         if test "$words[2..3]" = 'policy show'
             __holt_presets
             __holt_policy_files
+        else if test "$words[2..3]" = 'policy routes'
+            command holt policy routes 2>/dev/null | sed -E 's/ +/\t/'
         else
             __fish_complete_path (commandline -ct)
         end

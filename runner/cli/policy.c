@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holt policy show | check | schema | list | syscalls */
+/* holt policy show | check | schema | list | routes | syscalls */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -306,7 +306,8 @@ static int list_write_route(JsonWriter *w, const RouteProvider *provider, Error 
         return 0;
 }
 
-static int list_routes(const PolicyArgs *args, JsonWriter *w, Error *reterr) {
+/* prefix: a text before each name, unless JSON is printed. */
+static int list_routes(const PolicyArgs *args, const char *prefix, JsonWriter *w, Error *reterr) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < route_providers_count; i++) {
@@ -315,9 +316,40 @@ static int list_routes(const PolicyArgs *args, JsonWriter *w, Error *reterr) {
                 if (args->json)
                         r = list_write_route(w, provider, reterr);
                 else
-                        (void)printf("--route %-12s%s\n", provider->name, provider->description);
+                        (void)printf("%s%-12s%s\n", prefix, provider->name, provider->description);
         }
         return r;
+}
+
+/* Prints the routes, or the object of one of them, which a policy can have in a changed form. */
+static int policy_routes(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { .pretty = true };
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        const RouteProvider *provider;
+        const char *name = result->operands_count ? result->operands[0] : NULL, *why;
+        int r;
+
+        if (!name) {
+                json_write_array(&w, NULL);
+                r = list_routes(args, "", &w, reterr);
+                json_write_end(&w);
+                if (r < 0)
+                        return r;
+                return args->json ? policy_verb_print_json(&w, reterr)
+                                  : policy_verb_flush_output(reterr);
+        }
+        provider = route_provider(name);
+        if (!provider) {
+                (void)route_refuse_name(name, &why);
+                r = error_set(reterr, ERROR_POLICY, 0, "\"%s\" %.*s", name, (int)strcspn(why, "\n"),
+                              why);
+                return error_cure(reterr, r, "holt policy routes lists the known routes.");
+        }
+        r = json_parse(provider->json, strlen(provider->json), name, &document, reterr);
+        if (r < 0)
+                return r;
+        json_copy(&w, NULL, json_root(document));
+        return policy_verb_print_json(&w, reterr);
 }
 
 static int policy_list(const PolicyArgs *args, const OptionResult *result, Error *reterr) {
@@ -341,7 +373,7 @@ static int policy_list(const PolicyArgs *args, const OptionResult *result, Error
                 if (!args->json)
                         (void)printf("@%-11s%s\n", net_sets[i].name, net_sets[i].description);
         }
-        r = list_routes(args, &w, reterr);
+        r = list_routes(args, "--route ", &w, reterr);
         if (r < 0)
                 return r;
         json_write_end(&w);
@@ -408,6 +440,14 @@ static const PolicyVerb verbs[] = {
                     "routes for --route.",
             WITH_JSON },
           policy_list },
+        { "routes",
+          { .verb = "policy routes",
+            .usage = "[--json] [NAME]",
+            .summary = "Lists the known routes for --route. With NAME, prints the route as JSON. "
+                       "To change it, put\nit into \"bridge.routes\" of a policy.",
+            .operands = true,
+            WITH_JSON },
+          policy_routes },
         { "syscalls",
           { .verb = "policy syscalls",
             .usage = "[--json]",

@@ -139,7 +139,7 @@ def test_every_verb_of_sessions_completes_their_names(
 @needs("bash")
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("line, expected", (
-    ("holt policy ", ["--help", "check", "list", "schema", "show", "syscalls"]),
+    ("holt policy ", ["--help", "check", "list", "routes", "schema", "show", "syscalls"]),
     ("holt help policy s", ["schema", "show", "syscalls"]),
     ("holt run --work", ["--workspace", "--workspace-mode"]),
     ("holt run --json --allow-d", ["--allow-degraded"]),
@@ -195,6 +195,8 @@ def test_every_verb_of_sessions_completes_their_names(
     ("holt kill work p1 --signal=SIGUS", ["SIGUSR1", "SIGUSR2"]),
     ("holt run --allow-syscall unsh", ["unshare"]),
     ("holt create new --deny-syscall ptr", ["ptrace"]),
+    ("holt run --route anth", ["anthropic"]),
+    ("holt policy routes np", ["npm"]),
     ("holt exec work -- twic", ["twice"]),
     ("holt run twic", ["twice"]),
     ("holt show ", ["work"]),
