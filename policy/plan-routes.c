@@ -22,13 +22,7 @@ static void routes_plan_clear(RoutesPlan *routes) {
 
 /* Whether the policy sets the variable itself. */
 static bool routes_env_is_set(const Policy *policy, const char *name) {
-        size_t length = strlen(name);
-
-        for (size_t i = 0; i < policy->env_set.count; i++)
-                if (strncmp(policy->env_set.items[i], name, length) == 0 &&
-                    policy->env_set.items[i][length] == '=')
-                        return true;
-        return false;
+        return plan_has_env(&policy->env_set, name);
 }
 
 /* --- variables and files --- */

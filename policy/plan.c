@@ -153,6 +153,15 @@ static const char *env_lookup(const char *const *env, const char *name) {
         return NULL;
 }
 
+bool plan_has_env(const StrList *env, const char *name) {
+        const size_t length = strlen(name);
+
+        for (size_t i = 0; i < env->count; i++)
+                if (strncmp(env->items[i], name, length) == 0 && env->items[i][length] == '=')
+                        return true;
+        return false;
+}
+
 int plan_set_env(StrList *env, const char *name, size_t length, const char *value) {
         char *item = str_format("%.*s=%s", (int)length, name, value);
 

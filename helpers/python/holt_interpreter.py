@@ -97,6 +97,33 @@ def no_input(prompt=""):
     NoInput()._refuse()
 
 
+# --- helpers of Composio ---
+
+COMPOSIO = (
+    "run_composio_tool", "invoke_llm", "web_search", "proxy_execute",
+    "upload_local_file", "smart_file_extract", "get_mount_file_url", "get_mount_file_s3_key",
+)
+
+
+def composio_function(name):
+    """Returns a stand-in for a function of composio_helper, which loads the module only when it is called."""
+    def call(*args, **kwargs):
+        import composio_helper
+
+        return getattr(composio_helper, name)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"See composio_helper.{name}()."
+    return call
+
+
+def offer_composio():
+    """With the route composio, its functions need no import. They are builtins, so names of the code's own come first."""
+    if os.environ.get("COMPOSIO_API_KEY"):
+        for name in COMPOSIO:
+            setattr(builtins, name, composio_function(name))
+
+
 # --- packages ---
 
 
@@ -535,6 +562,7 @@ def prepare():
     sys.meta_path[:] = [displays.IPythonDisplay, *sys.meta_path, displays.BackendFinder, Installer]
     sys.stdin = NoInput()
     builtins.input = no_input
+    offer_composio()
     sys.argv = [""]
     sys.path[0] = ""
     add_paths()

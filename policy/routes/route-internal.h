@@ -26,6 +26,7 @@ int route_read_bytes(const RouteReader *reader, const JsonValue *value, const ch
 int route_read_concurrent(const RouteReader *reader, const JsonValue *value, const char *path);
 int route_read_env(const RouteReader *reader, const JsonValue *value, const char *path);
 int route_read_terminate_tls(const RouteReader *reader, const JsonValue *value, const char *path);
+int route_read_pass(const RouteReader *reader, const JsonValue *value, const char *path);
 int route_read_files(const RouteReader *reader, const JsonValue *value, const char *path);
 
 /* Sets "PATH: TEXT". Returns -EINVAL. */

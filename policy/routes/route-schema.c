@@ -74,6 +74,16 @@ static void route_schema_env(JsonWriter *w) {
         json_write_end(w);
 }
 
+static void route_schema_pass(JsonWriter *w) {
+        json_write_object(w, "pass");
+        json_write_string(w, "description",
+                          "variables of holt's own environment that commands get; not for secrets");
+        json_write_string(w, "type", "array");
+        json_write_uint(w, "maxItems", ROUTE_ITEMS_MAX);
+        route_schema_text(w, "items", NULL, SCHEMA_ENV_NAME);
+        json_write_end(w);
+}
+
 static void route_schema_files(JsonWriter *w) {
         json_write_object(w, "files");
         json_write_string(w, "description",
@@ -155,6 +165,7 @@ static void route_schema_object(JsonWriter *w) {
         route_schema_values(w, "header", "headers to set in each request, with their values");
         route_schema_values(w, "query", "query parameters to set in each request");
         route_schema_env(w);
+        route_schema_pass(w);
         route_schema_files(w);
         route_schema_allow(w);
         route_schema_tls(w);

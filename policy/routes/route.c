@@ -140,6 +140,32 @@ static int route_read_env_item(const RouteReader *reader, const JsonValue *item,
                        : route_fail(reader, path, "contains a control character");
 }
 
+static int route_read_pass_item(const RouteReader *reader, const JsonValue *item,
+                                const char *path) {
+        const char *name = json_string(item);
+
+        if (!name)
+                return route_fail_type(reader, item, path, "a string");
+        if (!route_env_name_valid(name, strlen(name)))
+                return route_fail(reader, path,
+                                  "is not a valid variable name (letters, digits and _, not "
+                                  "starting with a digit)");
+        json_write_string(reader->w, NULL, name);
+        return 0;
+}
+
+int route_read_pass(const RouteReader *reader, const JsonValue *value, const char *path) {
+        int r;
+
+        if (!value)
+                return 0;
+        json_write_array(reader->w, "pass");
+        r = route_each(reader, value, path, JSON_ARRAY, route_read_pass_item);
+        if (r == 0)
+                json_write_end(reader->w);
+        return r;
+}
+
 /* Whether the path lies below /etc, and has only parts with letters, digits and "._-". */
 static bool route_file_path_valid(const char *path) {
         static const char all[] =
@@ -190,6 +216,7 @@ static const struct {
         { "concurrent", route_read_concurrent },
         { "terminate_tls", route_read_terminate_tls },
         { "env", route_read_env },
+        { "pass", route_read_pass },
         { "files", route_read_files },
 };
 

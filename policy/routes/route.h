@@ -34,7 +34,8 @@ int route_check(const JsonValue *route, const char *where, Error *reterr);
  * contain a part of it after an error. Returns like route_check().
  *
  *   {"name", "upstream", "inject": [...], "allow": [...], "body", "timeout_ms", "requests",
- *    "per_ms", "bytes", "concurrent", "terminate_tls": [...]}
+ *    "per_ms", "bytes", "concurrent", "terminate_tls": [...],
+ *    "pass": [...]}
  *
  * upstream           URL without a "/" at the end; the host is in lower case.
  * inject             {"in": "header"|"query", "name", "prefix", "suffix"}, and at most one source
@@ -49,7 +50,8 @@ int route_check(const JsonValue *route, const char *where, Error *reterr);
  * timeout_ms         milliseconds.
  * requests, per_ms   at most so many requests in so many milliseconds; both are 0 for no limit.
  * concurrent         1 to ROUTE_CONCURRENT_MAX.
- * terminate_tls      names of hosts, in lower case; missing if the route has none. */
+ * terminate_tls      names of hosts, in lower case; missing if the route has none.
+ * pass               names of variables, for runner/session/routes.h; may be missing. */
 int route_write(const JsonValue *route, const char *where, JsonWriter *w, Error *reterr);
 
 /* Writes a value as compact JSON without a newline. Owned by the caller; NULL if memory is out. */

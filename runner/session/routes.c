@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "network/caller-env.h"
+#include "policy/plan-parts.h"
 #include "policy/plan-routes.h"
 
 enum { TOKEN_BYTES = 20 };
@@ -97,12 +98,11 @@ static int routes_add_command(LaunchPlan *plan, const JsonValue *words, Error *r
         return r;
 }
 
-static int routes_add_inputs(LaunchPlan *plan, const char *text, Error *reterr) {
-        _cleanup_(json_freep) JsonDocument *document = NULL;
-        int r = json_parse(text, strlen(text), "route", &document, reterr);
-        const JsonValue *injects = r < 0 ? NULL : json_member(json_root(document), "inject");
+static int routes_add_sources(LaunchPlan *plan, const JsonValue *route, Error *reterr) {
+        int r = 0;
 
-        for (const JsonValue *i = json_first(injects); r == 0 && i; i = json_next(i)) {
+        for (const JsonValue *i = json_first(json_member(route, "inject")); r == 0 && i;
+             i = json_next(i)) {
                 const char *file = json_member_string(i, "file");
                 const JsonValue *command = json_member(i, "command");
 
@@ -116,20 +116,43 @@ static int routes_add_inputs(LaunchPlan *plan, const char *text, Error *reterr) 
 
 /* --- variables --- */
 
-static int check_env(const char *text, Error *reterr) {
-        _cleanup_(json_freep) JsonDocument *document = NULL;
-        int r = json_parse(text, strlen(text), "route", &document, reterr);
-        const JsonValue *route = r < 0 ? NULL : json_root(document);
+/* Gives the commands the variables of the caller that a route passes. A variable that the policy
+ * sets stays as it is. */
+static int routes_pass_env(LaunchPlan *plan, const JsonValue *route, Error *reterr) {
+        for (const JsonValue *item = json_first(json_member(route, "pass")); item;
+             item = json_next(item)) {
+                const char *name = json_string(item), *value = caller_env_get(name);
 
-        for (const JsonValue *inject = json_first(json_member(route, "inject")); r == 0 && inject;
+                if (value && !plan_has_env(&plan->env, name) &&
+                    plan_set_env(&plan->env, name, strlen(name), value) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+static int routes_check_env(const JsonValue *route, Error *reterr) {
+        for (const JsonValue *inject = json_first(json_member(route, "inject")); inject;
              inject = json_next(inject)) {
                 const char *name = json_member_string(inject, "env");
                 const char *value = name ? caller_env_get(name) : NULL;
 
                 if (name && (!value || !*value))
-                        r = refuse_unset(json_member_text(route, "name"), name, reterr);
+                        return refuse_unset(json_member_text(route, "name"), name, reterr);
         }
-        return r;
+        return 0;
+}
+
+/* text: the route in the form that holt-gateway reads. */
+static int routes_complete(LaunchPlan *plan, const char *text, bool needs_env, Error *reterr) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        int r = json_parse(text, strlen(text), "route", &document, reterr);
+        const JsonValue *route = r < 0 ? NULL : json_root(document);
+
+        if (r == 0 && needs_env)
+                r = routes_check_env(route, reterr);
+        if (r == 0)
+                r = routes_pass_env(plan, route, reterr);
+        return r < 0 ? r : routes_add_sources(plan, route, reterr);
 }
 
 int routes_prepare(const Policy *policy, LaunchPlan *plan, bool needs_env, Error *reterr) {
@@ -143,9 +166,7 @@ int routes_prepare(const Policy *policy, LaunchPlan *plan, bool needs_env, Error
         if (!plan->route_token)
                 return error_oom(reterr);
         r = routes_plan(policy, plan->route_token, plan, reterr);
-        for (size_t i = 0; r == 0 && needs_env && i < plan->routes.count; i++)
-                r = check_env(plan->routes.items[i], reterr);
         for (size_t i = 0; r == 0 && i < plan->routes.count; i++)
-                r = routes_add_inputs(plan, plan->routes.items[i], reterr);
+                r = routes_complete(plan, plan->routes.items[i], needs_env, reterr);
         return r == 0 && certificates ? routes_add_input(plan, certificates, reterr) : r;
 }

@@ -71,6 +71,9 @@ static void test_a_route_is_normalised(void **state) {
                   HEAD "{\"in\":\"header\",\"name\":\"x\",\"prefix\":\"\",\"suffix\":\"\","
                        "\"file\":\"/a}b\"},{\"in\":\"header\",\"name\":\"y\",\"prefix\":\"\","
                        "\"suffix\":\"\",\"env\":\"E\"}" ALLOW LIMITS },
+                { ROUTE(",\"pass\":[\"A_ID\"]"), HEAD ALLOW
+                  "],\"body\":67108864,\"timeout_ms\":600000,\"requests\":0,\"per_ms\":0,"
+                  "\"bytes\":0,\"concurrent\":16,\"pass\":[\"A_ID\"]}" },
                 { ROUTE(",\"terminate_tls\":[\"A.Example.\"]"), HEAD ALLOW
                   "],\"body\":67108864,\"timeout_ms\":600000,\"requests\":0,\"per_ms\":0,"
                   "\"bytes\":0,\"concurrent\":16,\"terminate_tls\":[\"a.example\"]}" },
@@ -266,7 +269,7 @@ static void test_an_unknown_member_has_a_hint(void **state) {
         assert_string_equal(error.cure,
                             "Allowed in a route: name, description, upstream, header, query, "
                             "allow, body, timeout, requests, bytes, concurrent, terminate_tls, "
-                            "env, files.");
+                            "env, pass, files.");
 }
 
 static void test_errors_contain_no_secret(void **state) {

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Composio's helpers inside a session. The key stays in holt-gateway."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lib.composio_backend import SESSION, Backend, backend
+from lib.identity import Identity
+from lib.sandbox import Result
+from lib.sessions import Session, Sessions
+from lib.tools import needs_peer
+from lib.upstream import KEY
+
+PROVIDER = Path(__file__).parents[2] / "policy/routes/providers/composio.json"
+ENV = {"COMPOSIO_API_KEY": KEY, "COMPOSIO_TOOLROUTER_SESSION_ID": SESSION}
+
+Python = Callable[..., Result]
+
+
+@pytest.fixture(name="backend")
+def make_backend() -> Iterator[Backend]:
+    with backend() as server:
+        yield server
+
+
+@pytest.fixture
+def session(sessions: Sessions, backend: Backend, place: Path, identity: Identity) -> Session:
+    policy = place / "policy.json"
+    policy.write_text(json.dumps({"holt": 1, "bridge": {"routes": [{**json.loads(PROVIDER.read_text()), "upstream": backend.url}]}}))
+    return sessions.create("w", "--policy", identity.own(policy))
+
+
+@pytest.fixture
+def python(sessions: Sessions, session: Session) -> Python:
+    """Runs code in the interpreter, or in a python3 of its own. Prints a value as JSON."""
+
+    def python(code: str, own: bool = False, env: "dict[str, str] | None" = None) -> Result:
+        where = ["exec", "w", "--", "python3"] if own else ["python", "w"]
+        return sessions([*where, "-c", f"import json\n{code}"], env=ENV if env is None else env)
+
+    return python
+
+
+def value(result: Result) -> Any:
+    return json.loads(result.ok().out.splitlines()[-1])
+
+
+# --- tools ---
+
+
+@pytest.mark.identities("user", "root")
+@pytest.mark.parametrize("own", (False, True))
+def test_a_tool(python: Python, backend: Backend, own: bool) -> None:
+    start = "from composio_helper import run_composio_tool\n" if own else ""
+    result = python(f"{start}response, error = run_composio_tool('acme_find', {{'q': 1}}, account='me')\nprint(json.dumps([response, error]))", own)
+    response, error = value(result)
+    [seen] = backend.seen
+
+    assert error == "" and response["log_id"] == "log_1"
+    assert response["data"] == {"slug": "ACME_FIND", "arguments": {"q": 1}, "account": "me", "items": [{"id": 1}]}
+    assert result.out.startswith("ACME_FIND: {data: {slug: str, arguments: {q: int}, account: str, items: [{id: int}] * 1}, error: null, log_id: str}\n")
+    assert seen["path"] == f"/api/v3/tool_router/session/{SESSION}/execute" and len(seen["id"]) == 36
+    assert seen["key"] == KEY and KEY not in result.out + python("import os; print(dict(os.environ))", own).out
+
+
+FAST = "{'initial_delay': 0.01}"
+
+
+@pytest.mark.parametrize("slug, requests", (("ACME_BUSY", 2), ("ACME_LIMITED", 2), ("ACME_CUT", 2), ("ACME_SLOW", 1)))
+def test_a_busy_backend_is_asked_again(python: Python, backend: Backend, slug: str, requests: int) -> None:
+    response, error = value(python(f"print(json.dumps(run_composio_tool({slug!r}, retry_params={FAST}, print_schema_for_tool=False)))"))
+    assert error == "" and response["data"] and len(backend.seen) == requests
+
+
+@pytest.mark.parametrize("slug, message, requests", (
+    ("ACME_ALWAYS_BUSY", "Too many requests: HTTP 429", 4), ("ACME_BROKEN", "Internal error: HTTP 500", 1),
+    ("ACME_FAILS", "the tool has failed", 1), ("ACME_TEXT", "has not answered with a JSON object", 1),
+))
+def test_errors(python: Python, backend: Backend, slug: str, message: str, requests: int) -> None:
+    response, error = value(python(f"print(json.dumps(run_composio_tool({slug!r}, None, {FAST}, False)))"))
+    assert message in error and len(backend.seen) == requests
+    assert isinstance(response, dict)
+
+
+def test_a_model_and_a_search(python: Python) -> None:
+    code = "print(json.dumps([invoke_llm('hi'), invoke_llm('json', 'low'), web_search('otters'), web_search('')]))"
+    assert value(python(code)) == [
+        ["you said hi to openai/gpt-oss-120b", ""], ['{"a": 1}', ""], ["about otters", ""], ["", "the search found no answer"],
+    ]
+
+
+def test_requests_to_the_api_of_a_toolkit(python: Python) -> None:
+    code = """
+print(json.dumps([
+    proxy_execute("get", "/me", "acme", {"a": 1}, None, {"x": "y"}), proxy_execute("POST", "/me", "acme", body={"b": 2}),
+    proxy_execute("GET", "/missing", "acme"), proxy_execute("GET", "/image", "acme"),
+    proxy_execute("GET", "/me", "acme", body={}), proxy_execute("POST", "/me", "acme"), proxy_execute("HEAD", "/", "acme"), proxy_execute("GET", "/", "acme", 5),
+]))"""
+    got, posted, missing, image, *wrong = value(python(code))
+
+    assert got == [{"toolkit_slug": "acme", "endpoint": "/me", "method": "GET", "parameters": [
+        {"name": "a", "value": "1", "type": "query"}, {"name": "x", "value": "y", "type": "header"}]}, ""]
+    assert posted[0]["body"] == {"b": 2} and posted[1] == ""
+    assert missing == [{"message": "no such page"}, "GET /missing: no such page: HTTP 404"]
+    assert image == [{"url": "https://files.example/1"}, ""]
+    assert [error for _, error in wrong] == [
+        "GET has no body", "POST needs a body", "the method must be one of POST, PUT, PATCH, GET, DELETE, not HEAD", "'int' object is not iterable"]
+
+
+def test_missing_settings(python: Python, backend: Backend) -> None:
+    result = python("run_composio_tool('ACME_FIND')", env={"COMPOSIO_API_KEY": KEY})
+    assert "RuntimeError: COMPOSIO_TOOLROUTER_SESSION_ID is not set" in result.err and not backend.seen
+    assert value(python("print(json.dumps(invoke_llm('hi')))", env={"COMPOSIO_API_KEY": KEY}))[1].startswith("COMPOSIO_TOOLROUTER_SESSION_ID is not set")
+
+
+def test_a_wrong_key_and_names_of_the_code(python: Python) -> None:
+    response, error = value(python("print(json.dumps(run_composio_tool('ACME_FIND')))", env={**ENV, "COMPOSIO_API_KEY": "another-key"}))
+    assert error == "Invalid API key: HTTP 401" and response["error"]["slug"] == "HTTP_Unauthorized"
+    assert python("def web_search(): return 'mine'\nprint(web_search())").ok().out == "mine\n"
+
+
+def test_without_the_route_nothing_is_offered(sessions: Sessions) -> None:
+    session = sessions.create("w")
+    assert "NameError" in session("python", "-c", "invoke_llm").err
+    assert session.sh("python3 -c 'import composio_helper; composio_helper.run_composio_tool(\"A\")'").err.endswith(
+        "RuntimeError: COMPOSIO_TOOLROUTER_SESSION_ID is not set. The sandbox needs the route composio, and your own "
+        "COMPOSIO_TOOLROUTER_SESSION_ID where holt is started.\n")
+
+
+# --- files ---
+
+
+def test_files_are_stored(python: Python, session: Session) -> None:
+    code = """
+open("a b.csv", "w").write("1,2")
+open("/mnt/files/there.txt", "w").write("x")
+import os; os.makedirs("d", exist_ok=True); open("d/a b.csv", "w").write("3")
+print(json.dumps([upload_local_file("a b.csv"), upload_local_file("/mnt/files/there.txt"), upload_local_file("a b.csv", "d/a b.csv"),
+    upload_local_file("missing"), upload_local_file(), get_mount_file_url("there.txt"), get_mount_file_s3_key("/mnt/files/there.txt"),
+    get_mount_file_url("/etc/passwd"), get_mount_file_url("missing"), upload_local_file("/mnt/files/../../etc/passwd")]))"""
+    one, there, both, missing, none, url, key, outside, absent, passwd = value(python(code))
+
+    assert one[1] == "" and set(one[0]) == {"s3_url", "uploaded_file", "type", "id", "s3key", "message"}
+    assert one[0]["uploaded_file"] == "a b.csv" and one[0]["type"] == "text/csv" and one[0]["s3_url"].endswith("/a%20b.csv")
+    assert session.sh(f"cat '/mnt/files/{one[0]['s3key']}'").out == "1,2"
+    assert there[0]["s3key"] == "there.txt" and there[0]["s3_url"] == url[0] == "file:///mnt/files/there.txt" and key == ["there.txt", ""]
+    assert both[0]["uploaded_file"] == "files.zip"
+    assert session.sh(f"python3 -m zipfile -l /mnt/files/{both[0]['s3key']}").out.count("a b") == 2
+    assert missing[1] == "missing is not a file" and none[1] == "upload_local_file() needs a path"
+    assert outside == ["", "/etc/passwd is not below /mnt/files; upload_local_file() stores a file there"]
+    assert absent == ["", "missing is not a file below /mnt/files"]
+    assert passwd[0]["s3key"].endswith("/passwd"), "a copy"
+
+
+W = 'xmlns:w="http://w"'
+DOCUMENTS = {
+    "a.docx": ({"word/document.xml": f"<w:document {W}><w:p><w:r><w:t>Hello</w:t></w:r><w:r><w:t> world</w:t></w:r></w:p><w:p><w:t>two</w:t></w:p></w:document>"},
+               "Hello world\ntwo\n"),
+    "a.pptx": ({"ppt/slides/slide10.xml": "<s><p><t>last</t></p></s>", "ppt/slides/slide2.xml": "<s><p><t>first</t></p></s>"}, "first\n\nlast\n"),
+    "a.odt": ({"content.xml": '<d xmlns:text="t"><text:h>Title</text:h><text:p>one <text:span>two</text:span> three</text:p></d>'}, "Title\none two three\n"),
+    "a.xlsx": ({"xl/sharedStrings.xml": "<sst><si><t>name</t></si></sst>",
+                "xl/worksheets/sheet1.xml": '<s><row><c t="s"><v>0</v></c><c><v>4.5</v></c></row><row><c t="inlineStr"><is><t>in</t></is></c></row></s>'},
+               "# sheet1\nname\t4.5\nin\n"),
+}
+
+
+def put_document(session: Session, place: Path, name: str, parts: "dict[str, str]") -> None:
+    with zipfile.ZipFile(place / name, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, text in parts.items():
+            archive.writestr(part, text)
+    session.cp(place / name, f"w:{name}").ok()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_text_of_office_documents(python: Python, session: Session, place: Path, name: str) -> None:
+    parts, text = DOCUMENTS[name]
+    put_document(session, place, name, parts)
+    assert value(python(f"print(json.dumps(smart_file_extract({name!r}, False)))")) == [text, ""]
+
+
+def test_texts_and_what_has_none(python: Python, session: Session) -> None:
+    session.sh("echo grün >a.txt; printf 'gr\\374n' >latin; printf '\\1\\0\\2' >binary; printf 'x' >old.doc; printf 'x' >bad.docx; mkfifo pipe").ok()
+    code = "print(json.dumps([smart_file_extract(p, False) for p in ('a.txt', 'latin', 'binary', 'old.doc', 'bad.docx', 'pipe', 'missing')]))"
+    texts = value(python(code))
+
+    assert texts[:2] == [["grün\n", ""], ["grün", ""]]
+    assert [error for _, error in texts[2:]] == [f"cannot extract the text: {why}" for why in (
+        "binary is a binary file of an unknown type", "old.doc has an old binary format; convert it to docx, xlsx, pptx or PDF",
+        "File is not a zip file", "pipe is not a file", "/mnt/files/missing is not a file")]
+    assert python("smart_file_extract('a.txt')").ok().out.startswith("grün\n")
+
+
+BOMBS = {
+    "entities.docx": {"word/document.xml": '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><d><p><t>&b;</t></p></d>'},
+    "deep.docx": {"word/document.xml": "<p>" * 100_000 + "<t>x</t>" + "</p>" * 100_000},
+    "large.docx": {"word/document.xml": "<d>" + " " * (65 << 20) + "</d>"},
+    "many.pptx": {f"ppt/slides/slide{i}.xml": "<p/>" for i in range(2001)},
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_hostile_documents(python: Python, session: Session, place: Path, name: str) -> None:
+    put_document(session, place, name, BOMBS[name])
+    text, error = value(python(f"print(json.dumps(smart_file_extract({name!r}, False)))"))
+    assert error if name != "deep.docx" else text.strip() == "x", (text[:100], error)
+
+
+@needs_peer("pdftotext")
+def test_the_text_of_a_pdf(python: Python, session: Session) -> None:
+    pdf = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj " \
+          b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>endobj " \
+          b"4 0 obj<</Length 41>>stream\nBT /F1 18 Tf 10 100 Td (Hello PDF) Tj ET\nendstream endobj trailer<</Root 1 0 R>>"
+    session.sh(f"printf %s {pdf.hex()} | python3 -c 'import sys; open(\"-a\", \"wb\").write(bytes.fromhex(sys.stdin.read()))'").ok()
+    text, error = value(python("print(json.dumps(smart_file_extract('-a', False)))"))
+    assert "Hello PDF" in text and error == ""
+
+
+@needs_peer("tesseract")
+def test_the_text_of_an_image(python: Python) -> None:
+    text, error = value(python("""
+from PIL import Image, ImageDraw, ImageFont
+image = Image.new("RGB", (600, 120), "white")
+ImageDraw.Draw(image).text((20, 30), "Hello image", fill="black", font=ImageFont.truetype("DejaVuSans.ttf", 48))
+image.save("page.dat", "PNG")
+print(json.dumps(smart_file_extract("page.dat", False)))"""))
+    assert "Hello image" in text and error == ""
+
+
+def test_a_missing_program_is_named(python: Python, session: Session) -> None:
+    session.sh("printf '%%PDF-1.4' >a.pdf").ok()
+    code = "import os; os.environ['PATH'] = '/nowhere'\nprint(json.dumps([smart_file_extract('a.pdf', False), smart_file_extract('a.pdf', False)]))"
+    assert value(python(code))[0] == ["", "cannot extract the text: pdftotext is missing; install the package poppler-utils on the host"]
