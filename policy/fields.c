@@ -332,7 +332,7 @@ const PolicyField policy_fields[] = {
           .check = python_index_check,
           .option = "--index",
           .option_arg = "URL",
-          .help = "index of Python packages, which --net or a route must let commands reach",
+          .help = "index of Python packages; --net or a route must lead to it",
           .document_help = "URL of the index from which pip, uv and imports install packages; a "
                            "rule of the network or a route must lead to it" },
         { .path = "python.install",
@@ -343,7 +343,7 @@ const PolicyField policy_fields[] = {
           .ranks = python_install_ranks,
           .option = "--install",
           .option_arg = "auto|ask|never",
-          .help = "whether imports of holt python install missing packages; default auto" },
+          .help = "whether imports install missing packages; default auto" },
         { .path = "env.set",
           .kind = FIELD_MAP,
           .offset = AT(env_set),
@@ -486,7 +486,7 @@ const PolicyField policy_fields[] = {
           .option = "--route",
           .option_arg = "ROUTE",
           .set_option = route_field_set,
-          .help = "service to reach with your credential; holt policy routes has the names",
+          .help = "service to reach with your credential; see holt policy routes",
           .document_help = "services that commands reach with a credential of the host, each the "
                            "name of a known one or an object that describes it" },
         { .path = "layers.landlock",

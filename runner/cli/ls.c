@@ -141,6 +141,27 @@ static void print_network(const JsonValue *session) {
                 print_fact("net level", "1: a connection that fails is accepted first");
 }
 
+static void print_routes(const JsonValue *session) {
+        const JsonValue *first = json_first(json_member(session, "routes"));
+
+        for (const JsonValue *route = first; route; route = json_next(route)) {
+                const JsonValue *hosts = json_member(route, "terminate_tls");
+                _cleanup_free_ char *text = str_format("%s to %s%s",
+                                                       json_member_text(route, "name"),
+                                                       json_member_text(route, "upstream"),
+                                                       json_first(hosts) ? ", and TLS of" : "");
+
+                for (const JsonValue *host = json_first(hosts); text && host;
+                     host = json_next(host)) {
+                        char *longer = str_format("%s %s", text, json_string(host));
+
+                        free(text);
+                        text = longer;
+                }
+                print_fact(route == first ? "routes" : "", text ? text : "");
+        }
+}
+
 static void print_degraded(const JsonValue *session) {
         const JsonValue *layers = json_member(session, "allow_degraded");
 
@@ -162,6 +183,7 @@ static void print_session(const JsonValue *session) {
         print_fact("preset", json_member_text(session, "preset"));
         print_limits(session);
         print_network(session);
+        print_routes(session);
         print_degraded(session);
 }
 

@@ -216,6 +216,16 @@ static const RpcShape network_shape = { .name = "SessionNetwork",
                                         .help = "the network of a session",
                                         RPC_FIELDS(network_fields) };
 
+static const RpcField route_fields[] = {
+        { "name", RPC_STRING, RPC_ALWAYS, "name of the route" },
+        { "upstream", RPC_STRING, RPC_ALWAYS, "URL of the service" },
+        { "terminate_tls", RPC_STRINGS, RPC_ALWAYS, "hosts for which holt-gateway terminates TLS" },
+};
+static const RpcShape route_shape = { .name = "Route",
+                                      .help = "a service that commands reach with a credential of "
+                                              "the host",
+                                      RPC_FIELDS(route_fields) };
+
 static const RpcField show_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
         { "state", RPC_STRING, RPC_ALWAYS, "\"at rest\" if nothing runs in it",
@@ -242,6 +252,8 @@ static const RpcField show_fields[] = {
           .shape = &limits_shape },
         { "network", RPC_SHAPE, RPC_ALWAYS, "the hosts that commands can reach",
           .shape = &network_shape },
+        { "routes", RPC_SHAPES, RPC_ALWAYS,
+          "services that commands reach with a credential of the host", .shape = &route_shape },
         { "allow_degraded", RPC_STRINGS, RPC_ALWAYS, "layers that may be missing" },
         { "layers", RPC_MAP, RPC_SOMETIMES,
           "the state of each layer of a live session, such as \"on\"" },
@@ -332,7 +344,7 @@ static const RpcShape audit_shape = { .name = "Audit", RPC_FIELDS(audit_fields) 
         " \"mounts\": [{\"target\": \"/workspace\", \"source\":"                                   \
         " \"/home/me/project\", \"read_only\": false}], \"network\": {\"mode\": "                  \
         "\"none\", \"allow\": [], \"once\": [], \"publish\": [], \"import\": []}, "                \
-        "\"allow_degraded\": [], \"layers\": "                                                     \
+        "\"routes\": [], \"allow_degraded\": [], \"layers\": "                                     \
         "{\"user\":"                                                                               \
         " \"on\", \"landlock\": \"on: ABI 4\"}}"
 

@@ -150,6 +150,9 @@ def test_wrong_hosts(run: Run, route: Any, why: str) -> None:
 @pytest.mark.identities("user", "root")
 def test_a_session(sessions: Sessions, policy: Callable[..., Path], service: Upstream) -> None:
     session = sessions.create("w", "--policy", policy())
+    assert f"routes      acme to {service.url}, and TLS of {HOST} files.acme.example\n" in sessions(["show", "w"]).ok().out
+    assert json.loads(sessions(["show", "w", "--json"]).ok().out)["routes"] == [
+        {"name": "acme", "upstream": service.url, "terminate_tls": [HOST, "files.acme.example"]}]
     assert session.cp("w:/etc/hosts", "-").ok().out.endswith(" files.acme.example\n"), "a session at rest"
     for _ in range(2):
         assert '"/v1/x"' in sessions(["exec", "w", "--", "sh", "-c", f"{GET} https://{HOST}/v1/x"], env=ENV).ok().out
