@@ -33,10 +33,11 @@ int exec_result_code(const ExecResult *result) {
 
 /* --- for people --- */
 
-static bool exec_result_lost_network(const JsonValue *result) {
+/* key: "network_lost" or "routes_lost". */
+static bool exec_result_lost(const JsonValue *result, const char *key) {
         bool lost = false;
 
-        (void)json_bool(json_member(result, "network_lost"), &lost);
+        (void)json_bool(json_member(result, key), &lost);
         return lost;
 }
 
@@ -71,9 +72,11 @@ static bool exec_result_has_net_denial(const JsonValue *result) {
         return false;
 }
 
-void exec_result_tell_lost_network(const char *session, const JsonValue *result) {
-        if (exec_result_lost_network(result))
-                report_net_lost(session, stderr);
+void exec_result_tell_lost(const char *session, const JsonValue *result) {
+        if (exec_result_lost(result, "network_lost"))
+                report_lost(session, "network", "holt-egress", stderr);
+        if (exec_result_lost(result, "routes_lost"))
+                report_lost(session, "routes", "holt-gateway", stderr);
 }
 
 static unsigned network_mode_of(const JsonValue *network) {
@@ -329,7 +332,7 @@ void exec_result_tell(const ExecResult *result) {
                         exec_result_tell_network(result->result, result->show,
                                                  result->printed->data, result->printed->length);
         }
-        exec_result_tell_lost_network(result->session, result->result);
+        exec_result_tell_lost(result->session, result->result);
         exec_result_tell_set_aside(result->result, result->show);
 }
 
@@ -390,11 +393,24 @@ static void exec_result_write_network(const ExecResult *result, JsonWriter *w) {
         json_write_object(w, "network");
         json_write_string(w, "mode", mode ? json_string(mode) : NULL);
         json_write_uint_or_null(w, "level", json_member_uint(result->show, "network_level"));
-        json_write_bool(w, "lost", exec_result_lost_network(result->result));
+        json_write_bool(w, "lost", exec_result_lost(result->result, "network_lost"));
         json_write_bool(w, "missed",
                         json_member(result->result, "network_missed") ||
                                 json_member(result->refused, "network_missed"));
         json_write_uint(w, "denials_omitted", json_member_uint(result->result, "denials_omitted"));
+        json_write_end(w);
+}
+
+static void exec_result_write_routes(const ExecResult *result, JsonWriter *w) {
+        json_write_object(w, "routes");
+        json_write_bool(w, "lost", exec_result_lost(result->result, "routes_lost"));
+        json_write_array(w, "tls_terminated");
+        for (const JsonValue *route = json_first(json_member(result->show, "routes")); route;
+             route = json_next(route))
+                for (const JsonValue *host = json_first(json_member(route, "terminate_tls")); host;
+                     host = json_next(host))
+                        json_copy(w, NULL, host);
+        json_write_end(w);
         json_write_end(w);
 }
 
@@ -449,6 +465,7 @@ int exec_result_write(const ExecResult *result, JsonWriter *w) {
         exec_result_write_limits(result, w);
         exec_result_write_output(result, w);
         exec_result_write_network(result, w);
+        exec_result_write_routes(result, w);
         write_refused(result, "denials", w);
         if (result->result && json_member(result->result, "unreached"))
                 write_member(result->result, "unreached", true, w);

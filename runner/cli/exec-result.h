@@ -41,7 +41,7 @@ void exec_result_tell_set_aside(const JsonValue *result, const JsonValue *show);
  */
 void exec_result_tell_time_over(const JsonValue *result, uint64_t asked);
 /* Prints to stderr that the session has lost its network, if it has. */
-void exec_result_tell_lost_network(const char *session, const JsonValue *result);
+void exec_result_tell_lost(const char *session, const JsonValue *result);
 /* Prints to stderr how the session's network may have failed the command. show: the result of
  * session.show, or NULL. text: the end of the command's messages. */
 void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,

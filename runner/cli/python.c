@@ -305,7 +305,7 @@ static void tell_refused(const Run *run) {
                 exec_result_tell_refused(run->name, (const JsonValue *[]){ result, NULL });
                 exec_result_tell_network(result, show.result, text, strlen(text));
         }
-        exec_result_tell_lost_network(run->name, result);
+        exec_result_tell_lost(run->name, result);
         exec_result_tell_set_aside(result, show.result);
 }
 

@@ -43,9 +43,9 @@ void report_net_omitted(uint64_t count, FILE *out) {
                 (void)fprintf(out, "holt: and %" PRIu64 " more of other hosts and ports\n", count);
 }
 
-void report_net_lost(const char *session, FILE *out) {
-        (void)fprintf(out, "holt: the %s lost its network, because holt-egress ended\n",
-                      session ? "session has" : "sandbox");
+void report_lost(const char *session, const char *what, const char *program, FILE *out) {
+        (void)fprintf(out, "holt: the %s lost its %s, because %s ended\n",
+                      session ? "session has" : "sandbox", what, program);
         if (session)
                 (void)fprintf(out,
                               "  Stop the session: holt stop %s. Its next use starts it again.\n",

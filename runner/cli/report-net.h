@@ -19,8 +19,9 @@ void report_net_failure(const char *peer, const char *answer, const char *reason
 /* Prints how many refused and failed connections have no line of their own; nothing if count is
  * 0. */
 void report_net_omitted(uint64_t count, FILE *out);
-/* Prints that holt-egress has ended. session: its name, or NULL for holt run. */
-void report_net_lost(const char *session, FILE *out);
+/* Prints that the sandbox lost its network or its routes, because this program of holt has ended.
+ * session: its name, or NULL for holt run. */
+void report_lost(const char *session, const char *what, const char *program, FILE *out);
 /* Prints a refused or failed request of a route. */
 void report_gateway_denial(const char *what, uint64_t count, const char *answer, const char *reason,
                            FILE *out);

@@ -162,7 +162,10 @@ static int write_document(JsonWriter *w, const RunResult *result) {
         json_write_array(w, "published");
         net_published_write(w, result->published);
         json_write_end(w);
+        json_write_object(w, "routes");
+        json_write_bool(w, "lost", out->gateway_lost);
         write_list(w, "tls_terminated", result->plan ? &result->plan->tls_hosts : NULL);
+        json_write_end(w);
         limits_hit_write(w, &out->symptoms.limits_hit, result->plan, result->policy);
         write_list(w, "set_aside", result->moved);
         json_write_string(w, "replaced", out->replaced);
@@ -554,9 +557,9 @@ void report_print_text(const RunResult *result, FILE *out) {
                         out);
         }
         if (result->outcome.network_lost)
-                report_net_lost(NULL, out);
+                report_lost(NULL, "network", "holt-egress", out);
         if (result->outcome.gateway_lost)
-                (void)fputs("holt: the sandbox lost its routes, because holt-gateway ended\n", out);
+                report_lost(NULL, "routes", "holt-gateway", out);
         print_replaced(result, out);
         print_moved(result, out);
 }

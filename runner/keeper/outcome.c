@@ -20,6 +20,8 @@ static void keeper_write_network(const Keeper *keeper, const NetCounts *before, 
                 json_write_uint(w, "denials_omitted", omitted);
         if (network->lost && (network_needed(&keeper->plan) || network->published.count > 0))
                 json_write_bool(w, "network_lost", true);
+        if (keeper->sandbox.gateway.lost)
+                json_write_bool(w, "routes_lost", true);
         if (missed && !(rules && (network->denials ? network->denials->total : 0) > before->total))
                 json_write_bool(w, "network_missed", true);
 }

@@ -122,6 +122,8 @@ static const RpcField outcome_fields[] = {
           "number of refused or failed connections that are in neither of these lists" },
         { "network_lost", RPC_BOOL, RPC_SOMETIMES,
           "true if holt-egress has ended; the session then has no network until it stops" },
+        { "routes_lost", RPC_BOOL, RPC_SOMETIMES,
+          "true if holt-gateway has ended; the session then has no routes until it stops" },
         { "network_missed", RPC_BOOL, RPC_SOMETIMES, NETWORK_MISSED_HELP },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached, if it failed",
           .shape = &limit_hit_shape },

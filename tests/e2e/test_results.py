@@ -298,7 +298,7 @@ def test_the_report_says_all(holt: Holt) -> None:
     assert result.report["command"] == ["sh", "-c", "exit 3", "an argument"]
     assert set(result.report) == {
         "holt", "command", "cause", "exit_code", "signal", "error", "usage", "layers", "limits", "limits_hit", "output", "denials",
-        "network", "published", "tls_terminated", "set_aside", "replaced", "warnings",
+        "network", "published", "routes", "set_aside", "replaced", "warnings",
     }
     on = {name for name, state in result.layers.items() if state.startswith("on")}
     assert {"user", "mount", "pid", "net", "ipc", "uts", "cgroup", "proc", "dev", "capabilities", "seccomp", "notify",

@@ -55,7 +55,7 @@ def test_a_program_uses_the_https_url(run: Run, service: Upstream) -> None:
     assert [seen["path"] for seen in service.seen] == ["/v1/models?x=1", "/v1/list", "/v1/plain"]
     assert {seen["headers"]["authorization"] for seen in service.seen} == {f"Bearer {KEY}"}
     assert KEY not in result.out and result.report is not None
-    assert result.report["tls_terminated"] == [HOST, "files.acme.example"]
+    assert result.report["routes"] == {"lost": False, "tls_terminated": [HOST, "files.acme.example"]}
 
 
 # Each prints the status of a response. git always prints 200, and the service must have got its request.
@@ -127,7 +127,7 @@ def test_each_sandbox_has_its_own_ca(run: Run) -> None:
 def test_without_hosts_nothing_is_trusted(run: Run) -> None:
     result = run("ls /etc/holt; env; true", terminate_tls=[])
     assert "SSL_CERT_FILE" not in result.out and "cannot access '/etc/holt'" in result.err
-    assert result.report and result.report["tls_terminated"] == []
+    assert result.report and result.report["routes"]["tls_terminated"] == []
 
 
 def test_a_redirect_stays_at_the_host(run: Run, service: Upstream) -> None:

@@ -333,6 +333,7 @@ def test_a_command_outlives_the_gateway(holt: Holt, policy: MakePolicy) -> None:
         running.send("\n")
         result = running.wait()
     assert result.code == 7 and "the sandbox lost its routes, because holt-gateway ended" in result.err
+    assert result.report and result.report["routes"]["lost"] is True
 
 
 # --- sessions ---
@@ -368,6 +369,22 @@ def test_a_session_tells_and_audits_requests(session: Session) -> None:
     [request] = [detail for kind, detail in rows if kind == "route"]
     assert (request["route"], request["method"], request["path"], request["status"], request["error"]) == ("acme", "GET", "/v1/x", 200, None)
     assert len([detail for kind, detail in rows if kind == "denial" and detail["layer"] == "route"]) == 1
+
+
+def test_a_session_that_loses_its_routes(session: Session) -> None:
+    session.out("true")
+    for pid in gateways():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not gateways(), "it has ended")
+
+    lost = "holt: the session has lost its routes, because holt-gateway ended\n  Stop the session: holt stop w. "
+    assert session.sh(f"{GET} $ACME_URL/v1/x").code == 7
+    assert lost in session.sh("true").err and lost in session("python", "-c", "1").err
+    assert json.loads(session.sh("", "--json").err.splitlines()[-1])["routes"]["lost"] is True
+    with session.rpc() as rpc:
+        assert rpc.call("exec", argv=["true"])["routes_lost"] is True
+    session.stop()
+    assert json.loads(session.out(f"{GET} $ACME_URL/v1/x"))["path"] == "/v1/x"
 
 
 def test_reading_a_session_at_rest_starts_no_gateway(session: Session) -> None:

@@ -135,6 +135,7 @@ class Outcome:
     denials_omitted  refused or failed connections that are neither in denials nor in unreached
     network_lost  True if the process that carries the session's connections has ended. stop() starts it again at the
                   next call.
+    routes_lost  True if the process that carries requests of routes has ended. stop() starts it again at the next call.
     network_missed  True if the messages of a failed command say that it did not reach a host, and the sandbox has no
                   network, or only rules for one. If denials name the host, it is False.
     limits_hit  limits of the sandbox that the command reached, if it failed
@@ -161,6 +162,7 @@ class Outcome:
     unreached: Tuple[Unreached, ...] = ()
     denials_omitted: int = 0
     network_lost: bool = False
+    routes_lost: bool = False
     network_missed: bool = False
     limits_hit: Tuple[LimitHit, ...] = ()
     unrecorded: str = ""
@@ -204,6 +206,8 @@ class Outcome:
             lines.append("the sandbox reaches only hosts that Sandbox(net=[...]) allows, for example net=[\"@python\"]")
         if self.network_lost:
             lines.append("the session has lost its network; stop() starts it again at the next call")
+        if self.routes_lost:
+            lines.append("the session has lost its routes; stop() starts them again at the next call")
         lines += [f"{'' if hit.certain else 'probably, '}{hit.reason}; {hit.hint}" for hit in self.limits_hit]
         return "\n".join(lines) or None
 
@@ -304,6 +308,7 @@ def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
             Unreached(**{name: each.get(name) for name in _UNREACHED}) for each in answer.get("unreached") or ()
         ),
         "denials_omitted": answer.get("denials_omitted") or 0, "network_lost": bool(answer.get("network_lost")),
+        "routes_lost": bool(answer.get("routes_lost")),
         "network_missed": bool(answer.get("network_missed")),
         "limits_hit": tuple(
             LimitHit(**{name: each.get(name) for name in _LIMIT_HIT}) for each in answer.get("limits_hit") or ()
