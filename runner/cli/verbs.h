@@ -21,6 +21,7 @@
         FULL(forward, "let the host connect to a port of a session")                               \
         FULL(cp, "copy files into a session or out of it")                                         \
         FULL(files, "list, read, write and move the files of a session")                           \
+        FULL(link, "make a URL to a file of a session, or one that accepts a file")                \
         FULL(kv, "store keys and values in a session")                                             \
         FULL(history, "list the commands and calls of a session")                                  \
         FULL(audit, "list the refusals, kills and connections of a session")                       \

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -58,6 +59,15 @@ static const int gateway_calls[] = {
 #endif
 };
 
+/* holt-links gets its listening socket and all files from the keeper. */
+static const int links_calls[] = {
+        CALLS_COMMON,   SYS_accept4,   SYS_clock_gettime,   SYS_epoll_ctl, SYS_epoll_pwait,
+        SYS_sendfile,   SYS_fdatasync, SYS_sync_file_range, SYS_shutdown,
+#ifdef SYS_epoll_wait
+        SYS_epoll_wait,
+#endif
+};
+
 static const int maker_calls[] = { CALLS_COMMON, SYS_bind, SYS_listen };
 
 enum { FILTER_MAX = 96 };
@@ -100,7 +110,8 @@ static size_t filter_owners(struct sock_filter *filter, size_t n) {
         return n;
 }
 
-static int egress_confine_calls(const int *calls, size_t count) {
+/* sockets: the process may make sockets of the internet. */
+static int egress_confine_calls(const int *calls, size_t count, bool sockets) {
         struct sock_filter filter[FILTER_MAX];
         const struct sock_filter begin[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
@@ -117,7 +128,8 @@ static int egress_confine_calls(const int *calls, size_t count) {
                       "the filter has room");
         for (size_t i = 0; i < ELEMENTSOF(begin); i++)
                 n = filter_add(filter, n, begin[i]);
-        n = filter_sockets(filter, n);
+        if (sockets)
+                n = filter_sockets(filter, n);
         n = filter_owners(filter, n);
         for (size_t i = 0; i < count; i++)
                 n = filter_add(filter, n,
@@ -160,7 +172,7 @@ int confine_egress(Error *reterr) {
         int r = egress_confine_rights(0);
 
         if (r == 0)
-                r = egress_confine_calls(egress_calls, ELEMENTSOF(egress_calls));
+                r = egress_confine_calls(egress_calls, ELEMENTSOF(egress_calls), true);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot confine holt-egress") : 0;
 }
 
@@ -168,12 +180,20 @@ int confine_gateway(Error *reterr) {
         int r = egress_confine_rights(0);
 
         if (r == 0)
-                r = egress_confine_calls(gateway_calls, ELEMENTSOF(gateway_calls));
+                r = egress_confine_calls(gateway_calls, ELEMENTSOF(gateway_calls), true);
         return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot confine holt-gateway") : 0;
+}
+
+int confine_links(Error *reterr) {
+        int r = egress_confine_rights(0);
+
+        if (r == 0)
+                r = egress_confine_calls(links_calls, ELEMENTSOF(links_calls), false);
+        return r < 0 ? error_set(reterr, ERROR_SETUP, -r, "cannot confine holt-links") : 0;
 }
 
 int confine_maker(void) {
         int r = egress_confine_rights(1U << CAP_NET_ADMIN | 1U << CAP_NET_BIND_SERVICE);
 
-        return r < 0 ? r : egress_confine_calls(maker_calls, ELEMENTSOF(maker_calls));
+        return r < 0 ? r : egress_confine_calls(maker_calls, ELEMENTSOF(maker_calls), true);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The confinement of holt-egress, its maker, and holt-gateway, before they serve. */
+/* The confinement of holt-egress, its maker, holt-gateway and holt-links, before they serve. */
 #pragma once
 
 #include "base/error.h"
@@ -9,6 +9,8 @@
 int confine_egress(Error *reterr);
 /* The same for holt-gateway. */
 int confine_gateway(Error *reterr);
+/* The same for holt-links, which can make no socket either. */
+int confine_links(Error *reterr);
 /* The same for the maker, which keeps CAP_NET_ADMIN and CAP_NET_BIND_SERVICE in the sandbox's
  * network. */
 int confine_maker(void);

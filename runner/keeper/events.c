@@ -20,6 +20,7 @@
 #include "inside/interpreter.h"
 #include "process/report.h"
 #include "keeper/acts.h"
+#include "keeper/links.h"
 #include "session/live.h"
 
 enum {
@@ -170,7 +171,7 @@ static void keeper_on_idle(void *data) {
 
         if (rpc_server_connections(keeper->server) > 0 || processes_live(keeper->processes) > 0 ||
             processes_have_output(keeper->processes) || works_busy(keeper->works) ||
-            receives_busy(keeper->receives))
+            receives_busy(keeper->receives) || keeper_links_hold(keeper))
                 keeper->used_at = now;
         if (now - keeper->used_at >= keeper->settings.idle)
                 return keeper_stop(keeper);

@@ -19,6 +19,7 @@
 #include "inside/interpreter.h"
 #include "keeper/acts.h"
 #include "keeper/events.h"
+#include "keeper/links.h"
 #include "session/live.h"
 #include "session/sources.h"
 
@@ -67,7 +68,9 @@ static int keeper_make_files(Keeper *keeper, Error *reterr) {
 
         if (r == 0)
                 r = receives_new(keeper->loop, keeper->files, &keeper->receives, reterr);
-        return r == 0 ? staged_new(keeper->files, keeper->works, &keeper->staged, reterr) : r;
+        if (r == 0)
+                r = staged_new(keeper->files, keeper->works, &keeper->staged, reterr);
+        return r == 0 ? keeper_links_new(keeper, reterr) : r;
 }
 
 static int keeper_make_notes(Keeper *keeper, Error *reterr) {
@@ -129,6 +132,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper->receives = receives_free(keeper->receives);
         keeper->works = works_free(keeper->works);
         keeper->staged = staged_free(keeper->staged);
+        keeper_links_free(keeper);
         keeper->acts = acts_free(keeper->acts);
         keeper->bridge = bridge_free(keeper->bridge);
         keeper->interpreters = interpreters_free(keeper->interpreters);

@@ -64,6 +64,7 @@ typedef struct Keeper {
         struct Waiters *waiters; /* See wait.c. */
         struct Acts *acts;
         struct Staged *staged;
+        struct Links *links;         /* See links.h. */
         LoopWatch *network_watch;    /* NULL without a network. */
         LoopWatch *gateway_watch;    /* NULL without routes. */
         struct PortWaits *ports;     /* See ports.c. */

@@ -16,7 +16,8 @@ typedef struct MethodArea {
 /* One area for each file of methods. List a new one in methods.c too. */
 extern const MethodArea method_allow_area, method_attend_area, method_data_area, method_exec_area,
         method_process_area, method_process_act_area, method_python_area, method_tools_area,
-        method_files_area, method_files_write_area, method_mount_area, method_ports_area;
+        method_files_area, method_files_write_area, method_mount_area, method_ports_area,
+        method_links_area;
 
 /* --- shapes that several areas use --- */
 

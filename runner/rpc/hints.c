@@ -24,6 +24,7 @@ static const struct {
         { "history", "history.list", 1 },
         { "kill", "process.kill", 2 },
         { "kv", "kv.keys", 1 },
+        { "link", "links.make", 2 },
         { "logs", "process.read", 2 },
         { "ls", "session.list", 0 },
         { "ps", "process.list", 1 },

@@ -5,8 +5,9 @@ enum { AUDIT_ADD, AUDIT_LIST, AUDIT_LIST_KIND, AUDIT_DROP, AUDIT_MAX };
 
 #define COLUMNS "id, at_ms, kind, detail"
 
-const char *const audit_kinds[AUDIT_KINDS + 1] = { "denial",  "grant", "guard", "kill", "limit",
-                                                   "network", "port",  "route", "tool", NULL };
+const char *const audit_kinds[AUDIT_KINDS + 1] = { "denial", "grant", "guard",   "kill",
+                                                   "limit",  "link",  "network", "port",
+                                                   "route",  "tool",  NULL };
 
 static const Statement statements[] = {
         [AUDIT_ADD] = { "add to the audit",

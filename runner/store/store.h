@@ -142,7 +142,7 @@ int store_history_list(Store *store, uint64_t before, const char *name, uint64_t
 /* --- audit: denials, grants, kills, limits --- */
 
 /* The kinds of rows; holt-kv(1) describes them. NULL-terminated. */
-enum { AUDIT_KINDS = 9 };
+enum { AUDIT_KINDS = 10 };
 extern const char *const audit_kinds[AUDIT_KINDS + 1];
 
 typedef struct StoreAudit {

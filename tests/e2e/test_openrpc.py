@@ -288,6 +288,11 @@ def call_files(call: Callable[..., Json]) -> None:
     assert call("process.list")["ports"] == [port]
     call("ports.close", port=3000)
     call("mount.upload", path="m.txt", content="text")
+    link = call("links.make", path="m.txt", for_ms=60000)
+    call("links.make", path="n.txt", upload=True, max_size=1)
+    assert call("links.list")["links"][0] == link
+    call("links.revoke", id=link["id"])
+    call("links.revoke")
     call("mount.list")
     call("mount.download", path="m.txt")
     call("mount.download", path="m.txt", fd=True)

@@ -34,7 +34,7 @@ from .errors import (
     ToolError,
     UsageError,
 )
-from .files import Copied, FileInfo, Match
+from .files import Copied, FileInfo, Link, Match
 from .mount import Listing, RemoteFile, RemoteItem
 from .process import AsyncProcess, Chunk, Process, ProcessInfo
 from .questions import Allow, Question

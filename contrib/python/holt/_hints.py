@@ -23,6 +23,7 @@ METHODS: Dict[str, str] = {
     "tools.register": "add_tool()", "tools.unregister": "remove_tool()", "files.open": "files.save()",
     "files.receive": "files.write()", "kv.get": "kv.get()", "mount.list": "mount.list()",
     "session.allow": "allow()", "ports.forward": "forward()", "ports.close": "close_port()",
+    "links.make": "files.link()", "links.list": "files.links()", "links.revoke": "files.revoke_link()",
 }
 """The method of this package for each method of holt serve whose name or place differs."""
 
@@ -42,7 +43,7 @@ ARGUMENTS: Dict[str, str] = {
 
 GROUPS = ("bridge", "env", "filesystem", "layers", "limits", "network", "python", "syscalls")
 
-_AREAS = "session|process|python|files|mount|kv|history|audit|tools|ports"
+_AREAS = "session|process|python|files|mount|kv|history|audit|tools|ports|links"
 _METHOD = re.compile(rf"(?<![\w./\"-])({_AREAS})\.([a-z_]+)\b(?![\w(/-]|\.[a-z])")
 _FIELD = re.compile(
     rf"(?<![\w./\"-])((?:{'|'.join(GROUPS)})(?:\.[a-z_]+)+|(?:tier|idle|allow_degraded|cwd|policy_name"

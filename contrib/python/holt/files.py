@@ -16,6 +16,7 @@ from ._contents import CHUNK, READ_MAX, check_count, size_of
 from ._face import PIECE, Content, Part, Path, as_bytes, check_whole, chunks, encoded, in_thread, path_of
 from ._operations import AsyncFace, Steps, SyncFace, drive, drive_async, host_only, operation
 from ._host import open_file
+from ._times import Time, milliseconds_of
 from ._trees import Entry, Tree, link_stays, name_of, open_top, temporary_name, walk
 from .errors import ExistsError, LimitError, UsageError
 
@@ -64,6 +65,40 @@ class Copied:
     path: str
     entries: int = 0
     left_out: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Link:
+    """A signed URL to a file below /mnt/files, or one that accepts a file.
+
+    id          number of the link in its session
+    url         the URL, on the host's loopback
+    path        path below /mnt/files
+    upload      whether the link accepts an upload
+    expires_ms  end of the link in milliseconds since 1970
+    max_size    maximum bytes of an upload; None for a download
+    used        whether an upload was stored, which uses up the link
+    requests    number of its requests that have ended
+    """
+
+    id: int
+    url: str
+    path: str
+    upload: bool
+    expires_ms: int
+    max_size: Optional[int] = None
+    used: bool = False
+    requests: int = 0
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def link_of(answer: Mapping[str, Any]) -> Link:
+    return Link(
+        answer["id"], answer["url"], path_of(answer, "path"), answer["upload"], answer["expires_ms"], answer["max_size"],
+        answer["used"], answer["requests"],
+    )
 
 
 def info_of(name: str, entry: Mapping[str, Any]) -> FileInfo:
@@ -205,6 +240,36 @@ class FilesApi(Part):
         out."""
         params = {"from": source, "to": target, "recursive": recursive, "replace": replace}
         return int((yield self._ask("files.copy", params))["left_out"] or 0)
+
+    # --- links ---
+
+    @operation
+    def link(
+        self, path: Path, *, for_: Time = "1h", upload: bool = False, max_size: Optional[int] = None
+    ) -> "Steps[Link]":
+        """Makes a URL by which programs of the host read a file below /mnt/files. str() of the link is the URL.
+
+        path      path below /mnt/files, absolute or relative to it
+        for_      time until the link expires, at most 7 days: seconds, or text such as "10m"
+        upload    accept one upload of the file, by PUT or POST, instead of serving it
+        max_size  maximum bytes of an upload; default 100 MiB
+
+        Everybody on the host who has the URL can use it until it expires, or until the session stops.
+        """
+        params = {"path": path, "for_ms": milliseconds_of(for_), "upload": upload or None, "max_size": max_size}
+        return link_of((yield self._ask("links.make", params)))
+
+    @operation
+    def links(self) -> "Steps[List[Link]]":
+        """Lists the links that have not expired."""
+        return [link_of(each) for each in (yield self._ask("links.list", {}))["links"]]
+
+    @operation
+    def revoke_link(self, link: "Union[Link, int, None]" = None) -> "Steps[int]":
+        """Revokes a link, or all of them, and ends their requests. Returns how many there were. Raises MissingError for a
+        link that has expired."""
+        id = link.id if isinstance(link, Link) else link
+        return int((yield self._ask("links.revoke", {"id": id}))["revoked"])
 
     # --- whole directories ---
 

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The signed links of a live session.
+ *
+ * Theory of operation. The keeper keeps a table of links, and starts holt-links (links/server.h)
+ * with the first one. holt-links checks the signature and the expiry of each request, and asks for
+ * the file. The keeper looks the link up in its table, opens the path below /mnt/files, and sends
+ * the descriptor. No symlink is followed there, because commands can make one at any time.
+ *
+ * An upload goes to a new file without a name, or with a temporary one. Only a complete upload is
+ * renamed to its path, and that uses the link up. While one request uses an upload link, others are
+ * refused. So of two requests in parallel, one is stored.
+ *
+ * The key and the table are only in memory, so all links end with the keeper. While a link can be
+ * used, the session does not go to rest by itself. */
+#include "keeper/links.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/list.h"
+#include "base/path-text.h"
+#include "base/sys.h"
+#include "base/time.h"
+#include "files/copy.h"
+#include "files/path.h"
+#include "links/start.h"
+#include "store/unwritten.h"
+
+#define LINKS_DIRECTORY "/mnt/files"
+
+enum { READ_TURN = 64 }; /* Messages that one event reads, at most. */
+
+/* A request that holt-links has opened and not ended. */
+typedef struct LinkUse {
+        struct LinkUse *next;
+        uint32_t request;
+        uint32_t link;
+        uint64_t length; /* Of an upload, as its client has announced it. */
+        NewFile file;    /* Of an upload. */
+        unsigned mode;
+        bool stored;
+} LinkUse;
+
+struct Links {
+        Keeper *keeper;
+        int dir_fd; /* An O_PATH fd of /mnt/files; FD_NONE if the session has none. */
+        LinksProcess process;
+        LoopWatch *watch;
+        KeeperLink *first;
+        LinkUse *uses;
+        size_t uses_count;
+        uint32_t last_id;
+};
+
+/* --- the audit --- */
+
+static void links_audit(const Links *links, const char *what, const KeeperLink *link,
+                        const LinksMessage *message) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "event", what);
+        if (link) {
+                json_write_uint(&w, "id", link->link.id);
+                json_write_name(&w, "path", link->link.path);
+                json_write_bool(&w, "upload", link->link.upload);
+                json_write_uint(&w, "expires_ms", link->link.expires_ms);
+        }
+        if (message) {
+                json_write_uint(&w, "status", message->status);
+                json_write_uint(&w, "bytes", message->bytes);
+        }
+        json_write_end(&w);
+        if (json_write_finish(&w) == 0)
+                unwritten_audit(links->keeper->unwritten, "link", w.data);
+}
+
+/* --- the table --- */
+
+static KeeperLink *links_find(const Links *links, uint32_t id) {
+        KeeperLink *link = links->first;
+
+        while (link && link->link.id != id)
+                link = link->next;
+        return link;
+}
+
+/* Both clocks count: nobody extends a link by setting the time back, and a suspended host does not
+ * either. */
+static bool link_is_over(const KeeperLink *link) {
+        return link->link.expires_ms <= time_epoch_ms() || link->until <= time_now_usec();
+}
+
+static bool link_is_usable(const KeeperLink *link) {
+        return !link->used && !link_is_over(link);
+}
+
+static void links_forget_expired(Links *links) {
+        list_each_safe(link, links->first) {
+                if (!link_is_over(link))
+                        continue;
+                (void)list_remove(&links->first, link);
+                free(link);
+        }
+}
+
+/* --- files --- */
+
+/* Opens the directory of a path, and finds the name in it. */
+static int links_place(const Links *links, const char *path, FilesPlace *ret) {
+        const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+        const char *slash = strrchr(path, '/');
+        char directory[LINK_PATH_MAX + 1] = ".";
+        int fd;
+
+        if (links->dir_fd < 0)
+                return -ENOENT;
+        if (strlen(slash ? slash + 1 : path) > NAME_MAX)
+                return -ENAMETOOLONG;
+        if (slash)
+                (void)snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
+        fd = sys_openat2(links->dir_fd, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, resolve);
+        if (fd < 0)
+                return -errno;
+        (void)strcpy(ret->name, slash ? slash + 1 : path);
+        ret->dir_fd = fd;
+        return 0;
+}
+
+static int links_open_file(const Links *links, const char *path, int *ret_fd, uint64_t *ret_size) {
+        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        _cleanup_close_ int path_fd = FD_NONE, fd = FD_NONE;
+        struct stat st;
+        int r = links_place(links, path, &place);
+
+        if (r < 0)
+                return r;
+        path_fd = files_child_across(place.dir_fd, place.name);
+        if (path_fd < 0)
+                return path_fd;
+        if (fstat(path_fd, &st) < 0)
+                return -errno;
+        if (S_ISLNK(st.st_mode))
+                return -ELOOP;
+        fd = files_reopen(path_fd, O_RDONLY);
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        *ret_size = (uint64_t)st.st_size;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Finds the place of an upload, and the mode of a file that it replaces. */
+static int links_upload_place(const Links *links, const char *path, unsigned *ret_mode,
+                              FilesPlace *ret) {
+        _cleanup_close_ int fd = FD_NONE;
+        struct stat st;
+        int r = links_place(links, path, ret);
+
+        *ret_mode = 0644;
+        if (r < 0)
+                return r;
+        if (files_is_made_up(ret->dir_fd))
+                return -EOPNOTSUPP;
+        fd = files_child(ret->dir_fd, ret->name);
+        if (fd == -ENOENT)
+                return 0;
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return fd < 0 ? fd : -errno;
+        if (S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
+                return S_ISDIR(st.st_mode) ? -EISDIR : -ELOOP;
+        *ret_mode = st.st_mode & 0777;
+        return S_ISREG(st.st_mode) ? 0 : -EOPNOTSUPP;
+}
+
+/* --- requests --- */
+
+static unsigned links_status(int r) {
+        static const struct {
+                int errnum;
+                unsigned status;
+        } rows[] = {
+                { ENOENT, 404 },     { ENOTDIR, 404 }, { ELOOP, 409 }, { EISDIR, 409 },
+                { EOPNOTSUPP, 409 }, { EXDEV, 409 },   { EBUSY, 409 }, { EAGAIN, 503 },
+                { ENOSPC, 507 },     { EDQUOT, 507 },  { EFBIG, 413 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                if (r == -rows[i].errnum)
+                        return rows[i].status;
+        return r < 0 ? 500 : 200;
+}
+
+static LinkUse *links_use_find(const Links *links, uint32_t request) {
+        LinkUse *use = links->uses;
+
+        while (use && use->request != request)
+                use = use->next;
+        return use;
+}
+
+static void links_use_free(Links *links, LinkUse *use) {
+        (void)list_remove(&links->uses, use);
+        links->uses_count--;
+        new_file_clear(&use->file);
+        free(use);
+}
+
+static bool links_is_uploading(const Links *links, uint32_t id) {
+        for (const LinkUse *use = links->uses; use; use = use->next)
+                if (use->link == id && use->file.fd >= 0)
+                        return true;
+        return false;
+}
+
+/* Makes the file of an upload. Returns the status. */
+static unsigned links_begin_upload(const Links *links, const KeeperLink *link, LinkUse *use,
+                                   int *ret_fd) {
+        int r;
+
+        if (links_is_uploading(links, link->link.id))
+                return 423;
+        if (use->length > link->max_size)
+                return 413;
+        r = links_upload_place(links, link->link.path, &use->mode, &use->file.place);
+        if (r == 0)
+                r = new_file_make(&use->file);
+        if (r == 0)
+                *ret_fd = fcntl(use->file.fd, F_DUPFD_CLOEXEC, 0);
+        if (r == 0 && *ret_fd < 0)
+                r = -errno;
+        return links_status(r);
+}
+
+static void links_send(const Links *links, const LinksAnswer *answer, int fd) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+                                  .cmsg_level = SOL_SOCKET,
+                                  .cmsg_type = SCM_RIGHTS } };
+        struct iovec vector = { .iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer) };
+        struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
+
+        if (fd >= 0) {
+                memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+                message.msg_control = &control;
+                message.msg_controllen = sizeof(control.room);
+        }
+        (void)sendmsg(links->process.control_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static LinkUse *links_use_new(Links *links, const LinksMessage *message) {
+        LinkUse *use = NULL;
+
+        if (links->uses_count < LINK_USES_MAX && !links_use_find(links, message->request))
+                use = calloc(1, sizeof(*use));
+        if (!use)
+                return NULL;
+        *use = (LinkUse){ .request = message->request,
+                          .link = message->id,
+                          .length = message->bytes,
+                          .file = NEW_FILE_NONE };
+        use->file.notes = &links->keeper->files->notes;
+        list_push(&links->uses, use);
+        links->uses_count++;
+        return use;
+}
+
+static void links_on_open(Links *links, const LinksMessage *message) {
+        KeeperLink *link = links_find(links, message->id);
+        LinkUse *use = links_use_new(links, message);
+        LinksAnswer answer = { .request = message->request, .id = message->id, .status = 503 };
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (use && (!link || !link_is_usable(link)))
+                answer.status = 410;
+        else if (use && link->link.upload)
+                answer.status = links_begin_upload(links, link, use, &fd);
+        else if (use)
+                answer.status = links_status(
+                        links_open_file(links, link->link.path, &fd, &answer.size));
+        links_send(links, &answer, answer.status == 200 ? fd : FD_NONE);
+}
+
+/* Moves a complete upload to its place. Everything is checked again: holt-links may be taken over,
+ * and commands may have changed the directory. */
+static unsigned links_store(const Links *links, LinkUse *use) {
+        KeeperLink *link = links_find(links, use->link);
+        FilesPlace place = FILES_PLACE_NONE;
+        struct stat st;
+        unsigned mode;
+        int r;
+
+        if (!link || link->used)
+                return 410;
+        if (use->file.fd < 0 || fstat(use->file.fd, &st) < 0)
+                return 500;
+        if ((uint64_t)st.st_size != use->length || use->length > link->max_size)
+                return 413;
+        r = links_upload_place(links, link->link.path, &mode, &place);
+        files_place_clear(&place);
+        if (r == 0)
+                r = new_file_settle(&use->file, use->mode, true);
+        if (r < 0)
+                return links_status(r);
+        new_file_clear(&use->file);
+        use->stored = link->used = true;
+        return 200;
+}
+
+static void links_on_store(Links *links, const LinksMessage *message) {
+        LinkUse *use = links_use_find(links, message->request);
+        const LinksAnswer answer = { .request = message->request,
+                                     .id = message->id,
+                                     .status = use ? links_store(links, use) : 410 };
+
+        links_send(links, &answer, FD_NONE);
+}
+
+static void links_on_end(Links *links, const LinksMessage *message) {
+        LinkUse *use = links_use_find(links, message->request);
+        KeeperLink *link = use ? links_find(links, use->link) : NULL;
+
+        if (!use)
+                return;
+        if (link)
+                link->requests++;
+        links_audit(links, use->stored ? "stored" : "request", link, message);
+        links_use_free(links, use);
+}
+
+static void links_on_refused(Links *links, const LinksMessage *message) {
+        links_audit(links, "refused", NULL, message);
+}
+
+/* --- the process --- */
+
+static void links_end_process(Links *links) {
+        links->watch = loop_unwatch(links->watch);
+        links_stop(&links->process);
+        while (links->uses)
+                links_use_free(links, links->uses);
+}
+
+/* Without the process and its key, no link can be used. */
+static void links_drop_all(Links *links) {
+        links_end_process(links);
+        list_each_safe(link, links->first) {
+                free(link);
+        }
+        links->first = NULL;
+}
+
+static void links_on_event(void *data, uint32_t events) {
+        static void (*const on_message[])(Links * links, const LinksMessage *message) = {
+                [LINKS_OPEN] = links_on_open,
+                [LINKS_STORE] = links_on_store,
+                [LINKS_END] = links_on_end,
+                [LINKS_REFUSED] = links_on_refused,
+        };
+        Links *links = data;
+
+        static_assert(ELEMENTSOF(on_message) == LINKS_TYPE_MAX, "each message has its function");
+        (void)events;
+        for (int i = 0; i < READ_TURN; i++) {
+                LinksMessage message;
+                const ssize_t n = recv(links->process.control_fd, &message, sizeof(message),
+                                       MSG_DONTWAIT);
+
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        return;
+                if (n != (ssize_t)sizeof(message) || message.type >= LINKS_TYPE_MAX)
+                        return links_drop_all(links);
+                keeper_used(links->keeper);
+                on_message[message.type](links, &message);
+        }
+}
+
+static int links_need_process(Links *links, Error *reterr) {
+        int r;
+
+        if (links->process.pid)
+                return 0;
+        r = links_start(links->keeper->name, &links->process, reterr);
+        if (r == 0)
+                r = loop_watch(links->keeper->loop, links->process.control_fd, EPOLLIN,
+                               links_on_event, links, &links->watch, reterr);
+        if (r < 0)
+                links_stop(&links->process);
+        return r;
+}
+
+/* --- for the methods --- */
+
+/* Says now why the link would not work. */
+static int links_check(const Links *links, const KeeperLink *link, Error *reterr) {
+        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
+        _cleanup_close_ int fd = FD_NONE;
+        const char *path = link->link.path;
+        uint64_t size;
+        unsigned mode;
+        int r = link->link.upload ? links_upload_place(links, path, &mode, &place)
+                                  : links_open_file(links, path, &fd, &size);
+        char quoted[200];
+
+        if (r >= 0)
+                return 0;
+        (void)str_quote(path, quoted, sizeof(quoted));
+        if (r == -ELOOP) {
+                (void)error_set(reterr, ERROR_USAGE, ELOOP, "cannot link to %s", quoted);
+                return error_cure(reterr, r, "Name the file itself: links follow no symlink.");
+        }
+        (void)files_fail(NULL, r, "link to", path, reterr);
+        if (r == -ENOENT)
+                return error_cure(reterr, r,
+                                  link->link.upload
+                                          ? "Its directory does not exist in " LINKS_DIRECTORY "."
+                                          : "A link needs a file in " LINKS_DIRECTORY ".");
+        return r;
+}
+
+int keeper_link(Keeper *keeper, const char *path, bool upload, uint64_t for_ms, uint64_t max_size,
+                const KeeperLink **ret, Error *reterr) {
+        Links *links = keeper->links;
+        KeeperLink *link;
+        size_t count = 0;
+        int r;
+
+        links_forget_expired(links);
+        for (link = links->first; link; link = link->next)
+                count++;
+        if (count >= SESSION_LINKS_MAX) {
+                r = error_set(reterr, ERROR_LIMIT, 0, "the session has %d links already",
+                              SESSION_LINKS_MAX);
+                return error_cure(reterr, r, "Revoke links that nobody needs.");
+        }
+        link = calloc(1, sizeof(*link));
+        if (!link)
+                return error_oom(reterr);
+        *link = (KeeperLink){ .max_size = max_size, .until = time_now_usec() + for_ms * 1000 };
+        link->link.upload = upload;
+        link->link.expires_ms = time_epoch_ms() + for_ms;
+        (void)strcpy(link->link.path, path);
+        r = links_check(links, link, reterr);
+        if (r == 0)
+                r = links_need_process(links, reterr);
+        if (r < 0) {
+                free(link);
+                return r;
+        }
+        link->link.id = ++links->last_id;
+        list_append(&links->first, link);
+        links_audit(links, "made", link, NULL);
+        *ret = link;
+        return 0;
+}
+
+void keeper_write_link(const Keeper *keeper, const KeeperLink *link, JsonWriter *w) {
+        const LinksSettings *settings = &keeper->links->process.settings;
+        char target[LINK_TARGET_MAX + 1], url[LINK_TARGET_MAX + 32];
+
+        link_write(&settings->key, &link->link, target);
+        (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", settings->port, target);
+        json_write_uint(w, "id", link->link.id);
+        json_write_string(w, "url", url);
+        json_write_name(w, "path", link->link.path);
+        json_write_bool(w, "upload", link->link.upload);
+        json_write_uint(w, "expires_ms", link->link.expires_ms);
+        if (link->link.upload)
+                json_write_uint(w, "max_size", link->max_size);
+        else
+                json_write_null(w, "max_size");
+        json_write_bool(w, "used", link->used);
+        json_write_uint(w, "requests", link->requests);
+}
+
+const KeeperLink *keeper_first_link(Keeper *keeper) {
+        links_forget_expired(keeper->links);
+        return keeper->links->first;
+}
+
+static void links_revoke(Links *links, KeeperLink *link) {
+        const LinksAnswer answer = { .id = link->link.id };
+
+        links_audit(links, "revoked", link, NULL);
+        links_send(links, &answer, FD_NONE);
+        (void)list_remove(&links->first, link);
+        free(link);
+}
+
+size_t keeper_revoke_links(Keeper *keeper, uint32_t id) {
+        Links *links = keeper->links;
+        size_t count = 0;
+
+        links_forget_expired(links);
+        list_each_safe(link, links->first) {
+                if (id && link->link.id != id)
+                        continue;
+                links_revoke(links, link);
+                count++;
+        }
+        return count;
+}
+
+/* --- for the keeper --- */
+
+bool keeper_links_hold(const Keeper *keeper) {
+        for (const KeeperLink *link = keeper->links->first; link; link = link->next)
+                if (link_is_usable(link))
+                        return true;
+        return keeper->links->uses != NULL;
+}
+
+/* The directory is opened before any command runs, because a command could rename /mnt. */
+int keeper_links_new(Keeper *keeper, Error *reterr) {
+        Links *links = calloc(1, sizeof(*links));
+
+        if (!links)
+                return error_oom(reterr);
+        links->keeper = keeper;
+        links->process = (LinksProcess)LINKS_NONE;
+        links->dir_fd = sys_openat2(keeper->sandbox.root_fd, LINKS_DIRECTORY,
+                                    O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+                                    RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        keeper->links = links;
+        return 0;
+}
+
+void keeper_links_free(Keeper *keeper) {
+        if (!keeper->links)
+                return;
+        links_drop_all(keeper->links);
+        keeper->links->dir_fd = fd_close(keeper->links->dir_fd);
+        free(keeper->links);
+        keeper->links = NULL;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "links/server.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+bool server_tell(Server *server, const LinksMessage *message) {
+        return send(server->control_fd, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+               (ssize_t)sizeof(*message);
+}
+
+/* --- the keeper --- */
+
+/* Returns the length of the message, as recv(2) does, with the descriptor in *ret_fd. */
+static ssize_t server_receive(const Server *server, LinksAnswer *ret, int *ret_fd) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct iovec vector = { .iov_base = ret, .iov_len = sizeof(*ret) };
+        struct msghdr message = { .msg_iov = &vector,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control.room) };
+        ssize_t n = recvmsg(server->control_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+        *ret_fd = FD_NONE;
+        if (n >= 0 && message.msg_controllen >= sizeof(control.header) &&
+            control.header.cmsg_type == SCM_RIGHTS)
+                memcpy(ret_fd, CMSG_DATA(&control.header), sizeof(int));
+        return n;
+}
+
+static void server_revoke(Server *server, uint32_t id) {
+        for (Request *request = server->requests, *next; request; request = next) {
+                next = request->next;
+                if (request->opened && request->link.id == id)
+                        link_request_free(request);
+        }
+}
+
+static void server_answer(Server *server, const LinksAnswer *answer, int fd) {
+        Request *request = server->requests;
+
+        while (request && request->number != answer->request)
+                request = request->next;
+        if (request)
+                return link_request_answered(request, answer, fd);
+        (void)fd_close(fd);
+        if (answer->request == 0)
+                server_revoke(server, answer->id);
+}
+
+/* The keeper ends this process by closing its socket. */
+static void server_on_control(void *data, uint32_t events) {
+        Server *server = data;
+        LinksAnswer answer;
+        int fd;
+        ssize_t n;
+
+        (void)events;
+        while ((n = server_receive(server, &answer, &fd)) == (ssize_t)sizeof(answer))
+                server_answer(server, &answer, fd);
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+                loop_stop(server->loop);
+}
+
+/* --- connections --- */
+
+/* Takes one connection in each turn, so that the limit holds. */
+static void server_on_connection(void *data, uint32_t events) {
+        Server *server = data;
+        int fd;
+
+        if (!(events & EPOLLIN) || server->requests_count >= REQUESTS_MAX)
+                return;
+        fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+                link_request_new(server, fd);
+}
+
+int server_watch(Server *server, Error *reterr) {
+        int r = loop_watch(server->loop, server->control_fd, EPOLLIN, server_on_control, server,
+                           &server->control_watch, reterr);
+
+        return r < 0 ? r
+                     : loop_watch(server->loop, server->listen_fd, EPOLLIN, server_on_connection,
+                                  server, &server->listen_watch, reterr);
+}
