@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Confines the keeper. Once its sandbox exists, the keeper needs few of the caller's rights. So an
  * attacker who exploits the parsing of data from inside gains no more than the session. The keeper
- * cannot start programs. It reaches only the session's own files and those that the sandbox sees.
- * It makes only system calls that a sandbox may make, plus openat2 and name_to_handle_at. */
+ * cannot start programs of the host, only holt-links from its own memory (links/start.c). It
+ * reaches only the session's own files and those that the sandbox sees. It makes only system calls
+ * that a sandbox may make, plus openat2 and name_to_handle_at. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>

@@ -160,10 +160,14 @@ static int links_open_file(const Links *links, const char *path, int *ret_fd, ui
 static int links_upload_place(const Links *links, const char *path, unsigned *ret_mode,
                               FilesPlace *ret) {
         _cleanup_close_ int fd = FD_NONE;
+        char full[sizeof(LINKS_DIRECTORY) + LINK_PATH_MAX + 1];
         struct stat st;
         int r = links_place(links, path, ret);
 
         *ret_mode = 0644;
+        (void)snprintf(full, sizeof(full), LINKS_DIRECTORY "/%s", path);
+        if (r == 0)
+                r = files_may_make(links->keeper->files, full);
         if (r < 0)
                 return r;
         if (files_is_made_up(ret->dir_fd))
@@ -186,9 +190,10 @@ static unsigned links_status(int r) {
                 int errnum;
                 unsigned status;
         } rows[] = {
-                { ENOENT, 404 },     { ENOTDIR, 404 }, { ELOOP, 409 }, { EISDIR, 409 },
-                { EOPNOTSUPP, 409 }, { EXDEV, 409 },   { EBUSY, 409 }, { EAGAIN, 503 },
-                { ENOSPC, 507 },     { EDQUOT, 507 },  { EFBIG, 413 },
+                { ENOENT, 404 }, { ENOTDIR, 404 }, { ELOOP, 409 },  { EISDIR, 409 },
+                { EROFS, 409 },  { EACCES, 409 },  { EPERM, 409 },  { EOPNOTSUPP, 409 },
+                { EXDEV, 409 },  { EBUSY, 409 },   { EAGAIN, 503 }, { ENOSPC, 507 },
+                { EDQUOT, 507 }, { EFBIG, 413 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -289,6 +294,14 @@ static void links_on_open(Links *links, const LinksMessage *message) {
         links_send(links, &answer, answer.status == 200 ? fd : FD_NONE);
 }
 
+/* Whether both descriptors, which are open, lead to the same directory. */
+static bool links_same_directory(int a, int b) {
+        struct stat one, two;
+
+        return fstat(a, &one) == 0 && fstat(b, &two) == 0 && one.st_dev == two.st_dev &&
+               one.st_ino == two.st_ino;
+}
+
 /* Moves a complete upload to its place. Everything is checked again: holt-links may be taken over,
  * and commands may have changed the directory. */
 static unsigned links_store(const Links *links, LinkUse *use) {
@@ -305,6 +318,8 @@ static unsigned links_store(const Links *links, LinkUse *use) {
         if ((uint64_t)st.st_size != use->length || use->length > link->max_size)
                 return 413;
         r = links_upload_place(links, link->link.path, &mode, &place);
+        if (r == 0 && !links_same_directory(place.dir_fd, use->file.place.dir_fd))
+                r = -EBUSY;
         files_place_clear(&place);
         if (r == 0)
                 r = new_file_settle(&use->file, use->mode, true);
@@ -312,6 +327,7 @@ static unsigned links_store(const Links *links, LinkUse *use) {
                 return links_status(r);
         new_file_clear(&use->file);
         use->stored = link->used = true;
+        keeper_touched(links->keeper, true);
         return 200;
 }
 

@@ -19,8 +19,7 @@ static bool judge_text_is(const HttpText *text, const char *other) {
         return text->length == strlen(other) && memcmp(text->at, other, text->length) == 0;
 }
 
-static bool judge_method(Request *request, const HttpHead *head) {
-        request->head_only = judge_text_is(&head->method, "HEAD");
+static bool judge_method(const Request *request, const HttpHead *head) {
         if (request->link.upload)
                 return judge_text_is(&head->method, "PUT") || judge_text_is(&head->method, "POST");
         return request->head_only || judge_text_is(&head->method, "GET");
@@ -107,6 +106,7 @@ unsigned link_request_judge(Request *request) {
 
         if (http_head_parse(request->head, request->seen, &head, &why) < 0)
                 return 400;
+        request->head_only = judge_text_is(&head.method, "HEAD");
         if (!judge_host(request, &head))
                 return 421;
         status = judge_signature(request, &head);

@@ -40,6 +40,7 @@ int main(void) {
         Error error;
 
         (void)prctl(PR_SET_DUMPABLE, 0);
+        (void)prctl(PR_SET_NAME, "holt-links"); /* Otherwise it is the number of a descriptor. */
         if (fcntl(LINKS_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 ||
             fcntl(LINKS_LISTEN_FD, F_SETFD, FD_CLOEXEC) < 0) {
                 fprintf(stderr, "holt-links: holt itself starts this program: use holt link\n");

@@ -7,6 +7,8 @@
 #include "base/list.h"
 #include "links/server.h"
 
+enum { SEND_BUFFER = 256 << 10 }; /* Bytes; the kernel doubles it. */
+
 /* --- beginning and end --- */
 
 void link_request_wait(Request *request, RequestState state, uint32_t events, uint64_t ms) {
@@ -151,7 +153,9 @@ static void link_request_on_time(void *data) {
 
 /* --- a new connection --- */
 
+/* A small buffer shows soon that the client reads on, even if it is slow. */
 void link_request_new(Server *server, int fd) {
+        const int room = SEND_BUFFER;
         Request *request = malloc(sizeof(*request));
         Error ignored;
 
@@ -159,6 +163,7 @@ void link_request_new(Server *server, int fd) {
                 (void)fd_close(fd);
                 return;
         }
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
         memset(request, 0, offsetof(Request, head));
         request->server = server;
         request->fd = fd;
