@@ -40,7 +40,7 @@ static const Option history_options[] = {
 };
 
 static const Option audit_options[] = {
-        { "--kind", "denial|grant|guard|kill|limit|link|network|port|tool",
+        { "--kind", "denial|grant|guard|kill|limit|link|network|port|route|tool",
           "print only rows of this kind", OPTION_ENUM, offsetof(ListOptions, kind), audit_kinds },
         COMMON_OPTIONS,
 };
