@@ -248,7 +248,7 @@ static int gitconfig_add(LaunchPlan *plan, const char *key, const char *value, E
                                      quoted);
         if (!plan->gitconfig)
                 return error_oom(reterr);
-        if (strlen(plan->gitconfig) >= PLAN_ETC_MORE_MAX)
+        if (strlen(plan->gitconfig) >= PLAN_GIT_IDENTITY_MAX)
                 return error_set(reterr, ERROR_POLICY, 0, "env.git_identity: user.%s is too long",
                                  key);
         return 0;

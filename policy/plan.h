@@ -88,6 +88,7 @@ bool tree_writes(const char *path);
  * get them. A repository's own config wins over that file, as on the host. */
 #define PLAN_GIT_NAME "HOLT_GIT_NAME"
 #define PLAN_GIT_EMAIL "HOLT_GIT_EMAIL"
+enum { PLAN_GIT_IDENTITY_MAX = 1024 }; /* Bytes of both together, as lines of the file. */
 /* Bytes, with the NUL, of the lines that are appended to one of holt's own files of /etc. */
 enum { PLAN_ETC_MORE_MAX = 8 * 1024 };
 
