@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BUFFER_ROOM = 256 << 10 }; /* Bytes from which on the sender has to wait. */
+enum {
+        BUFFER_ROOM = 256 << 10, /* Bytes from which on the sender has to wait, */
+        BUFFER_LOW = 32 << 10,   /* and at which it goes on. */
+};
 
 typedef struct Buffer {
         char *data;

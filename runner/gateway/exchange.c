@@ -14,7 +14,7 @@
 #include "network/gateway-protocol.h"
 
 enum {
-        ANSWER_BLOCK = 64 << 10,
+        ANSWER_BLOCK = 128 << 10,
         CLIENT_CLOSED = 499, /* nginx has introduced this code */
 };
 

@@ -9,8 +9,9 @@
 
 enum {
         CONNECTIONS_MAX = 256,
-        CONNECTION_MEMORY = 64 << 10, /* Bytes of one request's head. */
-        HEAD_TIME = 300,              /* Seconds for which a connection may be silent. */
+        CONNECTION_MEMORY = 256
+                            << 10, /* Bytes. Half of them receive a head, or pieces of a body. */
+        HEAD_TIME = 300,           /* Seconds for which a connection may be silent. */
         TURNS_MAX = 64,
 };
 

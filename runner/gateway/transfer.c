@@ -14,7 +14,12 @@
 #include "wire/dns-wire.h"
 #include "wire/socket-address.h"
 
-enum { CONNECT_TIME = 15000, CONNECTIONS_KEPT = 16, READ_BLOCK = 128 << 10 };
+enum {
+        CONNECT_TIME = 15000,
+        CONNECTIONS_KEPT = 16,
+        READ_BLOCK = 128 << 10,
+        SEND_BLOCK = 128 << 10
+};
 
 /* --- the end of a transfer --- */
 
@@ -174,8 +179,11 @@ void transfer_continue(Exchange *e) {
                 return;
         if (e->up_paused && e->up.length == 0 && !e->uploaded)
                 action |= CURLPAUSE_SEND;
-        if (e->down_paused && buffer_is_full(&e->down))
+        /* A turn of the loop for each small piece would cost more than the wait. */
+        if (e->down_paused && e->down.length > BUFFER_LOW)
                 action |= CURLPAUSE_RECV;
+        if (action == ((e->up_paused ? CURLPAUSE_SEND : 0) | (e->down_paused ? CURLPAUSE_RECV : 0)))
+                return;
         e->up_paused = action & CURLPAUSE_SEND;
         e->down_paused = action & CURLPAUSE_RECV;
         (void)curl_easy_pause(e->easy, action);
@@ -197,6 +205,7 @@ static CURLcode transfer_set_method(Exchange *e) {
         code = SET(CURLOPT_CUSTOMREQUEST, e->method);
         code = SET(CURLOPT_READFUNCTION, transfer_on_upload);
         code = SET(CURLOPT_READDATA, e);
+        code = SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_BLOCK);
         return e->length == LENGTH_UNKNOWN ? code
                                            : SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)e->length);
 }
