@@ -33,9 +33,13 @@ size_t buffer_take(Buffer *buffer, char *ret, size_t most) {
 
         if (n > 0)
                 memcpy(ret, buffer->data + buffer->start, n);
+        buffer_drop(buffer, n);
+        return n;
+}
+
+void buffer_drop(Buffer *buffer, size_t n) {
         buffer->length -= n;
         buffer->start = buffer->length ? buffer->start + n : 0;
-        return n;
 }
 
 bool buffer_is_full(const Buffer *buffer) {

@@ -19,5 +19,7 @@ typedef struct Buffer {
 int pipe_buffer_add(Buffer *buffer, const char *data, size_t length);
 /* Moves up to `most` bytes into ret. Returns their number. */
 size_t buffer_take(Buffer *buffer, char *ret, size_t most);
+/* Forgets the first n bytes, of which there are at least as many. */
+void buffer_drop(Buffer *buffer, size_t n);
 bool buffer_is_full(const Buffer *buffer);
 void buffer_clear(Buffer *buffer);

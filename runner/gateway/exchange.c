@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "gateway/secrets.h"
 #include "gateway/transfer.h"
+#include "gateway/tunnel.h"
 #include "network/gateway-protocol.h"
 
 enum {
@@ -59,8 +60,11 @@ static ssize_t exchange_on_read(void *data, uint64_t at, char *ret, size_t most)
 static struct MHD_Response *exchange_make_answer(Exchange *e) {
         const uint64_t length = e->answer_length == LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN
                                                                    : e->answer_length;
-        struct MHD_Response *response = MHD_create_response_from_callback(
-                length, ANSWER_BLOCK, exchange_on_read, e, NULL);
+        struct MHD_Response *response = e->status == MHD_HTTP_SWITCHING_PROTOCOLS
+                                                ? tunnel_make_answer(e)
+                                                : MHD_create_response_from_callback(
+                                                          length, ANSWER_BLOCK, exchange_on_read, e,
+                                                          NULL);
 
         for (size_t i = 0; response && i < e->answer.count; i++) {
                 char *colon = strchr(e->answer.items[i], ':');
@@ -160,7 +164,7 @@ static void exchange_on_secrets(void *data, const char *why) {
         exchange_resume(e);
 }
 
-static enum MHD_Result exchange_begin(Exchange *e, const char *method) {
+static enum MHD_Result exchange_begin(Exchange *e, const char *method, bool http_1_1) {
         e->begun = true;
         e->method = strdup(method);
         if (!e->method || !e->target)
@@ -171,6 +175,8 @@ static enum MHD_Result exchange_begin(Exchange *e, const char *method) {
                 exchange_read_length(e);
         if (e->verdict.status == 0)
                 exchange_check_body(e, e->length);
+        if (e->verdict.status == 0)
+                tunnel_prepare(e, http_1_1);
         if (e->verdict.status)
                 return exchange_queue(e);
         e->counted = true;
@@ -210,11 +216,10 @@ enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connectio
         (void)data;
         (void)connection;
         (void)url;
-        (void)version;
         if (!e)
                 return MHD_NO;
         if (!e->begun)
-                return exchange_begin(e, method);
+                return exchange_begin(e, method, streq(version, MHD_HTTP_VERSION_1_1));
         if (*body_size > 0)
                 return exchange_take_body(e, body, body_size);
         if (!e->uploaded) {
@@ -239,7 +244,7 @@ static GatewayEventType exchange_outcome(const Exchange *e) {
 
 /* Tells holt. If holt does not read fast enough, the event is lost: a program inside must not make
  * holt wait. */
-static void exchange_tell(const Exchange *e) {
+void exchange_tell(const Exchange *e) {
         GatewayEvent event = { .type = exchange_outcome(e),
                                .status = e->answered ? e->status : e->verdict.status,
                                .sent = e->sent,

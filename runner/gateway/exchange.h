@@ -34,6 +34,9 @@ typedef struct Exchange {
         unsigned status;
         uint64_t answer_length; /* bytes of the response's body, or LENGTH_UNKNOWN */
         StrList answer;         /* its headers, each "name: value" */
+        bool upgrades;          /* it has "Upgrade: websocket" */
+        bool chunked;           /* its body is in chunks, which libcurl puts together */
+        struct Tunnel *tunnel;  /* for a WebSocket (gateway/tunnel.h) */
 
         Buffer up, down;
         Scrub scrub;
@@ -50,3 +53,5 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
 
 /* Lets libmicrohttpd go on with the exchange. */
 void exchange_resume(Exchange *e);
+/* Tells holt how the exchange has ended, or how far it has come. */
+void exchange_tell(const Exchange *e);

@@ -116,6 +116,7 @@ struct Gateway {
         CURLM *multi;
         LoopTimer *multi_timer, *turn_timer;
         struct SecretWait *secret_waits;
+        struct Tunnel *tunnels; /* WebSockets (gateway/tunnel.h) */
 };
 
 #define LENGTH_UNKNOWN UINT64_MAX

@@ -24,6 +24,7 @@
 #include "gateway/server.h"
 #include "gateway/settings.h"
 #include "gateway/transfer.h"
+#include "gateway/tunnel.h"
 #include "network/gateway-protocol.h"
 
 enum { NOBODY = 65534 };
@@ -130,8 +131,10 @@ static void gateway_on_control(void *data, uint32_t events) {
         ssize_t n = recv(gateway->control_fd, &byte, 1, MSG_DONTWAIT);
 
         (void)events;
-        if (n == 0 || (n < 0 && errno != EAGAIN))
-                loop_stop(gateway->loop);
+        if (n != 0 && (n > 0 || errno == EAGAIN))
+                return;
+        tunnels_tell(gateway);
+        loop_stop(gateway->loop);
 }
 
 static int gateway_watch_control(Gateway *gateway, Error *reterr) {

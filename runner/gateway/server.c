@@ -81,7 +81,7 @@ static int server_listen(Gateway *gateway, Listener listener, Error *reterr) {
         const unsigned flags = listener == LISTENER_TLS ? MHD_USE_TLS : 0;
         const union MHD_DaemonInfo *info;
         struct MHD_Daemon *daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | flags, 0, NULL, NULL,
+                MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | flags, 0, NULL, NULL,
                 exchange_on_request, gateway, MHD_OPTION_LISTEN_SOCKET,
                 gateway->listen_fds[listener], MHD_OPTION_URI_LOG_CALLBACK, exchange_on_target,
                 gateway, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, gateway,

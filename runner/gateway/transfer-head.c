@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "gateway/secrets.h"
 #include "gateway/transfer.h"
+#include "gateway/tunnel-head.h"
 
 /* Headers of one connection, which is not the one to the other side (RFC 9110, section 7.6.1), and
  * those that libcurl and libmicrohttpd write themselves. */
@@ -199,8 +200,9 @@ static int transfer_take_status(Exchange *e, const char *line) {
         e->status = space ? (unsigned)strtoul(space + 1, NULL, 10) : 0;
         e->answer_length = LENGTH_UNKNOWN;
         strlist_clear(&e->answer);
-        /* 101 would switch to a protocol that the gateway does not carry. */
-        return e->status == 101 || e->status < 100 || e->status > 599 ? -EPROTO : 0;
+        /* 101 without a request for it would switch to a protocol that the gateway does not carry.
+         */
+        return (e->status == 101 && !e->tunnel) || e->status < 100 || e->status > 599 ? -EPROTO : 0;
 }
 
 static bool header_is(const char *line, const char *name) {
@@ -217,6 +219,8 @@ static int transfer_note_header(Exchange *e, const char *line) {
         if (header_is(line, "content-length") &&
             str_to_uint(value, INT64_MAX, &e->answer_length) < 0)
                 return -EPROTO;
+        e->upgrades |= header_is(line, "upgrade") && header_has_word(value, "websocket");
+        e->chunked |= header_is(line, "transfer-encoding");
         return header_is(line, "content-encoding") && strcasecmp(value, "identity") != 0 &&
                                e->scrub.count > 0
                        ? -EPROTO

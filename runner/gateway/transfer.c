@@ -11,6 +11,7 @@
 
 #include "gateway/secrets.h"
 #include "gateway/server.h"
+#include "gateway/tunnel.h"
 #include "wire/dns-wire.h"
 #include "wire/socket-address.h"
 
@@ -66,6 +67,7 @@ void transfer_close(Exchange *e) {
         if (e->route && e->route->address.family == 0)
                 names_forget(e->gateway->names, e->route->number, e);
         secrets_forget(e->gateway, e);
+        tunnel_free(e);
         transfer_free(e);
         e->done = true;
         /* The program may send the next request before libmicrohttpd ends this one. */
@@ -95,8 +97,12 @@ static void transfers_collect(Gateway *gateway) {
 
                 if (message->msg == CURLMSG_DONE &&
                     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&e) ==
-                            CURLE_OK)
-                        transfer_finish(e, message->data.result);
+                            CURLE_OK) {
+                        if (e->tunnel && message->data.result == CURLE_OK)
+                                tunnel_start(e);
+                        else
+                                transfer_finish(e, message->data.result);
+                }
         }
 }
 
@@ -175,6 +181,8 @@ static curl_socket_t transfer_on_socket(void *data, curlsocktype purpose,
 void transfer_continue(Exchange *e) {
         int action = CURLPAUSE_CONT;
 
+        if (e->tunnel)
+                return tunnel_continue(e);
         if (!e->easy || (!e->up_paused && !e->down_paused))
                 return;
         if (e->up_paused && e->up.length == 0 && !e->uploaded)
@@ -199,6 +207,10 @@ static CURLcode transfer_set_method(Exchange *e) {
 
         code = SET(CURLOPT_CUSTOMREQUEST, e->method);
         code = SET(CURLOPT_NOBODY, (long)(strcmp(e->method, "HEAD") == 0));
+        if (e->tunnel) {
+                code = SET(CURLOPT_CONNECT_ONLY, 1L);
+                return SET(CURLOPT_FRESH_CONNECT, 1L);
+        }
         if (!body)
                 return code;
         code = SET(CURLOPT_UPLOAD, 1L);
