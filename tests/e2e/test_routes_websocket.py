@@ -109,12 +109,12 @@ def one(n):
         assert read(f) == (2, data)
     done.append(n)
 done = []
-threads = [threading.Thread(target=one, args=(n,)) for n in range(100)]
+threads = [threading.Thread(target=one, args=(n,)) for n in range(64)]
 for t in threads: t.start()
 for t in threads: t.join()
 print(len(done))
 """
-    assert run(program, concurrent=100).ok().out == "100\n"
+    assert run(program, concurrent=64).ok().out == "64\n"
 
 
 # --- refusals, and responses that are no upgrade ---

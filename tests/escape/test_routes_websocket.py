@@ -25,7 +25,7 @@ SECRET = KEY.encode()
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 ACCEPT = b"Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n"
 
-# Answers of a hostile service, and whether the gateway may pass them on.
+# Answers of a hostile service, and the status that the program gets; None if the head may have gone on before the rest came.
 ANSWERS = {
     "no-upgrade": (b"HTTP/1.1 101 Switching Protocols\r\n" + ACCEPT + b"\r\n" + SECRET, 502),
     "other": (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n" + ACCEPT + b"\r\n" + SECRET, 502),
@@ -33,8 +33,8 @@ ANSWERS = {
     "compressed": (SWITCH + ACCEPT + b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n" + SECRET, 502),
     "head": (SWITCH + ACCEPT + b"X-Key: %s\r\n\r\n" % SECRET, 101),
     "frame": (SWITCH + ACCEPT + b"\r\n" + frame(BINARY, b"<%s>" % SECRET), 101),
-    "masked": (SWITCH + ACCEPT + b"\r\n\x81\x86\0\0\0\0" + SECRET, 101),
-    "length": (SWITCH + ACCEPT + b"\r\n\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff" + SECRET, 101),
+    "masked": (SWITCH + ACCEPT + b"\r\n\x81\x86\0\0\0\0" + SECRET, None),
+    "length": (SWITCH + ACCEPT + b"\r\n\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff" + SECRET, None),
     "folded": (SWITCH + ACCEPT + b"X: a\r\n %s\r\n\r\n" % SECRET, 502),
     "space": (SWITCH + ACCEPT + b"X : %s\r\n\r\n" % SECRET, 502),
     "control": (SWITCH + ACCEPT + b"X: a\x01%s\r\n\r\n" % SECRET, 502),
@@ -80,6 +80,7 @@ def test_a_hostile_service(answer: str, run: Run, service: Service) -> None:
 for _ in range(2):
     s, f, head = connect("/v1/x")
     print(*head, sep="\\n")
+    s.shutdown(socket.SHUT_WR)
     try: print(f.read())
     except OSError: pass
 print(connect("/v1/echo")[2][0])
@@ -88,7 +89,8 @@ sys.exit(1)
     result = run(program)
     assert KEY not in result.out + result.err + json.dumps(result.report)
     heads = [line.split()[1] for line in result.out.splitlines() if line.startswith("HTTP/1.1 ")]
-    assert heads == [str(status)] * 2 + ["101"], "the gateway goes on"
+    assert heads[2:] == ["101"], "the gateway goes on"
+    assert all(head == str(status) if status else head in ("101", "502") for head in heads[:2])
 
 
 def test_a_credential_in_frames_is_masked(run: Run) -> None:
