@@ -19,6 +19,6 @@ typedef struct FrameReader {
         uint64_t left;        /* bytes of the frame that have not come */
 } FrameReader;
 
-/* Passes bytes on to ret. Returns 0, -ENOMEM, or -EPROTO for a frame that a service must not send:
- * one with a mask, which could hide a credential, or with an impossible length. */
+/* Passes bytes on to ret. Returns 0, -ENOMEM, or -EPROTO for a frame that no service may send. Such
+ * a frame has an impossible length, or a mask, which could hide a credential. */
 int frames_feed(FrameReader *frames, Scrub *scrub, const char *data, size_t length, Buffer *ret);

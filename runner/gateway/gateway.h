@@ -8,11 +8,13 @@
  * puts the credential in, and sends the request to the upstream.
  *
  * Two processes share the work. This one talks to programs inside and to upstreams. It reads its
- * settings, the certificates of the host and the credentials in the environment, and then confines
+ * settings, the certificates of the host and the credentials in the environment. Then it confines
  * itself: it can use sockets, but no file and no program. Credentials in files and from commands
  * are read by the second process (gateway/fetcher.h) when the first request needs one. Only these
  * two processes have a credential. It is in no message to holt, and a response that contains it
  * gets asterisks instead (gateway/scrub.h).
+ *
+ * A WebSocket passes by the gateway's own code (gateway/tunnel.h).
  *
  * libmicrohttpd reads requests and libcurl sends them. Both run in the one loop of this process,
  * and neither has a thread. A body waits in a small buffer if the other side is slower

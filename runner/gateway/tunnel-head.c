@@ -109,8 +109,8 @@ ssize_t tunnel_head_length(const char *bytes, size_t length) {
         return (ssize_t)head;
 }
 
-/* Whether a line of a head can be read in only one way: a folded line, a space before the colon,
- * and control characters are refused. */
+/* Whether a line of a head can be read in only one way. Folded lines, spaces before the colon and
+ * control characters are refused. */
 static bool head_line_is_clear(const char *line, size_t length, bool first) {
         const char *colon = memchr(line, ':', length);
 
