@@ -172,12 +172,31 @@ static int gateway_confine(Gateway *gateway, Error *reterr) {
         return confine_gateway(reterr);
 }
 
+/* If the event is lost, holt does not wait for the last events at the end. */
+static int gateway_tell_ready(Gateway *gateway, Error *reterr) {
+        const GatewayEvent event = { .type = GATEWAY_READY };
+
+        (void)reterr;
+        (void)send(gateway->control_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);
+        return 0;
+}
+
 static int (*const stages[])(Gateway *gateway, Error *reterr) = {
-        gateway_settings_read, gateway_fork_fetcher,  gateway_make_loop,
-        gateway_number_names,  transfers_new,         gateway_read_certificates,
-        authority_make,        gateway_receive,       server_new,
-        secrets_watch,         gateway_watch_control, gateway_forget_environment,
-        gateway_leave_root,    gateway_confine,
+        gateway_settings_read,
+        gateway_fork_fetcher,
+        gateway_make_loop,
+        gateway_number_names,
+        transfers_new,
+        gateway_read_certificates,
+        authority_make,
+        gateway_receive,
+        server_new,
+        secrets_watch,
+        gateway_watch_control,
+        gateway_forget_environment,
+        gateway_leave_root,
+        gateway_confine,
+        gateway_tell_ready,
 };
 
 static void gateway_ignore_signals(void) {

@@ -28,6 +28,7 @@ typedef enum GatewayEventType {
         GATEWAY_DONE,    /* The upstream has answered. */
         GATEWAY_REFUSED, /* The route does not allow the request. */
         GATEWAY_FAILED,  /* The upstream was not reached, or the exchange broke off. */
+        GATEWAY_READY,   /* no request: the gateway begins to serve */
         GATEWAY_EVENT_MAX,
 } GatewayEventType;
 

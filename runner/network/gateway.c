@@ -238,6 +238,10 @@ void gateway_read(GatewayLink *gateway, GatewayFn fn, void *data) {
                         break;
                 if (n != (ssize_t)sizeof(event) || !gateway_event_valid(&event))
                         continue;
+                if (event.type == GATEWAY_READY) {
+                        gateway->ready = true;
+                        continue;
+                }
                 first = gateway_note(&gateway->denials, &event);
                 if (fn)
                         fn(data, &event, first);
@@ -249,14 +253,17 @@ void gateway_read(GatewayLink *gateway, GatewayFn fn, void *data) {
 }
 
 /* If root has started it, holt may have another uid by now and cannot kill it. It ends by itself
- * when its socket is closed. */
+ * when its socket is closed. A gateway that has served nothing yet has no events to wait for. */
 void gateway_stop(GatewayLink *gateway, GatewayFn fn, void *data) {
         struct pollfd end = { .fd = gateway->control_fd, .events = POLLIN };
         const bool lost = gateway->lost;
+        bool wait;
 
         if (gateway->control_fd >= 0)
                 (void)shutdown(gateway->control_fd, SHUT_WR);
-        while (gateway->control_fd >= 0 && poll(&end, 1, STOP_TIME) > 0)
+        gateway_read(gateway, fn, data);
+        wait = gateway->ready || gateway->pid <= 0 || kill(gateway->pid, 0) < 0;
+        while (wait && gateway->control_fd >= 0 && poll(&end, 1, STOP_TIME) > 0)
                 gateway_read(gateway, fn, data);
         gateway->lost = lost;
         gateway->control_fd = fd_close(gateway->control_fd);

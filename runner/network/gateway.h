@@ -34,6 +34,7 @@ typedef struct GatewayLink {
         int control_fd;          /* FD_NONE if there is no holt-gateway */
         int setup_fd;            /* the child's end of the setup socket, until the child has it */
         pid_t pid;               /* a child; 0 if there is none */
+        bool ready;              /* holt-gateway serves */
         bool lost;               /* holt-gateway has ended before it was told to */
         GatewayDenials *denials; /* NULL until something was refused or failed */
 } GatewayLink;
