@@ -183,21 +183,11 @@ static int gateway_tell_ready(Gateway *gateway, Error *reterr) {
 }
 
 static int (*const stages[])(Gateway *gateway, Error *reterr) = {
-        gateway_settings_read,
-        gateway_fork_fetcher,
-        gateway_make_loop,
-        gateway_number_names,
-        transfers_new,
-        gateway_read_certificates,
-        authority_make,
-        gateway_receive,
-        server_new,
-        secrets_watch,
-        gateway_watch_control,
-        gateway_forget_environment,
-        gateway_leave_root,
-        gateway_confine,
-        gateway_tell_ready,
+        gateway_settings_read, gateway_fork_fetcher,  gateway_make_loop,
+        gateway_number_names,  transfers_new,         gateway_read_certificates,
+        authority_make,        gateway_receive,       server_new,
+        secrets_watch,         gateway_watch_control, gateway_forget_environment,
+        gateway_leave_root,    gateway_confine,       gateway_tell_ready,
 };
 
 static void gateway_ignore_signals(void) {
