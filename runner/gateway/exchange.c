@@ -125,6 +125,7 @@ void *exchange_on_target(void *data, const char *target, struct MHD_Connection *
                 return NULL;
         e->gateway = data;
         e->connection = connection;
+        e->tls = judge_is_tls(connection);
         e->target = strdup(target);
         e->rest = "";
         e->started = time_now_usec();

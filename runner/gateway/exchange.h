@@ -16,6 +16,7 @@ typedef struct Exchange {
         char *method;
         Verdict verdict; /* why it is refused or has failed; status 0 otherwise */
         uint64_t started;
+        bool tls; /* the gateway has terminated the TLS of the program */
         bool begun;
         bool counted; /* in the route's running exchanges */
 

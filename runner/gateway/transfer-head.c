@@ -260,8 +260,8 @@ static char *transfer_location(const Exchange *e, const char *line) {
         rest = location_rest(e, value + strspn(value, " \t"));
         if (!rest)
                 return strdup(line);
-        return judge_is_tls(e->connection) ? str_format("Location: %s%s", rest[0] ? "" : "/", rest)
-                                           : str_format("Location: /%s%s", e->route->name, rest);
+        return e->tls ? str_format("Location: %s%s", rest[0] ? "" : "/", rest)
+                      : str_format("Location: /%s%s", e->route->name, rest);
 }
 
 int transfer_take_header(Exchange *e, const char *line, size_t length) {
