@@ -245,7 +245,7 @@ static const char *location_rest(const Exchange *e, const char *value) {
                         break;
                 }
         }
-        if ((value[0] != '/' && value[0] != '\0') || value[1] == '/' ||
+        if ((value[0] != '/' && value[0] != '\0') || str_starts(value, "//") ||
             strncmp(value, route->base, base) != 0)
                 return NULL;
         value += base;
