@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/helper-fields.h"
 #include "policy/network-fields.h"
 #include "policy/net/ports.h"
 #include "policy/net/rules.h"
@@ -489,6 +490,16 @@ const PolicyField policy_fields[] = {
           .help = "service to reach with your credential; see holt policy routes",
           .document_help = "services that commands reach with a credential of the host, each the "
                            "name of a known one or an object that describes it" },
+        { .path = "bridge.helpers",
+          .kind = FIELD_LIST,
+          .offset = AT(helpers),
+          .check = helper_field_check,
+          .after_caller = helper_field_added,
+          .option = "--helper",
+          .option_arg = "FILE[:MODULE]",
+          .help = "Python file that code inside can import, under the name MODULE",
+          .document_help = "Python files of the host that code inside can import, each FILE or "
+                           "FILE:MODULE" },
         { .path = "layers.landlock",
           .kind = FIELD_ENUM,
           .offset = AT(landlock),

@@ -17,6 +17,8 @@
 #include "policy/policy.h"
 
 #define PLAN_WHEELS "/mnt/wheels"
+/* The directory inside of the policy's helpers. */
+#define PLAN_HELPERS "/etc/holt/python"
 #define PLAN_INSTALL "HOLT_PYTHON_INSTALL" /* the variable for python.install */
 
 enum {

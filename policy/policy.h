@@ -124,8 +124,9 @@ typedef struct Policy {
         StrList syscalls_allow;  /* groups or names added to the preset */
         StrList syscalls_deny;   /* groups or names removed from the preset */
 
-        StrList routes; /* name of a known provider, or a route as compact JSON
-                           (policy/routes/route.h) */
+        StrList routes;  /* name of a known provider, or a route as compact JSON
+                            (policy/routes/route.h) */
+        StrList helpers; /* FILE[:MODULE] each (policy/helper-fields.h) */
 
         unsigned landlock; /* LandlockMode */
 } Policy;

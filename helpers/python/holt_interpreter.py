@@ -54,13 +54,13 @@ namespace = main.__dict__
 hidden = {"__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtins__", "__annotations__"}
 
 
-def beside(name):
-    """Imports a module of holt's, regardless of sys.path."""
+def beside(name, file=None):
+    """Imports a module of holt's, regardless of sys.path. file: the name of its file, if that is another one."""
     if name in sys.modules:
         return sys.modules[name]
     import importlib.util
 
-    spec = importlib.util.spec_from_file_location(name, f"{HERE}/{name}.py")
+    spec = importlib.util.spec_from_file_location(name, f"{HERE}/{file or name}.py")
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -110,7 +110,8 @@ def composio_function(name):
     def call(*args, **kwargs):
         import composio_helper
 
-        return getattr(composio_helper, name)(*args, **kwargs)
+        function = getattr(composio_helper, name, None)  # a --helper may replace the module, and have fewer functions
+        return (function or getattr(beside("holt_composio", "composio_helper"), name))(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"See composio_helper.{name}()."

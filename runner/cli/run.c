@@ -26,6 +26,7 @@
 #include "streams/stdio.h"
 #ifdef HOLT_FULL
 #include "cli/policy-words.h"
+#include "session/helpers.h"
 #include "session/policy-files.h"
 #include "session/routes.h"
 #endif
@@ -110,13 +111,13 @@ static int find_identity(Run *run, Error *reterr) {
         return git_identity_set(&run->policy, reterr);
 }
 
-/* Returns whether only holt-full can run this: it knows the routes, and it can read the project's
- * policy file in the workspace. */
+/* Returns whether only holt-full can run this: it knows routes and helpers, and it can read the
+ * project's policy file in the workspace. */
 static bool needs_full(Run *run) {
         const char *workspace = run->policy.workspace_source ? run->policy.workspace_source : ".";
         char path[PATH_MAX];
 
-        if (run->policy.routes.count > 0)
+        if (run->policy.routes.count > 0 || run->policy.helpers.count > 0)
                 return true;
         if (snprintf(path, sizeof(path), "%s/.holt.json", workspace) >= (int)sizeof(path))
                 return false;
@@ -141,12 +142,14 @@ static bool names_policy_file(const Run *run) {
 }
 
 #ifdef HOLT_FULL
-/* Adds the routes, and the policy files that were read, because the command must not write the ones
- * that the next run obeys. */
+/* Adds the routes, the helpers, and the policy files that were read, because the command must not
+ * write the ones that the next run obeys. */
 static int add_full(Run *run, Error *reterr) {
         const PlanMount *workspace = plan_workspace(&run->plan);
         int r = routes_prepare(&run->policy, &run->plan, true, reterr);
 
+        if (r == 0)
+                r = helpers_prepare(&run->policy, run->cwd, &run->plan, reterr);
         if (r == 0)
                 r = policy_files_check_config(&run->plan, reterr);
         return r < 0 ? r

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "inside/tools.h"
+#include "policy/plan.h"
 #include "rpc/framing.h"
 #include "rpc/peek.h"
 #include "rpc/queue.h"
@@ -512,13 +513,28 @@ static int add_to_path(StrList *env, const char *name, const char *more, bool in
         return bridge_set_variable(env, name, value[0] ? joined : more);
 }
 
+/* Holt's own modules come after the policy's helpers, which may replace one, and before all others.
+ */
+static int bridge_add_modules(StrList *env) {
+        static const char helpers[] = PLAN_HELPERS, own[] = BRIDGE_DIRECTORY "/python";
+        char **old = find_variable(env, "PYTHONPATH");
+        const char *value = old ? *old + strlen("PYTHONPATH=") : "";
+        const char *rest = str_starts(value, helpers) ? value + strlen(helpers) : NULL;
+        _cleanup_free_ char *joined = NULL;
+
+        if (!rest || (*rest && *rest != ':'))
+                return add_to_path(env, "PYTHONPATH", own, true);
+        joined = str_format("%s:%s%s", helpers, own, rest);
+        return joined ? bridge_set_variable(env, "PYTHONPATH", joined) : -ENOMEM;
+}
+
 int bridge_fill_env(const char *token, StrList *env) {
         int r = bridge_set_variable(env, "HOLT_BRIDGE", BRIDGE_SOCKET);
 
         if (r == 0 && token)
                 r = bridge_set_variable(env, "HOLT_BRIDGE_TOKEN", token);
         if (r == 0)
-                r = add_to_path(env, "PYTHONPATH", BRIDGE_DIRECTORY "/python", true);
+                r = bridge_add_modules(env);
         if (r == 0 && find_variable(env, "PATH"))
                 r = add_to_path(env, "PATH", BRIDGE_DIRECTORY "/bin", false);
         return r;

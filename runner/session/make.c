@@ -22,6 +22,7 @@
 #include "sandbox/warnings.h"
 #include "session/directory.h"
 #include "session/found.h"
+#include "session/helpers.h"
 #include "session/policy-files.h"
 #include "session/sources.h"
 #include "session/tier.h"
@@ -120,12 +121,19 @@ static int spec_take_project(SessionSpec *spec, const SessionRequest *request, E
         return r;
 }
 
+static int spec_take_helpers(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
+        Settings *settings = &spec->settings;
+
+        (void)request;
+        return helpers_read(&settings->policy, settings->cwd, &settings->helpers, reterr);
+}
+
 /* The policy comes before the settings that override it. The project's file comes last, because
  * nothing that the caller says may widen it. */
 static int (*const spec_steps[])(SessionSpec *spec, const SessionRequest *request,
                                  Error *reterr) = {
-        spec_take_cwd,  spec_take_policy,   spec_take_tier,
-        spec_take_idle, spec_take_degraded, spec_take_project,
+        spec_take_cwd,      spec_take_policy,  spec_take_tier,    spec_take_idle,
+        spec_take_degraded, spec_take_project, spec_take_helpers,
 };
 
 int session_spec_fill(SessionSpec *spec, const SessionRequest *request, Error *reterr) {
@@ -180,10 +188,11 @@ static int make_warn(const Settings *settings, const LaunchPlan *plan, StrList *
         return r < 0 ? r : warnings_find_below(plan, warnings, reterr);
 }
 
-/* Records policy files that lie in the workspace as protected paths. The session outlives the
- * caller's command, so every start must protect them. */
+/* Records policy files and helpers that lie in the workspace as protected paths. The session
+ * outlives the caller's command, so every start must protect them. */
 static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *reterr) {
-        const bool needed = settings->inputs.count > 0 || plan->rootfs.source;
+        const bool needed = settings->inputs.count > 0 || settings->helpers.count > 0 ||
+                            plan->rootfs.source;
         _cleanup_(reach_freep) Reach *reach = NULL;
         size_t before;
         int r = needed ? reach_new(plan, &reach, reterr) : 0;
@@ -195,6 +204,8 @@ static int make_protect_inputs(Settings *settings, LaunchPlan *plan, Error *rete
                 return r;
         before = plan->guards_count;
         r = inputs_protect_files(plan, reach, &settings->inputs, reterr);
+        if (r == 0)
+                r = inputs_protect_files(plan, reach, &settings->helpers, reterr);
         for (size_t i = before; r == 0 && i < plan->guards_count; i++)
                 r = policy_set(&settings->policy, "filesystem.protect", plan->guards[i].path,
                                ORIGIN_CALLER, "filesystem.protect", reterr);

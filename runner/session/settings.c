@@ -17,6 +17,7 @@
 #include "policy/network-fields.h"
 #include "policy/schema.h"
 #include "session/directory.h"
+#include "session/helpers.h"
 #include "session/routes.h"
 #include "session/tier.h"
 
@@ -67,6 +68,7 @@ void settings_clear(Settings *settings) {
         free(settings->cwd);
         free(settings->tier);
         plan_inputs_clear(&settings->inputs);
+        plan_inputs_clear(&settings->helpers);
         *settings = (Settings){ 0 };
 }
 
@@ -134,7 +136,7 @@ int settings_write(const Settings *settings, Store *store, Error *reterr) {
                         r = store_meta_set(store, texts[i].name, texts[i].value, reterr);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(numbers); i++)
                 r = write_number(store, numbers[i].name, numbers[i].value, reterr);
-        return r;
+        return r < 0 ? r : helpers_store(&settings->policy, &settings->helpers, store, reterr);
 }
 
 /* --- reading --- */
@@ -196,6 +198,8 @@ int settings_read(Store *store, Settings *ret, Error *reterr) {
         if (r == 0)
                 r = settings_read_project(store, &ret->policy, reterr);
         if (r == 0)
+                r = helpers_load(&ret->policy, store, &ret->helpers, reterr);
+        if (r == 0)
                 r = store_meta_get(store, META_TIER, &ret->tier, reterr);
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(numbers); i++)
                 r = settings_read_number(store, numbers[i].name, numbers[i].otherwise,
@@ -216,6 +220,8 @@ int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, E
                 return r;
         ret->cpus = tier_cpus(settings->tier);
         r = routes_prepare(&settings->policy, ret, false, reterr);
+        if (r == 0)
+                r = helpers_plan(&settings->policy, &settings->helpers, ret, reterr);
         if (r < 0)
                 plan_clear(ret);
         return r;

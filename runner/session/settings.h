@@ -25,6 +25,7 @@ typedef struct Settings {
         unsigned degraded;   /* LAYER_BITs of --allow-degraded. */
         bool owned;          /* The session ends with its creator (session/owner.h). */
         PlanInputs inputs;   /* Policy files of a session being created; not stored. */
+        PlanInputs helpers;  /* Texts of bridge.helpers, in the same order; stored. */
         char *tier;          /* Name of the tier that set its size, or NULL; owned. */
 } Settings;
 

@@ -196,6 +196,7 @@ def test_every_verb_of_sessions_completes_their_names(
     ("holt run --allow-syscall unsh", ["unshare"]),
     ("holt create new --deny-syscall ptr", ["ptrace"]),
     ("holt run --route anth", ["anthropic"]),
+    ("holt run --helper fi", ["file"]),
     ("holt policy routes np", ["npm"]),
     ("holt exec work -- twic", ["twice"]),
     ("holt run twic", ["twice"]),

@@ -92,6 +92,7 @@ static const struct {
         { "env.set", "A=1", "B=1", -EPERM },
         { "env.pass", "A", "B", -EPERM },
         { "bridge.routes", "openai", "github", -EPERM },
+        { "bridge.helpers", "/a.py", "/b.py", -EPERM },
 };
 
 static void test_every_field_has_its_merges(void **state) {

@@ -66,6 +66,7 @@ static const struct {
         { "syscalls.deny", "@network" },
         { "layers.landlock", "off" },
         { "bridge.routes", "openai" },
+        { "bridge.helpers", "/a/b.py:c" },
         { "bridge.routes", "{\"name\":\"acme\",\"upstream\":\"http://a.example\"}" },
 };
 

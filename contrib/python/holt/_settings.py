@@ -45,6 +45,7 @@ class Settings:
     net: Sequence[str] = ()
     ask: bool = False
     routes: Sequence[Union[str, Mapping[str, Any]]] = ()
+    helpers: "Sequence[Union[str, os.PathLike[str]]]" = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, (str, os.PathLike, Mapping, type(None))):
@@ -88,6 +89,8 @@ class Settings:
             _merge(document, "network", {"allow": list(self.net)})
         if self.routes:
             _merge(document, "bridge", {"routes": list(self.routes)})
+        if self.helpers:
+            _merge(document, "bridge", {"helpers": [os.fspath(path) for path in self.helpers]})
         if self.ask:
             _merge(document, "network", {"ask": True})
         if document != {"holt": 1} or isinstance(self.policy, Mapping):

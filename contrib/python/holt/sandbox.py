@@ -82,6 +82,7 @@ class SandboxApi(InterpreterApi):
         read_write: Sequence[str] = (),
         net: Sequence[str] = (),
         routes: Sequence[Union[str, Mapping[str, Any]]] = (),
+        helpers: "Sequence[Union[str, os.PathLike[str]]]" = (),
         allow_degraded: Sequence[str] = (),
         venv: Venv = None,
         holt: Optional[str] = None,
@@ -104,6 +105,7 @@ class SandboxApi(InterpreterApi):
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
             tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")), venv,
             tuple(list_of(net, "net")), on_ask is not None, tuple(list_of(routes, "routes")),
+            tuple(list_of(helpers, "helpers")),
         )
         self._on_ask, self._must_exist = on_ask, not create
         self._tools = tools_of(tools)
@@ -258,6 +260,7 @@ class Sandbox(SandboxApi, SyncFace):
     routes      services that commands can use with a credential of the host: names such as "openai", or dicts with the members
                 of "ROUTES" in holt-policy(5). Commands do not get the credential. The variables with credentials are read
                 from the environment of this program.
+    helpers     Python files of the host that code inside can import: paths, or "FILE:MODULE". The sandbox gets copies.
     on_ask      a function that is asked about each host that no rule allows, while the connection waits. It takes a
                 Question, and returns "once", "session" or "no". It runs in a thread of this program. If it raises an
                 exception or returns another value, the answer is "no", and the error goes to the logger "holt".
