@@ -1,31 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of composio_helper: it stores them for the host, and extracts their text.
-
-Office documents are zip archives of XML. Both are read with limits, because a document may come from a stranger.
-"""
+"""The files of composio_helper: it stores them for the host, and extracts their text."""
 
 import mimetypes
 import os
-import re
 import secrets
 import shutil
 import subprocess
+import tempfile
 import urllib.parse
 import zipfile
+
+import composio_office
+from composio_office import Unreadable
 
 FILES = "/mnt/files"
 STORED = "uploads"  # the directory for files from other places
 
 TEXT_MAX = 16 << 20  # bytes of a document's text
-PART_MAX = 64 << 20  # bytes of one unpacked part of an office document
-ALL_MAX = 256 << 20  # bytes of all unpacked parts that are read
-PARTS_MAX = 2000
 TIMEOUT = 120  # seconds of a program that reads a document
 PREVIEW_LINES, PREVIEW_COLUMNS = 10, 200
-
-
-class Unreadable(Exception):
-    """A file cannot be stored or read. The message says why."""
 
 
 # --- storing ---
@@ -119,14 +112,17 @@ def _run(argv, package):
     """Runs a program of the system, and returns its output. package: the Debian package that has it."""
     if not shutil.which(argv[0]):
         raise Unreadable(f"{argv[0]} is missing; install the package {package} on the host")
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        raise Unreadable(f"{argv[0]} needed more than {TIMEOUT} seconds") from None
-    if done.returncode != 0:
-        why = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise Unreadable(f"{argv[0]} cannot read the file: {why[-1] if why else f'exit code {done.returncode}'}")
-    return _text(done.stdout)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:  # in memory, both could grow without bounds
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise Unreadable(f"{argv[0]} needed more than {TIMEOUT} seconds") from None
+        out.seek(0)
+        err.seek(0)
+        if done.returncode != 0:
+            why = err.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
+            raise Unreadable(f"{argv[0]} cannot read the file: {why[-1] if why else f'exit code {done.returncode}'}")
+        return _text(out.read(TEXT_MAX + 1))
 
 
 def _pdf(path):
@@ -165,121 +161,15 @@ def _plain(path):
     return _text(data)
 
 
-# --- office documents ---
-
-
-def _parts(path, pattern):
-    """Yields the unpacked XML of the parts whose names match, in the order of the numbers in their names."""
-    with zipfile.ZipFile(path) as archive:
-        if len(archive.infolist()) > PARTS_MAX:
-            raise Unreadable(f"{path} has more than {PARTS_MAX} parts")
-        names = [name for name in archive.namelist() if re.fullmatch(pattern, name)]
-        left = ALL_MAX
-        for name in sorted(names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]):
-            with archive.open(name) as part:
-                data = part.read(PART_MAX + 1)
-            left -= len(data)
-            if len(data) > PART_MAX or left < 0:
-                raise Unreadable(f"{path} is too large: unpacked, {name} has more than {min(PART_MAX, left + len(data)) >> 20} MiB")
-            yield name, data
-
-
-def _xml(data):
-    """Parses XML without a document type: entities could make it grow without bounds."""
-    import xml.etree.ElementTree as ElementTree
-
-    if re.search(rb"<!\s*(DOCTYPE|ENTITY)", data) or b"<\0!" in data or b"\0<\0!" in data:
-        raise Unreadable("the document has a document type, which office programs do not write")
-    return ElementTree.fromstring(data)
-
-
-def _local(element):
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-ENDS = {"p": "\n", "h": "\n", "br": "\n", "line-break": "\n", "tr": "\n", "table-row": "\n", "tab": "\t", "tc": "\t", "table-cell": "\t"}
-TEXTS = ("t", "p", "h", "span", "a")  # elements whose own text counts
-
-
-def _walk(root):
-    """Yields the text of a document, with line ends after paragraphs. It uses no recursion, because a document may nest deeply."""
-    stack = [(root, False)]
-    while stack:
-        element, done = stack.pop()
-        name = _local(element)
-        if done:
-            yield ENDS.get(name, "")
-            continue
-        if element.text and name in TEXTS:
-            yield element.text
-        stack.append((element, True))
-        for child in reversed(element):
-            if child.tail and name in TEXTS and child.tail.strip():
-                stack.append((_tail(child.tail), False))
-            stack.append((child, False))
-
-
-def _tail(text):
-    import xml.etree.ElementTree as ElementTree
-
-    element = ElementTree.Element("t")
-    element.text = text
-    return element
-
-
-def _document(pattern):
-    def read(path):
-        pieces, size = [], 0
-        for _, data in _parts(path, pattern):
-            for piece in _walk(_xml(data)):
-                size += len(piece)
-                if size > TEXT_MAX:
-                    return "".join(pieces)
-                pieces.append(piece)
-            pieces.append("\n")
-        return re.sub(r"\n{3,}", "\n\n", "".join(pieces)).strip() + "\n"
-
-    return read
-
-
-def _strings(path):
-    """Returns the table of a workbook's texts."""
-    return [
-        "".join(each.text or "" for each in item.iter() if _local(each) == "t")
-        for _, data in _parts(path, r"xl/sharedStrings\.xml") for item in _xml(data) if _local(item) == "si"
-    ]
-
-
-def _cell(cell, strings):
-    value = next((each.text or "" for each in cell if _local(each) == "v"), None)
-    if cell.get("t") == "s" and value is not None and value.isdigit():
-        return strings[int(value)] if int(value) < len(strings) else ""
-    if cell.get("t") == "inlineStr":
-        return "".join(each.text or "" for each in cell.iter() if _local(each) == "t")
-    return value or ""
-
-
-def _workbook(path):
-    strings, lines, size = _strings(path), [], 0
-    for name, data in _parts(path, r"xl/worksheets/sheet\d+\.xml"):
-        lines.append(f"# {os.path.basename(name)[:-4]}")
-        for row in (each for each in _xml(data).iter() if _local(each) == "row"):
-            lines.append("\t".join(_cell(cell, strings) for cell in row if _local(cell) == "c"))
-            size += len(lines[-1])
-            if size > TEXT_MAX:
-                return "\n".join(lines) + "\n"
-    return "\n".join(lines) + "\n"
-
-
 # --- extraction ---
 
 READERS = {
     ".pdf": _pdf,
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp"), _image),
-    ".docx": _document(r"word/(document|footnotes|endnotes)\.xml"),
-    ".pptx": _document(r"ppt/(slides|notesSlides)/\w+\d+\.xml"),
-    **dict.fromkeys((".odt", ".odp", ".ods"), _document(r"content\.xml")),
-    ".xlsx": _workbook,
+    ".docx": composio_office.word,
+    ".pptx": composio_office.slides,
+    ".xlsx": composio_office.workbook,
+    **dict.fromkeys((".odt", ".odp", ".ods"), composio_office.open_document),
     **dict.fromkeys((".doc", ".xls", ".ppt"), _old_office),
 }
 STARTS = {b"%PDF-": ".pdf", b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif"}
