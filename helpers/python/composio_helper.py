@@ -18,14 +18,18 @@ The API key is not inside. The route composio sets the variables, and holt-gatew
     COMPOSIO_LLM_MODEL              model of invoke_llm()
 """
 
+import http.client
 import json
 import os
 import random
 import re
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
+
+from host_tools import ToolResult
 
 __all__ = [
     "run_composio_tool", "invoke_llm", "web_search", "proxy_execute",
@@ -39,6 +43,7 @@ SEARCH_TOOL = "COMPOSIO_SEARCH_EXA_ANSWER"
 
 RETRIES = {"max_retries": 3, "initial_delay": 2.0, "max_delay": 60.0}  # delays in seconds; each is twice the last one
 TIMEOUT = 300.0  # seconds without a byte of a response
+RESPONSE_MAX = 64 << 20  # bytes
 RATE_LIMITED = re.compile(r"rate.?limit|too many requests|quota exceeded|throttl", re.IGNORECASE)
 BODY_METHODS = ("POST", "PUT", "PATCH")
 METHODS = (*BODY_METHODS, "GET", "DELETE")
@@ -68,8 +73,8 @@ def _decoded(data):
     """Returns the JSON of a response, or its text."""
     text = data.decode("utf-8", "replace")
     try:
-        return json.loads(text)
-    except ValueError:
+        return json.loads(text, object_hook=ToolResult)
+    except (ValueError, RecursionError):
         return text
 
 
@@ -87,6 +92,27 @@ def _may_pass(status, body):
     return status == 429 or (holt and status in (502, 504) and "credential" not in _said(body))
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect an error, because the key would go to the other place, too."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+def _open(request):
+    """Sends a request. A proxy of the environment does not apply to loopback, where a route is."""
+    local = urllib.parse.urlsplit(request.full_url).hostname in ("127.0.0.1", "::1", "localhost")
+    handlers = [_NoRedirect, *([urllib.request.ProxyHandler({})] if local else [])]
+    return urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT)
+
+
+def _read(response):
+    data = response.read(RESPONSE_MAX + 1)
+    if len(data) > RESPONSE_MAX:
+        raise _Failure(f"the response has more than {RESPONSE_MAX >> 20} MiB")
+    return _decoded(data)
+
+
 def _post(action, payload):
     """Sends one request to the session, and returns the JSON of the response. Raises _Failure, or RuntimeError for a missing
     setting."""
@@ -94,16 +120,16 @@ def _post(action, payload):
     base = os.environ.get("BACKEND_URL", BACKEND).rstrip("/")
     path = os.environ.get("COMPOSIO_SESSION_PATH", SESSION_PATH).rstrip("/")
     request = urllib.request.Request(
-        f"{base}{path}/{session}/{action}", json.dumps(payload).encode(), method="POST",
+        f"{base}{path}/{urllib.parse.quote(session, safe='')}/{action}", json.dumps(payload).encode(), method="POST",
         headers={"content-type": "application/json", "x-api-key": key, "x-request-id": str(uuid.uuid4())},
     )
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-            body = _decoded(response.read())
+        with _open(request) as response:
+            body = _read(response)
     except urllib.error.HTTPError as error:
-        body = _decoded(error.read())
+        body = _read(error)
         raise _Failure(f"{_said(body) or error.reason}: HTTP {error.code}", body, _may_pass(error.code, body)) from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, http.client.HTTPException) as error:
         raise _Failure(f"cannot reach {base}: {getattr(error, 'reason', error)}", again=True) from None
     except ValueError as error:  # a URL that is none
         raise _Failure(f"cannot reach {base}: {error}") from None
