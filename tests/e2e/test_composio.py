@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lib.composio_backend import SESSION, Backend, backend
+from lib.composio_backend import MOUNT, SESSION, Backend, backend
 from lib.identity import Identity
 from lib.sandbox import Result
 from lib.sessions import Session, Sessions
@@ -82,6 +82,7 @@ def test_a_busy_backend_is_asked_again(python: Python, backend: Backend, slug: s
 @pytest.mark.parametrize("slug, message, requests", (
     ("ACME_ALWAYS_BUSY", "Too many requests: HTTP 429", 4), ("ACME_BROKEN", "Internal error: HTTP 500", 1),
     ("ACME_FAILS", "the tool has failed", 1), ("ACME_TEXT", "has not answered with a JSON object", 1),
+    ("ACME_DEEP", "has not answered with a JSON object", 1), ("ACME_MOVED", "HTTP 302", 1),
 ))
 def test_errors(python: Python, backend: Backend, slug: str, message: str, requests: int) -> None:
     response, error = value(python(f"print(json.dumps(run_composio_tool({slug!r}, None, {FAST}, False)))"))
@@ -112,6 +113,53 @@ print(json.dumps([
     assert image == [{"url": "https://files.example/1"}, ""]
     assert [error for _, error in wrong] == [
         "GET has no body", "POST needs a body", "the method must be one of POST, PUT, PATCH, GET, DELETE, not HEAD", "'int' object is not iterable"]
+
+
+def test_keys_in_another_spelling(python: Python) -> None:
+    result = python("response, error = run_composio_tool('ACME_FIND')\nprint(response['logId'])")
+    assert result.ok().out.endswith("\nlog_1\n") and "the result has no 'logId'; using 'log_id'" in result.err
+
+
+def test_an_api_that_is_busy_or_not_connected(python: Python, backend: Backend) -> None:
+    busy, unconnected = value(python("import composio_helper\ncomposio_helper.RETRIES['initial_delay'] = 0.01\n"
+                                     "print(json.dumps([proxy_execute('GET', '/busy', 'acme'), proxy_execute('GET', '/', 'unconnected')]))"))
+    assert busy[1] == "" and unconnected[1] == "No account is connected for the toolkit unconnected: HTTP 400" and len(backend.seen) == 3
+
+
+def test_no_proxy_and_no_other_path(python: Python, backend: Backend) -> None:
+    """A proxy of the environment is not asked for loopback, and a session's id is one part of the path."""
+    code = """
+import os
+os.environ["http_proxy"] = "http://127.0.0.1:9"
+for name in ("no_proxy", "NO_PROXY"): os.environ.pop(name, None)
+first = run_composio_tool("ACME_FIND")[1]
+os.environ["COMPOSIO_TOOLROUTER_SESSION_ID"] = "a/b?c"
+print(json.dumps([first, run_composio_tool("ACME_FIND")[1]]))"""
+    assert value(python(code))[0] == "" and len(backend.seen) <= 2
+    assert not [seen for seen in backend.seen if "?" in seen["path"] or "/a/b" in seen["path"]]
+
+
+def test_the_files_of_the_backend(python: Python, backend: Backend) -> None:
+    """Programs inside use the files of the session through the route, too."""
+    code = f"""
+import os, urllib.error, urllib.request
+def ask(what, body=None):
+    request = urllib.request.Request(os.environ["BACKEND_URL"] + {MOUNT!r} + what, headers={{"x-api-key": os.environ["COMPOSIO_API_KEY"]}},
+                                     data=body and json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request) as response: return response.status, json.load(response)
+    except urllib.error.HTTPError as error: return error.code, json.load(error)
+file = {{"mount_relative_path": "/a/b.txt"}}
+print(json.dumps([ask("/upload_url", file), ask("/items?limit=1"), ask("/items?limit=1&cursor=1"), ask("/items?limit=501"),
+    ask("/download_url", file), ask("/download_url", {{"mount_relative_path": "none"}}), ask("/delete", {{"mount_relative_path": "a"}}), ask("/items")]))"""
+    backend.files = {"a/b.txt": b"one", "a/c.txt": b"two"}
+    upload, first, second, many, download, missing, deleted, rest = value(python(code))
+
+    assert upload[0] == download[0] == 201 and upload[1]["upload_url"] == download[1]["download_url"] == f"{backend.url}/link/a/b.txt"
+    assert [item["mount_relative_path"] for item in first[1]["items"]] == ["a/b.txt"] and first[1]["next_cursor"] == "1"
+    assert "next_cursor" not in second[1] and (many[0], missing[0]) == (400, 404)
+    assert deleted == [200, {"mount_relative_path": "a", "sandbox_mount_prefix": "/mnt/files"}] and rest[1]["items"] == []
+    assert {seen["key"] for seen in backend.seen} == {KEY}
 
 
 def test_missing_settings(python: Python, backend: Backend) -> None:
