@@ -29,7 +29,7 @@ static const struct {
                               "sandbox" },
         [REFUSAL_PROTECTED] = { "holt protects it, because programs on the host may use it later",
                                 NULL, "change it outside the sandbox" },
-        [REFUSAL_INPUT] = { "holt protects it, because it is a policy file that holt obeys", NULL,
+        [REFUSAL_INPUT] = { "holt protects it, because holt itself uses this file", NULL,
                             "change it outside the sandbox" },
         [REFUSAL_HIDDEN] = { "it is hidden", NULL, "it belongs to holt" },
         [REFUSAL_MOUNT] = { "it is a mount point", NULL,

@@ -35,7 +35,7 @@ typedef enum RefusalKind {
         REFUSAL_WORKSPACE,   /* In a workspace that is mounted read-only. */
         REFUSAL_PROJECT,     /* The same, and the project's file says so. */
         REFUSAL_PROTECTED,   /* Protected by holt. */
-        REFUSAL_INPUT,       /* A policy file that holt obeys. */
+        REFUSAL_INPUT,       /* A file that holt obeys or runs. */
         REFUSAL_HIDDEN,      /* Hidden by the policy or by holt. */
         REFUSAL_MOUNT,       /* A mount point. */
         REFUSAL_SYSTEM,      /* A part of the system, which is read-only in every sandbox. */

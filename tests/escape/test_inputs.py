@@ -50,6 +50,25 @@ def test_a_policy_file_in_the_workspace(name: str, preset: list[str], holt: Holt
     assert sorted(p.name for p in path.parent.iterdir()) == ["policy.json"]
 
 
+@USER_AND_ROOT
+@pytest.mark.parametrize("name", ["acme.py", "lib/deep/acme.py"])
+def test_a_helper_in_the_workspace(name: str, holt: Holt, program: Callable[..., Path]) -> None:
+    """A symlink in its place would show the next run another file of the host."""
+    path = program(f"workspace/{name}", "A = 1\n")
+    for spelled in (f"./{name}", str(path)):
+        assert holt(["run", "--helper", spelled, "--", *tamper(name)]).out == "A = 1\n" == path.read_text()
+    assert "A = 1\n" == holt(["run", "--helper", name, "--", *tamper("/etc/holt/python/acme.py")]).out
+
+
+@USER_AND_ROOT
+def test_a_helper_in_the_workspace_of_a_session(sessions: Sessions, workspace: Path, program: Callable[..., Path]) -> None:
+    path = program("workspace/acme.py", "A = 1\n")
+    session = sessions.create("w", "--workspace", workspace, "--helper", path)
+    for _ in range(2):
+        assert session("exec", "--", *tamper("acme.py")).out == "A = 1\n" == path.read_text()
+        session.stop()
+
+
 def test_a_path_through_a_directory_that_the_command_can_move(holt: Holt, workspace: Path, program: Callable[..., Path]) -> None:
     """Its ".." would lead to another policy.json afterwards. The absolute path leads to the protected one."""
     path = program("workspace/policy.json", POLICY)
