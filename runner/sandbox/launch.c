@@ -139,8 +139,7 @@ static int launch_open_output(Launch *launch, Error *reterr) {
 
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
         launch_start_egress, launch_start_gateway, prepare_all,        launch_prepare_output,
-        open_init,           launch_take_identity, launch_open_output,
-        launch_take_trust,
+        open_init,           launch_take_identity, launch_open_output, launch_take_trust,
 };
 
 int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
