@@ -117,27 +117,37 @@ static const struct {
         { "etc/ssl/certs/java/cacerts.jks", PLAN_CA_JAVA },
 };
 
-/* A file that another row has covered is covered again: a path may be a symlink to another one. */
+/* Clones one of the files that holt has written. Nothing that leads out of the root is followed. */
+static int clone_trust(const char *path) {
+        _cleanup_close_ int fd = sys_open_beneath(child_state.root_fd, path, O_PATH);
+
+        return fd < 0 ? FD_NONE
+                      : sys_open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+}
+
+/* Covers a file. One that another row has covered is covered again: a path may be a symlink to
+ * another one. The tree of a caller may have something else than a file there, which stays. */
+static int cover_trust(const char *path, const char *file, Error *error) {
+        _cleanup_close_ int fd = sys_openat2(child_state.root_fd, path, O_PATH | O_CLOEXEC, 0,
+                                             RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+        _cleanup_close_ int cover = FD_NONE;
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return 0;
+        cover = clone_trust(file);
+        if (cover < 0 || sys_move_mount(cover, "", fd, "",
+                                        MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return step_fail(error, LAYER_MOUNT, errno, "cannot cover", path);
+        return 0;
+}
+
 int build_trust(Launch *launch, Error *error) {
         int r = 0;
 
-        for (size_t i = 0; launch->plan->tls_hosts.count > 0 && i < ELEMENTSOF(trust_files); i++) {
-                int fd = sys_openat2(child_state.root_fd, trust_files[i].path, O_PATH | O_CLOEXEC,
-                                     0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-                int cover = fd < 0 ? FD_NONE
-                                   : sys_open_tree(child_state.root_fd, trust_files[i].file + 1,
-                                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
-                if (fd >= 0 && (cover < 0 || sys_move_mount(cover, "", fd, "",
-                                                            MOVE_MOUNT_F_EMPTY_PATH |
-                                                                    MOVE_MOUNT_T_EMPTY_PATH) < 0))
-                        r = step_fail(error, LAYER_MOUNT, errno, "cannot cover",
-                                      trust_files[i].path);
-                fd_close(cover);
-                fd_close(fd);
-                if (r < 0)
-                        break;
-        }
+        for (size_t i = 0;
+             r == 0 && launch->plan->tls_hosts.count > 0 && i < ELEMENTSOF(trust_files); i++)
+                r = cover_trust(trust_files[i].path, trust_files[i].file + 1, error);
         return r;
 }
 
