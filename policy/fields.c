@@ -500,6 +500,11 @@ const PolicyField policy_fields[] = {
           .help = "Python file that code inside can import, under the name MODULE",
           .document_help = "Python files of the host that code inside can import, each FILE or "
                            "FILE:MODULE" },
+        { .path = "bridge.links",
+          .kind = FIELD_BOOL,
+          .offset = AT(links),
+          .option = "--links",
+          .help = "let code inside make links, as holt link does, to files of /mnt/files" },
         { .path = "layers.landlock",
           .kind = FIELD_ENUM,
           .offset = AT(landlock),

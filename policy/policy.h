@@ -127,6 +127,7 @@ typedef struct Policy {
         StrList routes;  /* name of a known provider, or a route as compact JSON
                             (policy/routes/route.h) */
         StrList helpers; /* FILE[:MODULE] each (policy/helper-fields.h) */
+        bool links;      /* code inside may make links to files of /mnt/files */
 
         unsigned landlock; /* LandlockMode */
 } Policy;

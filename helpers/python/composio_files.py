@@ -33,8 +33,16 @@ def key_of(path):
 
 
 def url_of(path):
-    """Returns the URL of a file below /mnt/files. The host makes a link to it with "holt link"."""
-    return "file://" + urllib.parse.quote(f"{FILES}/{key_of(path)}")
+    """Returns the URL of a file below /mnt/files. Without links in the policy, it is only a name: "holt link" makes a link."""
+    import host_tools
+
+    key = key_of(path)
+    try:
+        return host_tools.link(key)
+    except RuntimeError as error:
+        if not str(error).startswith(("[permission_error]", "[internal_error]")):
+            raise Unreadable(str(error).partition("] ")[2]) from None
+        return "file://" + urllib.parse.quote(f"{FILES}/{key}")
 
 
 def describe(path, make):

@@ -18,7 +18,7 @@ import socket
 import sys
 import threading
 
-__all__ = ["call", "search", "ToolResult"]
+__all__ = ["call", "search", "link", "ToolResult"]
 
 NAME_WEIGHT, DESCRIPTION_WEIGHT, SCHEMA_WEIGHT = 6.0, 2.0, 1.0
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
@@ -302,6 +302,15 @@ def _brief(text):
     if len(line) > BRIEF_MAX:
         return line[:BRIEF_MAX].rstrip() + "\u2026"
     return line + " \u2026" if more else line
+
+
+def link(path, seconds=3600):
+    """Makes a link to a file of /mnt/files, and returns its URL, which programs of the host can fetch until it expires.
+
+    seconds is from 60 to 86400. Raises RuntimeError("[permission_error] ...") if the policy does not allow links (bridge.links),
+    and RuntimeError("[validation_error] ...") for a path that no link can have.
+    """
+    return _ask({"link": os.fspath(path), "for_ms": int(seconds * 1000)})["value"]["url"]
 
 
 def search(query, detail="brief", limit=10):

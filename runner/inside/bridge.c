@@ -55,6 +55,8 @@ struct Bridge {
         uint64_t slice_began;  /* usec; 0 until the bridge has worked in this turn. */
         Connection *connections;
         unsigned count;
+        BridgeLinkFn make_link; /* NULL if code inside makes no links */
+        void *make_link_data;
 };
 
 /* --- answers --- */
@@ -166,10 +168,34 @@ static void list_tools(Connection *c, uint64_t id, const Grant *grant) {
         bridge_send_line(c, &w);
 }
 
+static void bridge_make_link(Connection *c, uint64_t id, const JsonValue *root, const char *path) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        const Bridge *bridge = c->bridge;
+        uint64_t for_ms = 0;
+        Error error;
+
+        if (!bridge->make_link)
+                return bridge_refuse(c, id, TOOL_PERMISSION,
+                                     "the policy does not let code inside make links "
+                                     "(bridge.links)");
+        if (json_member(root, "for_ms") &&
+            json_uint(json_member(root, "for_ms"), JSON_INTEGER_MAX, &for_ms) < 0)
+                return bridge_refuse(c, id, TOOL_VALIDATION,
+                                     "for_ms must be a number of milliseconds");
+        bridge_write_id(&w, id);
+        json_write_object(&w, "value");
+        if (bridge->make_link(bridge->make_link_data, path, for_ms, &w, &error) < 0)
+                return bridge_refuse(c, id, TOOL_VALIDATION, error.text);
+        json_write_end(&w);
+        json_write_end(&w);
+        bridge_send_line(c, &w);
+}
+
 static void bridge_obey(Connection *c, const JsonValue *root) {
         const JsonValue *number = json_member(root, "id"), *list = json_member(root, "list");
         const char *token = json_member_string(root, "token"),
-                   *name = json_member_string(root, "call");
+                   *name = json_member_string(root, "call"),
+                   *link = json_member_string(root, "link");
         Grant *grant;
         uint64_t id = 0;
         bool lists = false;
@@ -179,10 +205,10 @@ static void bridge_obey(Connection *c, const JsonValue *root) {
                 return bridge_refuse(
                         c, 0, TOOL_VALIDATION,
                         "the request's id is missing or invalid: send an integer from 1 on");
-        if ((name != NULL) == lists)
+        if ((name != NULL) + (link != NULL) + lists != 1)
                 return bridge_refuse(c, id, TOOL_VALIDATION,
-                                     "a request must have either call, the name of a tool, or "
-                                     "list, which must be true");
+                                     "a request must have one of call, the name of a tool; list, "
+                                     "which must be true; and link, a path");
         grant = token ? tools_find_grant(c->bridge->tools, token) : NULL;
         if (!grant)
                 return bridge_refuse(c, id, TOOL_PERMISSION,
@@ -191,6 +217,8 @@ static void bridge_obey(Connection *c, const JsonValue *root) {
                                              "HOLT_BRIDGE_TOKEN");
         if (name)
                 call_tool(c, id, grant, root, name);
+        else if (link)
+                bridge_make_link(c, id, root, link);
         else
                 list_tools(c, id, grant);
 }
@@ -465,6 +493,11 @@ int bridge_new(Loop *loop, Tools *tools, int root_fd, Bridge **ret, Error *reter
         else
                 *ret = bridge;
         return r;
+}
+
+void bridge_allow_links(Bridge *bridge, BridgeLinkFn fn, void *data) {
+        bridge->make_link = fn;
+        bridge->make_link_data = data;
 }
 
 Bridge *bridge_free(Bridge *bridge) {

@@ -9,6 +9,8 @@
  *         {"id": 1, "value": …}  or  {"id": 1, "error": {"type": "…", "message": "…"}}
  *         {"id": 2, "token": "…", "list": true}
  *         {"id": 2, "tools": [{name, description, input_schema, output_schema, timeout_ms}]}
+ *         {"id": 3, "token": "…", "link": "report.pdf", "for_ms": 60000}
+ *         {"id": 3, "value": {"url": …}}
  *
  * tool_failure_name() lists the types of errors. If a line cannot be parsed, the reply carries its
  * id, provided that the line begins with it; otherwise the id is null.
@@ -40,6 +42,12 @@ typedef struct Bridge Bridge;
 /* Starts to listen. BRIDGE_DIRECTORY must exist. root_fd is borrowed. Returns 0 or a negative
  * errno. */
 int bridge_new(Loop *loop, Tools *tools, int root_fd, Bridge **ret, Error *reterr);
+/* Makes a link for code inside. for_ms: 0 for the usual time. Writes the members of the value, or
+ * returns a negative errno. */
+typedef int (*BridgeLinkFn)(void *data, const char *path, uint64_t for_ms, JsonWriter *w,
+                            Error *reterr);
+/* Lets code inside make links. Without this call, the bridge refuses such requests. */
+void bridge_allow_links(Bridge *bridge, BridgeLinkFn fn, void *data);
 /* Must come before tools_free(). NULL is legal; returns NULL. */
 Bridge *bridge_free(Bridge *bridge);
 

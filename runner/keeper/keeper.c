@@ -85,8 +85,11 @@ static int keeper_make_bridge(Keeper *keeper, Error *reterr) {
 
         if (r == 0)
                 r = tools_new(keeper->loop, keeper->unwritten, &keeper->tools, reterr);
-        return r == 0 ? bridge_new(keeper->loop, keeper->tools, root_fd, &keeper->bridge, reterr)
-                      : r;
+        if (r == 0)
+                r = bridge_new(keeper->loop, keeper->tools, root_fd, &keeper->bridge, reterr);
+        if (r == 0 && keeper->settings.policy.links)
+                bridge_allow_links(keeper->bridge, keeper_link_inside, keeper);
+        return r;
 }
 
 static int keeper_take_lock(Keeper *keeper, Error *reterr) {

@@ -27,10 +27,9 @@
 #include "base/time.h"
 #include "files/copy.h"
 #include "files/path.h"
+#include "keeper/links-files.h"
 #include "links/start.h"
 #include "store/unwritten.h"
-
-#define LINKS_DIRECTORY "/mnt/files"
 
 enum { READ_TURN = 64 }; /* Messages that one event reads, at most. */
 
@@ -68,6 +67,7 @@ static void links_audit(const Links *links, const char *what, const KeeperLink *
                 json_write_uint(&w, "id", link->link.id);
                 json_write_name(&w, "path", link->link.path);
                 json_write_bool(&w, "upload", link->link.upload);
+                json_write_bool(&w, "inside", link->inside);
                 json_write_uint(&w, "expires_ms", link->link.expires_ms);
         }
         if (message) {
@@ -106,81 +106,6 @@ static void links_forget_expired(Links *links) {
                 (void)list_remove(&links->first, link);
                 free(link);
         }
-}
-
-/* --- files --- */
-
-/* Opens the directory of a path, and finds the name in it. */
-static int links_place(const Links *links, const char *path, FilesPlace *ret) {
-        const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-        const char *slash = strrchr(path, '/');
-        char directory[LINK_PATH_MAX + 1] = ".";
-        int fd;
-
-        if (links->dir_fd < 0)
-                return -ENOENT;
-        if (strlen(slash ? slash + 1 : path) > NAME_MAX)
-                return -ENAMETOOLONG;
-        if (slash)
-                (void)snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
-        fd = sys_openat2(links->dir_fd, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, resolve);
-        if (fd < 0)
-                return -errno;
-        (void)strcpy(ret->name, slash ? slash + 1 : path);
-        ret->dir_fd = fd;
-        return 0;
-}
-
-static int links_open_file(const Links *links, const char *path, int *ret_fd, uint64_t *ret_size) {
-        _cleanup_(files_place_clear) FilesPlace place = FILES_PLACE_NONE;
-        _cleanup_close_ int path_fd = FD_NONE, fd = FD_NONE;
-        struct stat st;
-        int r = links_place(links, path, &place);
-
-        if (r < 0)
-                return r;
-        path_fd = files_child_across(place.dir_fd, place.name);
-        if (path_fd < 0)
-                return path_fd;
-        if (fstat(path_fd, &st) < 0)
-                return -errno;
-        if (S_ISLNK(st.st_mode))
-                return -ELOOP;
-        fd = files_reopen(path_fd, O_RDONLY);
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        *ret_size = (uint64_t)st.st_size;
-        *ret_fd = TAKE_FD(fd);
-        return 0;
-}
-
-/* Finds the place of an upload, and the mode of a file that it replaces. */
-static int links_upload_place(const Links *links, const char *path, unsigned *ret_mode,
-                              FilesPlace *ret) {
-        _cleanup_close_ int fd = FD_NONE;
-        char full[sizeof(LINKS_DIRECTORY) + LINK_PATH_MAX + 1];
-        struct stat st;
-        int r = links_place(links, path, ret);
-
-        *ret_mode = 0644;
-        (void)snprintf(full, sizeof(full), LINKS_DIRECTORY "/%s", path);
-        if (r == 0)
-                r = files_may_make(links->keeper->files, full);
-        if (r < 0)
-                return r;
-        if (files_is_made_up(ret->dir_fd))
-                return -EOPNOTSUPP;
-        fd = files_child(ret->dir_fd, ret->name);
-        if (fd == -ENOENT)
-                return 0;
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return fd < 0 ? fd : -errno;
-        if (S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
-                return S_ISDIR(st.st_mode) ? -EISDIR : -ELOOP;
-        *ret_mode = st.st_mode & 0777;
-        return S_ISREG(st.st_mode) ? 0 : -EOPNOTSUPP;
 }
 
 /* --- requests --- */
@@ -233,7 +158,8 @@ static unsigned links_begin_upload(const Links *links, const KeeperLink *link, L
                 return 423;
         if (use->length > link->max_size)
                 return 413;
-        r = links_upload_place(links, link->link.path, &use->mode, &use->file.place);
+        r = links_upload_place(links->keeper->files, links->dir_fd, link->link.path, &use->mode,
+                               &use->file.place);
         if (r == 0)
                 r = new_file_make(&use->file);
         if (r == 0)
@@ -290,7 +216,7 @@ static void links_on_open(Links *links, const LinksMessage *message) {
                 answer.status = links_begin_upload(links, link, use, &fd);
         else if (use)
                 answer.status = links_status(
-                        links_open_file(links, link->link.path, &fd, &answer.size));
+                        links_open_file(links->dir_fd, link->link.path, &fd, &answer.size));
         links_send(links, &answer, answer.status == 200 ? fd : FD_NONE);
 }
 
@@ -317,7 +243,7 @@ static unsigned links_store(const Links *links, LinkUse *use) {
                 return 500;
         if ((uint64_t)st.st_size != use->length || use->length > link->max_size)
                 return 413;
-        r = links_upload_place(links, link->link.path, &mode, &place);
+        r = links_upload_place(links->keeper->files, links->dir_fd, link->link.path, &mode, &place);
         if (r == 0 && !links_same_directory(place.dir_fd, use->file.place.dir_fd))
                 r = -EBUSY;
         files_place_clear(&place);
@@ -422,8 +348,9 @@ static int links_check(const Links *links, const KeeperLink *link, Error *reterr
         const char *path = link->link.path;
         uint64_t size;
         unsigned mode;
-        int r = link->link.upload ? links_upload_place(links, path, &mode, &place)
-                                  : links_open_file(links, path, &fd, &size);
+        int r = link->link.upload ? links_upload_place(links->keeper->files, links->dir_fd, path,
+                                                       &mode, &place)
+                                  : links_open_file(links->dir_fd, path, &fd, &size);
         char quoted[200];
 
         if (r >= 0)
@@ -442,28 +369,48 @@ static int links_check(const Links *links, const KeeperLink *link, Error *reterr
         return r;
 }
 
-int keeper_link(Keeper *keeper, const char *path, bool upload, uint64_t for_ms, uint64_t max_size,
-                const KeeperLink **ret, Error *reterr) {
-        Links *links = keeper->links;
-        KeeperLink *link;
-        size_t count = 0;
+const char *keeper_link_path(const char *path, Error *reterr) {
+        const char *rest = str_starts(path, LINKS_DIRECTORY "/") ? path + sizeof(LINKS_DIRECTORY)
+                                                                 : path;
+        char quoted[160];
+        int r;
+
+        if (link_path_fits(rest))
+                return rest;
+        r = error_set(reterr, ERROR_USAGE, 0,
+                      "\"%s\" is not the path of a file below " LINKS_DIRECTORY,
+                      str_quote(path, quoted, sizeof(quoted)));
+        (void)error_cure(reterr, r,
+                         "Pass a path below it, with at most %d bytes and without \"..\".",
+                         LINK_PATH_MAX);
+        return NULL;
+}
+
+/* Refuses more links than a session may have. */
+static int links_check_room(Links *links, bool inside, Error *reterr) {
+        size_t count = 0, made_inside = 0;
         int r;
 
         links_forget_expired(links);
-        for (link = links->first; link; link = link->next)
+        for (const KeeperLink *link = links->first; link; link = link->next) {
                 count++;
-        if (count >= SESSION_LINKS_MAX) {
-                r = error_set(reterr, ERROR_LIMIT, 0, "the session has %d links already",
-                              SESSION_LINKS_MAX);
-                return error_cure(reterr, r, "Revoke links that nobody needs.");
+                made_inside += link->inside;
         }
-        link = calloc(1, sizeof(*link));
+        if (count < SESSION_LINKS_MAX && !(inside && made_inside >= INSIDE_LINKS_MAX))
+                return 0;
+        r = error_set(reterr, ERROR_LIMIT, 0, "the session has %zu links%s already",
+                      inside ? made_inside : count, inside ? " of code inside" : "");
+        return error_cure(reterr, r, "Revoke links that nobody needs.");
+}
+
+static int links_make(Links *links, const KeeperLink *wanted, const KeeperLink **ret,
+                      Error *reterr) {
+        int r = links_check_room(links, wanted->inside, reterr);
+        KeeperLink *link = r < 0 ? NULL : malloc(sizeof(*link));
+
         if (!link)
-                return error_oom(reterr);
-        *link = (KeeperLink){ .max_size = max_size, .until = time_now_usec() + for_ms * 1000 };
-        link->link.upload = upload;
-        link->link.expires_ms = time_epoch_ms() + for_ms;
-        (void)strcpy(link->link.path, path);
+                return r < 0 ? r : error_oom(reterr);
+        *link = *wanted;
         r = links_check(links, link, reterr);
         if (r == 0)
                 r = links_need_process(links, reterr);
@@ -476,6 +423,38 @@ int keeper_link(Keeper *keeper, const char *path, bool upload, uint64_t for_ms, 
         links_audit(links, "made", link, NULL);
         *ret = link;
         return 0;
+}
+
+int keeper_link(Keeper *keeper, const char *path, bool upload, uint64_t for_ms, uint64_t max_size,
+                const KeeperLink **ret, Error *reterr) {
+        KeeperLink link = { .max_size = max_size, .until = time_now_usec() + for_ms * 1000 };
+
+        link.link.upload = upload;
+        link.link.expires_ms = time_epoch_ms() + for_ms;
+        (void)strcpy(link.link.path, path);
+        return links_make(keeper->links, &link, ret, reterr);
+}
+
+int keeper_link_inside(void *data, const char *path, uint64_t for_ms, JsonWriter *w,
+                       Error *reterr) {
+        Keeper *keeper = data;
+        const uint64_t ms = for_ms ? for_ms : LINK_FOR_MS;
+        KeeperLink link = { .inside = true, .until = time_now_usec() + ms * 1000 };
+        const char *rest = keeper_link_path(path, reterr);
+        const KeeperLink *made;
+        int r;
+
+        if (!rest)
+                return -EINVAL;
+        if (ms < INSIDE_LINK_FOR_MIN_MS || ms > INSIDE_LINK_FOR_MAX_MS)
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "for_ms must be from 60000, a minute, to 86400000, a day");
+        link.link.expires_ms = time_epoch_ms() + ms;
+        (void)strcpy(link.link.path, rest);
+        r = links_make(keeper->links, &link, &made, reterr);
+        if (r == 0)
+                keeper_write_link(keeper, made, w);
+        return r;
 }
 
 void keeper_write_link(const Keeper *keeper, const KeeperLink *link, JsonWriter *w) {

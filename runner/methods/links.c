@@ -7,27 +7,13 @@
 
 #define LINKS_MOUNT "/mnt/files"
 
-/* Takes a path below /mnt/files, absolute or relative to it. */
-static const char *links_method_relative(const char *path) {
-        const size_t mount = sizeof(LINKS_MOUNT) - 1;
-
-        return str_starts(path, LINKS_MOUNT "/") ? path + mount + 1 : path;
-}
-
 static int method_links_make(RpcCall *call, void *data, Error *error) {
-        const char *given = rpc_string(call, "path"), *path = links_method_relative(given);
+        const char *path = keeper_link_path(rpc_string(call, "path"), error);
         const KeeperLink *link;
-        char quoted[160];
         int r;
 
-        if (!link_path_fits(path)) {
-                r = error_set(error, ERROR_USAGE, 0,
-                              "\"%s\" is not the path of a file below " LINKS_MOUNT,
-                              str_quote(given, quoted, sizeof(quoted)));
-                return error_cure(error, r,
-                                  "Pass a path below it, with at most %d bytes and without \"..\".",
-                                  LINK_PATH_MAX);
-        }
+        if (!path)
+                return -EINVAL;
         r = keeper_link(data, path, rpc_bool(call, "upload", false),
                         rpc_uint(call, "for_ms", LINK_FOR_MS),
                         rpc_uint(call, "max_size", LINK_SIZE), &link, error);

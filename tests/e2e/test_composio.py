@@ -13,6 +13,7 @@ import pytest
 
 from lib.composio_backend import MOUNT, SESSION, Backend, backend
 from lib.identity import Identity
+from lib.links import curl
 from lib.sandbox import Result
 from lib.sessions import Session, Sessions
 from lib.tools import needs_peer
@@ -205,6 +206,16 @@ print(json.dumps([upload_local_file("a b.csv"), upload_local_file("/mnt/files/th
     assert outside == ["", "/etc/passwd is not below /mnt/files; upload_local_file() stores a file there"]
     assert absent == ["", "missing is not a file below /mnt/files"]
     assert passwd[0]["s3key"].endswith("/passwd"), "a copy"
+
+
+def test_stored_files_have_links(sessions: Sessions) -> None:
+    """If the policy allows links, the host can fetch a stored file."""
+    session = sessions.create("w", "--links")
+    code = "import composio_helper as c, json; open('a b.csv', 'w').write('1,2'); print(json.dumps([c.upload_local_file('a b.csv'), c.get_mount_file_url('missing')]))"
+    (stored, error), missing = json.loads(session.exec("python3", "-c", code).ok().out)
+
+    assert error == "" and stored["s3_url"].startswith("http://127.0.0.1:") and curl(stored["s3_url"]).body == b"1,2"
+    assert missing[0] == ""
 
 
 W = 'xmlns:w="http://w"'

@@ -256,7 +256,8 @@ def test_the_audit(report: Session) -> None:
 
     assert [row["event"] for row in rows] == ["made", "request", "made", "stored", "refused", "revoked"]
     assert rows[1] == {
-        "event": "request", "id": 1, "path": "report.pdf", "upload": False, "expires_ms": rows[0]["expires_ms"],
+        "event": "request", "id": 1, "path": "report.pdf", "upload": False, "inside": False,
+        "expires_ms": rows[0]["expires_ms"],
         "status": 200, "bytes": 10,
     }
     assert (rows[3]["status"], rows[3]["bytes"], rows[3]["path"]) == (201, 1, "new")

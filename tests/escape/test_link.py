@@ -16,6 +16,7 @@ import pytest
 
 from lib.leaks import descendants
 from lib.links import Peer, curl, link, links, parts, status
+from lib.sandbox import Result
 from lib.sessions import Session, Sessions, until
 
 
@@ -392,3 +393,46 @@ def test_the_process_is_confined(report: Session) -> None:
     assert set(fields["Uid"].split()) == set(Path(f"/proc/{keeper}/status").read_text().partition("Uid:\t")[2].partition("\n")[0].split())
     opened = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
     assert all(name == "/dev/null" or name.startswith(("socket:", "anon_inode:")) for name in opened), opened
+
+
+# --- links that code inside makes ---
+
+MAKE = "from host_tools import link\nprint(link({path!r}, {seconds}))"
+
+
+def made(session: Session, path: str, seconds: int = 60, code: str = MAKE) -> Result:
+    return session.exec("python3", "-c", code.format(path=path, seconds=seconds))
+
+
+def fetched(url: str) -> bytes:
+    answer = curl(url.strip())
+    assert answer.status == 200, answer
+    return answer.body
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_code_inside_makes_links_only_if_the_policy_says_so(sessions: Sessions) -> None:
+    refused, allowed = sessions.create("no"), sessions.create("yes", "--links")
+    for session in (refused, allowed):
+        session.sh("echo report > /mnt/files/r.txt").ok()
+    assert "[permission_error] the policy does not let code inside make links (bridge.links)" in made(refused, "r.txt").err
+    assert sessions(["link", "no", "--list", "--json"]).ok().out.count("url") == 0
+
+    url = made(allowed, "r.txt").ok().out.strip()
+    assert fetched(url) == b"report\n"
+    assert fetched(made(allowed, "/mnt/files/r.txt").ok().out.strip()) == b"report\n"
+    assert [row["inside"] for row in (json.loads(row["detail"]) for row in allowed.audit() if row["kind"] == "link") if row["event"] == "made"] == [True] * 2
+
+
+def test_links_of_code_inside_are_bounded(sessions: Sessions) -> None:
+    session = sessions.create("w", "--links")
+    session.sh("echo x > /mnt/files/a; ln -s /etc/passwd /mnt/files/l; mkfifo /mnt/files/p; mkdir /mnt/files/d").ok()
+    for path, seconds, why in (
+        ("l", 60, "cannot link to"), ("p", 60, "link to"), ("d", 60, "link to"), ("../x", 60, "is not the path of a file"), ("", 60, "is not the path"),
+        ("a", 59, "for_ms must be from 60000"), ("a", 86401, "for_ms must be from 60000"), ("missing", 60, "link to"),
+    ):
+        refused = made(session, path, seconds)
+        assert refused.code == 1 and "[validation_error]" in refused.err and why in refused.err, (path, refused)
+    flood = made(session, "a", 60, "from host_tools import link\nfor i in range(64): link({path!r}, {seconds})\nlink({path!r}, {seconds})")
+    assert "the session has 64 links of code inside already" in flood.err
+    assert fetched(sessions(["link", "w", "a"]).ok().out.strip()) == b"x\n", "the host still can"

@@ -92,6 +92,7 @@ static const struct {
         { "env.set", "A=1", "B=1", -EPERM },
         { "env.pass", "A", "B", -EPERM },
         { "bridge.routes", "openai", "github", -EPERM },
+        { "bridge.links", "false", "true", -EPERM },
         { "bridge.helpers", "/a.py", "/b.py", -EPERM },
 };
 
