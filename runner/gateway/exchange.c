@@ -45,6 +45,7 @@ static ssize_t exchange_on_read(void *data, uint64_t at, char *ret, size_t most)
         const size_t n = buffer_take(&e->down, ret, most);
 
         (void)at;
+        e->gateway->calls++;
         transfer_continue(e);
         if (n > 0)
                 return (ssize_t)n;
@@ -124,6 +125,7 @@ void *exchange_on_target(void *data, const char *target, struct MHD_Connection *
         if (!e)
                 return NULL;
         e->gateway = data;
+        e->gateway->calls++;
         e->connection = connection;
         e->tls = judge_is_tls(connection);
         e->target = strdup(target);
@@ -219,6 +221,7 @@ enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connectio
         (void)url;
         if (!e)
                 return MHD_NO;
+        e->gateway->calls++;
         if (!e->begun)
                 return exchange_begin(e, method, streq(version, MHD_HTTP_VERSION_1_1));
         if (*body_size > 0)
@@ -276,6 +279,7 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         (void)connection;
         if (!e)
                 return;
+        e->gateway->calls++;
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
                 verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);

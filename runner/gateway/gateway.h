@@ -113,8 +113,9 @@ struct Gateway {
 
         struct MHD_Daemon *daemons[LISTENER_MAX];
         LoopWatch *daemon_watches[LISTENER_MAX];
-        bool resumed; /* a connection was resumed, so libmicrohttpd must run */
-        bool turning; /* it runs now */
+        bool resumed;   /* a connection was resumed, so libmicrohttpd must run */
+        bool turning;   /* it runs now */
+        uint64_t calls; /* libmicrohttpd has called for a request so often */
         CURLM *multi;
         LoopTimer *multi_timer, *turn_timer;
         struct SecretWait *secret_waits;

@@ -13,6 +13,8 @@ enum {
                             << 10, /* Bytes. Half of them receive a head, or pieces of a body. */
         HEAD_TIME = 300,           /* Seconds for which a connection may be silent. */
         TURNS_MAX = 64,
+        IDLE_TURNS = 2, /* Turns without a call after which a daemon waits. */
+        IDLE_TIME = 50, /* Milliseconds that it waits then, unless bytes come. */
 };
 
 #define TIMEOUT_NONE UINT64_MAX
@@ -29,22 +31,35 @@ static bool server_is_due(Gateway *gateway, MHD_UNSIGNED_LONG_LONG *timeout) {
         return *timeout == 0;
 }
 
+static void server_run(Gateway *gateway) {
+        for (size_t i = 0; i < LISTENER_MAX; i++)
+                if (gateway->daemons[i])
+                        (void)MHD_run(gateway->daemons[i]);
+}
+
+/* libmicrohttpd wants to run again at once while a TLS handshake is incomplete, until more bytes
+ * come or the connection ends. So a daemon that has made no call waits. */
 void server_turn(Gateway *gateway) {
         MHD_UNSIGNED_LONG_LONG timeout = TIMEOUT_NONE;
+        unsigned idle = 0;
 
         if (gateway->turning) /* libmicrohttpd has called, and goes on by itself. */
                 return;
         gateway->turning = true;
         for (int i = 0; i < TURNS_MAX; i++) {
                 const bool resumed = gateway->resumed;
+                const uint64_t calls = gateway->calls;
 
                 gateway->resumed = false;
                 timeout = TIMEOUT_NONE;
                 if (!server_is_due(gateway, &timeout) && !resumed)
                         break;
-                for (size_t k = 0; k < LISTENER_MAX; k++)
-                        if (gateway->daemons[k])
-                                (void)MHD_run(gateway->daemons[k]);
+                if (!resumed && idle == IDLE_TURNS) {
+                        timeout = IDLE_TIME;
+                        break;
+                }
+                server_run(gateway);
+                idle = gateway->calls == calls ? idle + 1 : 0;
         }
         gateway->turning = false;
         if (gateway->resumed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,47 @@ def test_a_tree_with_odd_certificates(kind: str, holt: Holt, policy: Callable[..
     result = holt(["run", "--rootfs", tree, "--policy", policy(NOWHERE, terminate_tls=[HOST]), "--", "sh", "-c", "cat /etc/holt/ca.crt"], env=ENV)
     assert "BEGIN CERTIFICATE" in result.ok().out
     assert (place / "secret").read_text() == "the host's secret\n"
+
+
+# --- programs ---
+
+HALF = """
+import socket, time
+for _ in range(20):
+    s = socket.create_connection(("api.acme.example", 443)); s.sendall(b"\\x16\\x03\\x01\\x02\\x00\\x01"); kept = [s, *globals().get("kept", [])]
+print("open", flush=True)
+time.sleep(60)
+"""
+
+
+def gateways(pid: int) -> set[int]:
+    """The processes of holt-gateway below a process."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        parents[int(path.parent.name)] = (name, int(rest.split()[1]))
+
+    def is_below(child: int) -> bool:
+        return child == pid or (child in parents and is_below(parents[child][1]))
+
+    return {child for child, (name, _) in parents.items() if name == "holt-gateway" and is_below(child)}
+
+
+def ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@needs("openssl")
+def test_half_handshakes_keep_no_processor_busy(holt: Holt, policy: Callable[..., Path]) -> None:
+    with holt.start(["run", "--policy", policy(NOWHERE, terminate_tls=[HOST]), "--", "python3", "-c", HALF], env=ENV) as running:
+        assert running.readline() == "open"
+        found = gateways(running.pid)
+        before = sum(map(ticks, found))
+        time.sleep(1)
+        spent = sum(map(ticks, found)) - before
+        assert found and spent < 10, f"holt-gateway spins: {spent}"
+        running.kill()
