@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/pass-fds.h"
 #include "base/strings.h"
 #include "gateway/java-trust.h"
 #include "network/gateway-protocol.h"
@@ -174,24 +175,12 @@ static int trust_fill(const Gateway *gateway, const char *ca, int fd, GatewayTru
 
 static int trust_send(const Gateway *gateway, const char *ca) {
         _cleanup_close_ int fd = memfd_create("holt-trust", MFD_CLOEXEC);
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
-                                  .cmsg_level = SOL_SOCKET,
-                                  .cmsg_type = SCM_RIGHTS } };
         GatewayTrust trust;
-        struct iovec vector = { .iov_base = &trust, .iov_len = sizeof(trust) };
-        const struct msghdr message = { .msg_iov = &vector,
-                                        .msg_iovlen = 1,
-                                        .msg_control = &control,
-                                        .msg_controllen = sizeof(control.room) };
         int r = fd < 0 ? -errno : trust_fill(gateway, ca, fd, &trust);
 
         if (r < 0)
                 return r;
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-        return sendmsg(gateway->control_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+        return send_with_fd(gateway->control_fd, &trust, sizeof(trust), fd, 0) < 0 ? -errno : 0;
 }
 
 /* --- all of it --- */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/own-limits.h"
+#include "base/pass-fds.h"
 #include "base/strings.h"
 #include "confine/confine.h"
 #include "gateway/authority.h"
@@ -95,22 +96,10 @@ static int gateway_make_loop(Gateway *gateway, Error *reterr) {
 
 /* Receives a listening socket from the child of the launch. */
 static int gateway_receive_socket(int *ret, Error *reterr) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control;
         char byte;
-        struct iovec vector = { .iov_base = &byte, .iov_len = 1 };
-        struct msghdr message = { .msg_iov = &vector,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof(control.room) };
 
-        if (recvmsg(GATEWAY_SETUP_FD, &message, MSG_CMSG_CLOEXEC) != 1 ||
-            message.msg_controllen < sizeof(control.header) ||
-            control.header.cmsg_type != SCM_RIGHTS)
+        if (receive_with_fd(GATEWAY_SETUP_FD, &byte, 1, ret, 0) != 1 || *ret < 0)
                 return error_set(reterr, ERROR_SETUP, 0, "the sandbox did not start");
-        memcpy(ret, CMSG_DATA(&control.header), sizeof(int));
         return fcntl(*ret, F_SETFL, O_NONBLOCK) < 0
                        ? error_set(reterr, ERROR_SETUP, errno, "cannot use the sandbox's socket")
                        : 0;

@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 
 #include "base/list.h"
+#include "base/pass-fds.h"
 #include "base/path-text.h"
 #include "base/sys.h"
 #include "base/time.h"
@@ -170,21 +171,7 @@ static unsigned links_begin_upload(const Links *links, const KeeperLink *link, L
 }
 
 static void links_send(const Links *links, const LinksAnswer *answer, int fd) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
-                                  .cmsg_level = SOL_SOCKET,
-                                  .cmsg_type = SCM_RIGHTS } };
-        struct iovec vector = { .iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer) };
-        struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
-
-        if (fd >= 0) {
-                memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-                message.msg_control = &control;
-                message.msg_controllen = sizeof(control.room);
-        }
-        (void)sendmsg(links->process.control_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)send_with_fd(links->process.control_fd, answer, sizeof(*answer), fd, MSG_DONTWAIT);
 }
 
 static LinkUse *links_use_new(Links *links, const LinksMessage *message) {

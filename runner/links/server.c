@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/pass-fds.h"
 #include "links/server.h"
 
 #include <errno.h>
@@ -12,26 +13,6 @@ bool server_tell(Server *server, const LinksMessage *message) {
 }
 
 /* --- the keeper --- */
-
-/* Returns the length of the message, as recv(2) does, with the descriptor in *ret_fd. */
-static ssize_t server_receive(const Server *server, LinksAnswer *ret, int *ret_fd) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control;
-        struct iovec vector = { .iov_base = ret, .iov_len = sizeof(*ret) };
-        struct msghdr message = { .msg_iov = &vector,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof(control.room) };
-        ssize_t n = recvmsg(server->control_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-        *ret_fd = FD_NONE;
-        if (n >= 0 && message.msg_controllen >= sizeof(control.header) &&
-            control.header.cmsg_type == SCM_RIGHTS)
-                memcpy(ret_fd, CMSG_DATA(&control.header), sizeof(int));
-        return n;
-}
 
 static void server_revoke(Server *server, uint32_t id) {
         for (Request *request = server->requests, *next; request; request = next) {
@@ -61,7 +42,8 @@ static void server_on_control(void *data, uint32_t events) {
         ssize_t n;
 
         (void)events;
-        while ((n = server_receive(server, &answer, &fd)) == (ssize_t)sizeof(answer))
+        while ((n = receive_with_fd(server->control_fd, &answer, sizeof(answer), &fd,
+                                    MSG_DONTWAIT)) == (ssize_t)sizeof(answer))
                 server_answer(server, &answer, fd);
         if (n >= 0 || (errno != EAGAIN && errno != EINTR))
                 loop_stop(server->loop);

@@ -47,38 +47,23 @@ typedef struct Maker {
 
 /* --- messages --- */
 
-static int send_with_fd(int fd, const void *data, size_t size, int passed) {
-        struct iovec vector = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
-        struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
-        PassedFds memory;
-
-        pass_fds(&message, &memory, &passed, passed >= 0);
-        return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+static int maker_send(int socket, const void *data, size_t size, int fd) {
+        return send_with_fd(socket, data, size, fd, 0) < 0 ? -errno : 0;
 }
 
 /* Receives a message of exactly `size` bytes, with one fd or none. */
-static int receive_with_fd(int fd, void *data, size_t size, int *ret_fd) {
-        struct iovec vector = { .iov_base = data, .iov_len = size };
-        PassedFds memory = { .room = { 0 } };
-        struct msghdr message = { .msg_iov = &vector,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &memory,
-                                  .msg_controllen = CMSG_SPACE(sizeof(int)) };
-        ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+static int maker_receive_all(int fd, void *data, size_t size, int *ret_fd) {
+        const ssize_t n = receive_with_fd(fd, data, size, ret_fd, 0);
 
-        *ret_fd = FD_NONE;
         if (n < 0)
                 return -errno;
-        if (message.msg_controllen >= CMSG_LEN(sizeof(int)) &&
-            memory.header.cmsg_type == SCM_RIGHTS)
-                memcpy(ret_fd, CMSG_DATA(&memory.header), sizeof(int));
         if (n == 0)
                 return -EPIPE;
         return (size_t)n == size ? 0 : -EBADMSG;
 }
 
 int maker_receive(int maker_fd, Made *ret, int *ret_fd) {
-        return receive_with_fd(maker_fd, ret, sizeof(*ret), ret_fd);
+        return maker_receive_all(maker_fd, ret, sizeof(*ret), ret_fd);
 }
 
 /* --- rtnetlink --- */
@@ -225,14 +210,14 @@ static int make_and_pass(const Maker *maker, MadeKind kind, const NetAddress *ad
         int r = make_bound(address, port, kind == MADE_RESOLVER_UDP ? SOCK_DGRAM : SOCK_STREAM,
                            &fd);
 
-        return r < 0 ? r : send_with_fd(maker->fd, &made, sizeof(made), fd);
+        return r < 0 ? r : maker_send(maker->fd, &made, sizeof(made), fd);
 }
 
 /* --- the steps --- */
 
 int maker_receive_network(int setup_fd, int *ret_fd) {
         char byte;
-        int r = receive_with_fd(setup_fd, &byte, 1, ret_fd);
+        int r = maker_receive_all(setup_fd, &byte, 1, ret_fd);
 
         return r == 0 && *ret_fd < 0 ? -EBADMSG : r;
 }
@@ -336,7 +321,7 @@ static int maker_make_icmp(const Maker *maker) {
 
         if (fd < 0 || setsockopt(fd, SOL_RAW, ICMP_FILTER, &nothing, sizeof(nothing)) < 0)
                 return -errno;
-        return send_with_fd(maker->fd, &made, sizeof(made), fd);
+        return maker_send(maker->fd, &made, sizeof(made), fd);
 }
 
 /* Makes the queue, in which connections wait until they are judged. Without a queue, connections
@@ -350,7 +335,7 @@ static int maker_make_queue(Maker *maker) {
                 return 0;
         if (queue_rules_make(maker->plan, &fd) < 0)
                 return 0;
-        r = send_with_fd(maker->fd, &made, sizeof(made), fd);
+        r = maker_send(maker->fd, &made, sizeof(made), fd);
         if (r < 0 || maker->plan->ports_only)
                 return r;
         /* These routes are optional: a kernel may have no policy routing. */
@@ -416,14 +401,14 @@ static void maker_answer(Maker *maker, const MakerRequest *request) {
                 r = make_bound(&request->address, request->port, SOCK_STREAM, &fd);
         }
         made.ready.errnum = -r;
-        (void)send_with_fd(maker->fd, &made, sizeof(made), fd);
+        (void)maker_send(maker->fd, &made, sizeof(made), fd);
 }
 
 static void maker_serve(Maker *maker) {
         MakerRequest request;
         int unexpected;
 
-        while (receive_with_fd(maker->fd, &request, sizeof(request), &unexpected) == 0) {
+        while (maker_receive_all(maker->fd, &request, sizeof(request), &unexpected) == 0) {
                 fd_close(unexpected);
                 maker_answer(maker, &request);
         }
@@ -443,7 +428,7 @@ static void maker_main(const NetPlan *plan, int fd, int setup_fd, int network_fd
         made.ready.errnum = -r;
         if (r < 0)
                 (void)strncpy(made.ready.text, step, sizeof(made.ready.text) - 1);
-        if (send_with_fd(fd, &made, sizeof(made), FD_NONE) == 0 && r == 0)
+        if (maker_send(fd, &made, sizeof(made), FD_NONE) == 0 && r == 0)
                 maker_serve(&maker);
 }
 

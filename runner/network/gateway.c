@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pass-fds.h"
 #include "base/programs.h"
 #include "base/wait.h"
 #include "network/caller-env.h"
@@ -83,27 +84,16 @@ static int gateway_spawn(int control_fd, int setup_fd, pid_t *ret, Error *reterr
 /* Receives the memory file and its sizes. Returns the descriptor or a negative errno. */
 static int trust_receive(int control_fd, GatewayTrust *ret) {
         struct pollfd message_in = { .fd = control_fd, .events = POLLIN };
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control;
-        struct iovec vector = { .iov_base = ret, .iov_len = sizeof(*ret) };
-        struct msghdr message = { .msg_iov = &vector,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof(control.room) };
         ssize_t n;
         int fd;
 
         if (poll(&message_in, 1, TRUST_TIME) <= 0)
                 return -ETIMEDOUT;
-        n = recvmsg(control_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        n = receive_with_fd(control_fd, ret, sizeof(*ret), &fd, MSG_DONTWAIT);
         if (n < 0)
                 return -errno;
-        if (message.msg_controllen < sizeof(control.header) ||
-            control.header.cmsg_type != SCM_RIGHTS)
+        if (fd < 0)
                 return -EPIPE;
-        memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
         if (n == (ssize_t)sizeof(*ret) &&
             (uint64_t)ret->ca + ret->bundle + ret->java <= GATEWAY_TRUST_MAX)
                 return fd;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/pass-fds.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/wait.h"
@@ -473,19 +474,10 @@ static void process_obey(Processes *all, const SessionMessage *message, int *fd)
 
 /* Returns 1 after a message, 0 if there was none, or a negative errno. */
 static int processes_listen_once(Processes *all) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control;
         SessionMessage message;
-        struct iovec vector = { &message, sizeof(message) };
-        /* The padding of CMSG_SPACE() leaves room for a second fd. */
-        struct msghdr header = { .msg_iov = &vector,
-                                 .msg_iovlen = 1,
-                                 .msg_control = &control,
-                                 .msg_controllen = CMSG_LEN(sizeof(int)) };
-        ssize_t n = recvmsg(all->sandbox->control_fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         _cleanup_close_ int fd = FD_NONE;
+        const ssize_t n = receive_with_fd(all->sandbox->control_fd, &message, sizeof(message), &fd,
+                                          MSG_DONTWAIT);
 
         if (n < 0 && errno == ECONNRESET) {
                 outbox_not_read(all);
@@ -493,9 +485,6 @@ static int processes_listen_once(Processes *all) {
         }
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        if (header.msg_controllen >= CMSG_LEN(sizeof(int)) &&
-            control.header.cmsg_type == SCM_RIGHTS)
-                memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
         if (n == 0)
                 return -EPIPE;
         if (n == sizeof(message))
