@@ -93,18 +93,19 @@ static int server_listen(Gateway *gateway, Listener listener, Error *reterr) {
                 { MHD_OPTION_HTTPS_MEM_CERT, 0, gateway->tls_certificate },
                 { MHD_OPTION_END, 0, NULL },
         };
-        const unsigned flags = listener == LISTENER_TLS ? MHD_USE_TLS : 0;
+        const bool is_tls = listener == LISTENER_TLS;
         const union MHD_DaemonInfo *info;
         struct MHD_Daemon *daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | flags, 0, NULL, NULL,
-                exchange_on_request, gateway, MHD_OPTION_LISTEN_SOCKET,
+                MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+                        (is_tls ? MHD_USE_TLS : MHD_ALLOW_UPGRADE),
+                0, NULL, NULL, exchange_on_request, gateway, MHD_OPTION_LISTEN_SOCKET,
                 gateway->listen_fds[listener], MHD_OPTION_URI_LOG_CALLBACK, exchange_on_target,
                 gateway, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, gateway,
                 MHD_OPTION_UNESCAPE_CALLBACK, server_keep_escapes, NULL,
                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HEAD_TIME, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                MHD_OPTION_ARRAY, flags ? tls : tls + ELEMENTSOF(tls) - 1, MHD_OPTION_END);
+                MHD_OPTION_ARRAY, is_tls ? tls : tls + ELEMENTSOF(tls) - 1, MHD_OPTION_END);
 
         gateway->daemons[listener] = daemon;
         info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;

@@ -62,6 +62,11 @@ void tunnel_prepare(Exchange *e, bool http_1_1) {
 
         if (!header_lists(e, "Upgrade", "websocket"))
                 return;
+        /* libmicrohttpd ends a connection with TLS soon after it has given it away. */
+        if (e->tls)
+                return verdict_set(&e->verdict, 501,
+                                   "a WebSocket needs the URL of the route, which begins with "
+                                   "http://; holt-gateway does not terminate its TLS");
         if (!http_1_1 || !streq(e->method, "GET") || e->length != 0 ||
             !header_lists(e, "Connection", "upgrade") || !key || strlen(key) != KEY_LENGTH ||
             !version)

@@ -82,6 +82,14 @@ def test_messages_pass_in_both_directions(run: Run, service: Service) -> None:
     assert names.count("connection") == names.count("upgrade") == names.count("host") == names.count("sec-websocket-key") == 1
 
 
+def test_a_websocket_needs_the_url_of_the_route(holt: Holt, policy: MakePolicy, service: Service) -> None:
+    """wss:// with a host whose TLS is terminated gets a clear answer."""
+    document = policy(terminate_tls=["api.acme.example"])
+    upgrade = "-H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='"
+    result = holt.sh(f'curl -sS -m 20 --http1.1 -H "x: $ACME_TOKEN" {upgrade} https://api.acme.example/v1/echo', "--policy", document, env=ENV)
+    assert "a WebSocket needs the URL of the route" in result.out and not service.heads
+
+
 @pytest.mark.parametrize("trusted", (True, False))
 def test_by_tls(trusted: bool, holt: Holt, policy: MakePolicy, place: Path, identity: Identity) -> None:
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
