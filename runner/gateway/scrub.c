@@ -2,6 +2,7 @@
 #include "gateway/scrub.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -30,10 +31,90 @@ static int scrub_take(Scrub *scrub, char *pattern) {
         return 0;
 }
 
-int scrub_add(Scrub *scrub, const char *secret) {
-        int r = scrub_take(scrub, strdup(secret));
+/* Replaces the characters of base64 that have another meaning in a URL. Takes ownership. */
+static char *scrub_url_safe(char *coded) {
+        for (char *c = coded; c && *c; c++)
+                *c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
+        return coded;
+}
 
-        return r < 0 ? r : scrub_take(scrub, base64_encode(secret, strlen(secret)));
+/* Returns the characters of base64 that only the text decides, if `before` bytes of another text
+ * come before it, and others may follow. */
+static char *scrub_inner(const char *text, size_t before) {
+        static const size_t first[] = { 0, 2, 3 }, last[] = { 0, 3, 2 };
+        const size_t length = strlen(text);
+        char *whole = str_format("%s%s", "xx" + (2 - before), text);
+        char *coded = whole ? base64_encode(whole, strlen(whole)) : NULL, *inner = NULL;
+        const size_t cut = first[before] + last[(before + length) % 3];
+
+        if (coded && strlen(coded) >= cut)
+                inner = strndup(coded + first[before], strlen(coded) - cut);
+        if (whole)
+                explicit_bzero(whole, strlen(whole));
+        if (coded)
+                explicit_bzero(coded, strlen(coded));
+        free(whole);
+        free(coded);
+        return inner;
+}
+
+/* Returns the form of a query in a URL, in which other characters are "%XX". */
+static char *scrub_escaped(const char *text) {
+        char *all = malloc(strlen(text) * 3 + 1), *to = all;
+
+        if (all)
+                *all = '\0';
+        for (; all && *text; text++) {
+                const unsigned char c = (unsigned char)*text;
+                const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                                   (c >= 'a' && c <= 'z') || strchr("-._~", c);
+
+                to += snprintf(to, 4, plain ? "%c" : "%%%02X", c);
+        }
+        return all;
+}
+
+/* Returns the form that some programs write in JSON, in which "/" is "\/". */
+static char *scrub_json(const char *text) {
+        char *all = malloc(strlen(text) * 2 + 1), *to = all;
+
+        for (; all && *text; text++) {
+                if (strchr("/\\\"", *text))
+                        *to++ = '\\';
+                *to++ = *text;
+        }
+        if (all)
+                *to = '\0';
+        return all;
+}
+
+/* Takes ownership of the pattern, and leaves one out that is there. */
+static int scrub_take_new(Scrub *scrub, char *pattern) {
+        for (size_t i = 0; pattern && i < scrub->count; i++)
+                if (streq(scrub->patterns[i], pattern)) {
+                        explicit_bzero(pattern, strlen(pattern));
+                        free(pattern);
+                        return 0;
+                }
+        return scrub_take(scrub, pattern);
+}
+
+/* Longer forms come first, because a masked part of one is not found again. */
+int scrub_add(Scrub *scrub, const char *secret) {
+        int r = scrub_take_new(scrub, strdup(secret));
+
+        if (r == 0)
+                r = scrub_take_new(scrub, base64_encode(secret, strlen(secret)));
+        if (r == 0)
+                r = scrub_take_new(scrub, scrub_url_safe(base64_encode(secret, strlen(secret))));
+        for (size_t before = 0; r == 0 && before < 3; before++) {
+                r = scrub_take_new(scrub, scrub_inner(secret, before));
+                if (r == 0)
+                        r = scrub_take_new(scrub, scrub_url_safe(scrub_inner(secret, before)));
+        }
+        if (r == 0)
+                r = scrub_take_new(scrub, scrub_escaped(secret));
+        return r == 0 ? scrub_take_new(scrub, scrub_json(secret)) : r;
 }
 
 static void scrub_mask(const Scrub *scrub, char *data, size_t length) {

@@ -4,15 +4,18 @@
  *
  * A credential may be split between two pieces of the stream. So the end of a piece that is the
  * beginning of a credential waits for the next piece. Of a credential, the plain text and its
- * base64 form are found. A service that wants to can always send it in another form: this guards
+ * base64 form are found, also within a longer text in base64, and the forms that it has in a URL
+ * and in JSON. A service that wants to can always send it in another form: this guards
  * against echoes, not against a hostile upstream, which has the credential anyway. */
 #pragma once
 
 #include "gateway/buffer.h"
 
 enum {
-        SCRUB_LEAST = 6,      /* Shorter secrets would change too many harmless bytes. */
-        SCRUB_PATTERNS = 256, /* ROUTE_ITEMS_MAX headers and parameters, in up to four forms each */
+        SCRUB_LEAST = 6, /* Shorter secrets would change too many harmless bytes. */
+        /* ROUTE_ITEMS_MAX headers and parameters, each a secret and perhaps a login, in up to
+         * eleven forms. */
+        SCRUB_PATTERNS = 1408,
 };
 
 typedef struct Scrub {

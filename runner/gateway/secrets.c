@@ -74,10 +74,12 @@ char *secret_value(const Inject *inject) {
 
 int secret_scrub(const Inject *inject, Scrub *scrub) {
         char *login = inject->user && inject->secret ? secret_login(inject) : NULL;
-        int r = inject->secret ? scrub_add(scrub, inject->secret) : 0;
+        int r = 0;
 
-        if (r == 0 && inject->user && inject->secret)
+        if (inject->user && inject->secret)
                 r = login ? scrub_add(scrub, login) : -ENOMEM;
+        if (r == 0 && inject->secret)
+                r = scrub_add(scrub, inject->secret);
         secret_free(login);
         return r;
 }
