@@ -34,6 +34,7 @@ typedef struct Exchange {
         bool done;     /* the transfer has ended */
         unsigned status;
         uint64_t answer_length; /* bytes of the response's body, or LENGTH_UNKNOWN */
+        size_t trailers;        /* bytes of headers behind the body */
         StrList answer;         /* its headers, each "name: value" */
         bool upgrades;          /* it has "Upgrade: websocket" */
         bool chunked;           /* its body is in chunks, which libcurl puts together */

@@ -10,6 +10,8 @@
 #include "base/strings.h"
 #include "base/time.h"
 
+enum { DECODE_TURNS = 4 };
+
 void verdict_set(Verdict *verdict, unsigned status, const char *fmt, ...) {
         va_list args;
 
@@ -42,9 +44,7 @@ typedef struct TokenSearch {
         bool malformed; /* A header could be read in two ways. */
 } TokenSearch;
 
-/* Whether it is a token as in RFC 9110, section 5.6.2. A server may ignore a space at the end of a
- * name, and would then read a header that the gateway replaces. */
-static bool judge_is_word(const char *text) {
+bool judge_is_word(const char *text) {
         static const char others[] = "!#$%&'*+-.^_`|~";
 
         for (const char *c = text; *c; c++)
@@ -80,43 +80,68 @@ static int judge_digit(char digit) {
         return found ? (int)(found - digits) : -1;
 }
 
-/* Decodes %XX. Returns NULL without memory, or for a path with control characters. */
-static char *judge_decode(const char *path, size_t length) {
-        char *text = malloc(length + 1);
-        size_t n = 0;
+/* Decodes %XX in place. Returns whether there was one. */
+static bool judge_decode(char *text) {
+        char *to = text;
+        bool any = false;
 
-        for (size_t i = 0; text && i < length; i++) {
-                unsigned char byte = (unsigned char)path[i];
+        for (const char *from = text; *from; from++) {
+                int high = *from == '%' ? judge_digit(from[1]) : -1;
+                int low = high >= 0 ? judge_digit(from[2]) : -1;
 
-                if (byte == '%' && i + 2 < length && judge_digit(path[i + 1]) >= 0 &&
-                    judge_digit(path[i + 2]) >= 0) {
-                        byte = (unsigned char)(judge_digit(path[i + 1]) << 4 |
-                                               judge_digit(path[i + 2]));
-                        i += 2;
-                }
-                if (byte < 0x20 || byte == 0x7f) {
-                        free(text);
-                        return NULL;
-                }
-                text[n++] = (char)byte;
+                *to++ = low >= 0 ? (char)(high << 4 | low) : *from;
+                from += low >= 0 ? 2 : 0;
+                any |= low >= 0;
+                if (to[-1] == '\0') /* A control character ends the text, which is refused. */
+                        to[-1] = 1;
         }
-        if (text)
-                text[n] = '\0';
-        return text;
+        *to = '\0';
+        return any;
 }
 
-/* Whether an upstream could take the path for another one: a part of it is "." or "..". */
-static bool judge_is_ambiguous(const char *path, size_t length) {
-        _cleanup_free_ char *text = judge_decode(path, length);
+/* Whether a part of the path is "." or "..". Some servers take what follows ";" for a parameter of
+ * the part. */
+static bool judge_has_dots(const char *path) {
+        for (const char *part = path; *part; part += strspn(part, "/\\")) {
+                const size_t size = strcspn(part, "/\\"), length = strcspn(part, "/\\;");
 
-        for (const char *part = text; part && *part; part += strspn(part, "/\\")) {
-                const size_t size = strcspn(part, "/\\");
-
-                if ((size == 1 && part[0] == '.') || (size == 2 && strncmp(part, "..", 2) == 0))
+                if ((length == 1 && part[0] == '.') || (length == 2 && strncmp(part, "..", 2) == 0))
                         return true;
                 part += size;
         }
+        return false;
+}
+
+/* Some servers and their proxies decode more than once. */
+bool judge_is_ambiguous(const char *path, size_t length) {
+        _cleanup_free_ char *text = strndup(path, length);
+        bool again = true;
+
+        for (int i = 0; text && again && i < DECODE_TURNS; i++) {
+                again = judge_decode(text);
+                for (const char *c = text; *c; c++)
+                        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+                                return true;
+                if (judge_has_dots(text))
+                        return true;
+        }
         return !text || strchr(path, '#');
+}
+
+bool judge_query_names(const char *part, const char *name) {
+        _cleanup_free_ char *text = strndup(part, strcspn(part, "&"));
+
+        if (!text)
+                return true;
+        (void)judge_decode(text);
+        for (const char *at = text; at; at = strchr(at, ';')) {
+                at += *at == ';';
+                at += strspn(at, " +"); /* PHP ignores these. */
+                if (strncasecmp(at, name, strlen(name)) == 0 &&
+                    strchr("=;", at[strlen(name)])) /* or the end */
+                        return true;
+        }
+        return false;
 }
 
 /* Whether the pattern, in which '*' stands for any characters, matches the whole text. */

@@ -23,3 +23,14 @@ bool judge_has_token(const Gateway *gateway, const char *value);
 /* Whether holt must not connect to the address. *ret_why is static. */
 bool judge_forbids(const Gateway *gateway, const NetAddress *address, uint16_t port,
                    const char **ret_why);
+
+/* Whether it is a token as in RFC 9110, section 5.6.2. A server may ignore a space at the end of a
+ * name, and would then read a header that the gateway replaces. */
+bool judge_is_word(const char *text);
+/* Whether an upstream could take the path for another one: a part of it is "." or "..", also if it
+ * is encoded, or it has a control character. path may have a query, which is only searched for "#".
+ */
+bool judge_is_ambiguous(const char *path, size_t length);
+/* Whether a server may read a parameter of this name, up to the next "&". A part of the query may
+ * be encoded, and some servers separate parameters by ";", too. */
+bool judge_query_names(const char *part, const char *name);

@@ -9,6 +9,8 @@
 #include "gateway/transfer.h"
 #include "gateway/tunnel-head.h"
 
+enum { TRAILERS_MAX = 64 << 10 }; /* bytes */
+
 /* Headers of one connection, which is not the one to the other side (RFC 9110, section 7.6.1), and
  * those that libcurl and libmicrohttpd write themselves. */
 static const char *const own_headers[] = {
@@ -28,9 +30,18 @@ static const char *const own_headers[] = {
         "accept-encoding",
 };
 
+/* Whether the names are the same for a server. Many of them, such as those of CGI and WSGI, take
+ * "_" for "-". */
+static bool header_same(const char *a, const char *b) {
+        for (; *a && *b; a++, b++)
+                if (strncasecmp(a, b, 1) != 0 && !(strchr("-_", *a) && strchr("-_", *b)))
+                        return false;
+        return *a == *b;
+}
+
 static bool header_is_own(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(own_headers); i++)
-                if (strcasecmp(own_headers[i], name) == 0)
+                if (header_same(own_headers[i], name))
                         return true;
         return false;
 }
@@ -59,10 +70,18 @@ static int transfer_append_inject(Exchange *e, const Inject *inject) {
         return r;
 }
 
-static bool route_sets(const Route *route, bool query, const char *name, size_t length) {
+/* Whether the route sets this header. */
+static bool route_sets_header(const Route *route, const char *name) {
         for (size_t i = 0; i < route->injects_count; i++)
-                if (route->injects[i].query == query && strlen(route->injects[i].name) == length &&
-                    strncasecmp(route->injects[i].name, name, length) == 0)
+                if (!route->injects[i].query && header_same(route->injects[i].name, name))
+                        return true;
+        return false;
+}
+
+/* Whether the route sets a parameter that a server may read in this part of a query. */
+static bool route_sets_parameter(const Route *route, const char *part) {
+        for (size_t i = 0; i < route->injects_count; i++)
+                if (route->injects[i].query && judge_query_names(part, route->injects[i].name))
                         return true;
         return false;
 }
@@ -80,7 +99,7 @@ static enum MHD_Result transfer_copy_header(void *data, enum MHD_ValueKind kind,
         (void)kind;
         value = value ? value : "";
         if (header_is_own(name) || judge_has_token(copy->e->gateway, value) ||
-            route_sets(copy->e->route, false, name, strlen(name)))
+            route_sets_header(copy->e->route, name))
                 return MHD_YES;
         copy->r = transfer_append(copy->e, value[0] ? str_format("%s: %s", name, value)
                                                     : str_format("%s;", name));
@@ -143,12 +162,12 @@ static char *url_add_inject(char *url, CURL *easy, const Inject *inject) {
 /* Appends the program's query without parameters that the route sets, or that have the token. */
 static char *url_add_query(char *url, const Exchange *e, const char *query) {
         while (url && *query) {
-                const size_t length = strcspn(query, "&"), name = strcspn(query, "=&");
+                const size_t length = strcspn(query, "&");
                 _cleanup_free_ char *part = strndup(query, length);
                 char *longer = part;
 
                 query += length + (query[length] == '&');
-                if (length == 0 || (part && (route_sets(e->route, true, part, name) ||
+                if (length == 0 || (part && (route_sets_parameter(e->route, part) ||
                                              judge_has_token(e->gateway, part))))
                         continue;
                 longer = part ? str_format("%s%c%s", url, strchr(url, '?') ? '&' : '?', part)
@@ -159,31 +178,22 @@ static char *url_add_query(char *url, const Exchange *e, const char *query) {
         return url;
 }
 
-/* Returns the upstream's URL without its path. full: with the port, even if it is the usual one.
- * Owned by the caller; NULL without memory. */
-static char *transfer_origin(const Route *route, bool full) {
+char *transfer_place(const Exchange *e) {
+        const Route *route = e->route;
         const bool bracket = route->address.family && strchr(route->host, ':');
-        const bool usual = route->port == (route->tls ? 443 : 80);
-        _cleanup_free_ char *port = full || !usual ? str_format(":%u", route->port) : strdup("");
+        const size_t length = strcspn(e->rest, "?");
 
-        return port ? str_format("%s://%s%s%s%s", route->tls ? "https" : "http", bracket ? "[" : "",
-                                 route->host, bracket ? "]" : "", port)
-                    : NULL;
+        return str_format("%s://%s%s%s:%u%s%.*s%s", route->tls ? "https" : "http",
+                          bracket ? "[" : "", route->host, bracket ? "]" : "", route->port,
+                          route->base, (int)length, e->rest,
+                          !route->base[0] && length == 0 ? "/" : "");
 }
 
 char *transfer_url(const Exchange *e) {
         const Route *route = e->route;
         const size_t length = strcspn(e->rest, "?");
-        _cleanup_free_ char *origin = transfer_origin(route, true);
-        char *url = origin ? str_format("%s%s%.*s", origin, route->base, (int)length, e->rest)
-                           : NULL;
+        char *url = transfer_place(e);
 
-        if (url && !route->base[0] && length == 0) {
-                char *longer = str_format("%s/", url);
-
-                free(url);
-                url = longer;
-        }
         url = url_add_query(url, e, e->rest + length + (e->rest[length] == '?'));
         for (size_t i = 0; url && i < route->injects_count; i++)
                 if (route->injects[i].query)
@@ -227,48 +237,15 @@ static int transfer_note_header(Exchange *e, const char *line) {
                        : 0;
 }
 
-/* Returns the part of a redirect's target behind the upstream's own URL, or NULL if it leads
- * somewhere else. */
-static const char *location_rest(const Exchange *e, const char *value) {
-        const Route *route = e->route;
-        _cleanup_free_ char *bare = transfer_origin(route, false),
-                            *full = transfer_origin(route, true);
-        const char *const origins[] = { bare, full };
-        const size_t base = strlen(route->base);
-
-        for (size_t i = 0; i < ELEMENTSOF(origins); i++) {
-                const size_t length = origins[i] ? strlen(origins[i]) : 0;
-
-                if (length > 0 && strncasecmp(value, origins[i], length) == 0 &&
-                    (value[length] == '\0' || strchr("/?#", value[length]))) {
-                        value += length;
-                        break;
-                }
-        }
-        if ((value[0] != '/' && value[0] != '\0') || str_starts(value, "//") ||
-            strncmp(value, route->base, base) != 0)
-                return NULL;
-        value += base;
-        return value[0] == '\0' || strchr("/?#", value[0]) ? value : NULL;
-}
-
-/* A redirect within the upstream leads to the route again, so that the program can follow it.
- * Returns the header; owned by the caller, or NULL without memory. */
-static char *transfer_location(const Exchange *e, const char *line) {
-        const char *value = strchr(line, ':') + 1, *rest;
-
-        rest = location_rest(e, value + strspn(value, " \t"));
-        if (!rest)
-                return strdup(line);
-        return e->tls ? str_format("Location: %s%s", rest[0] ? "" : "/", rest)
-                      : str_format("Location: /%s%s", e->route->name, rest);
-}
-
 int transfer_take_header(Exchange *e, const char *line, size_t length) {
         _cleanup_free_ char *text = NULL, *name = NULL;
         const char *colon;
         int r;
 
+        if (e->answered) { /* A trailer is dropped. libcurl keeps all of them. */
+                e->trailers += length;
+                return e->trailers > TRAILERS_MAX ? -EPROTO : 0;
+        }
         while (length > 0 && (line[length - 1] == '\r' || line[length - 1] == '\n'))
                 length--;
         text = strndup(line, length);
@@ -283,15 +260,19 @@ int transfer_take_header(Exchange *e, const char *line, size_t length) {
         if (str_starts(text, "HTTP/"))
                 return transfer_take_status(e, text);
         colon = strchr(text, ':');
-        if (!colon || e->answered) /* A trailer is dropped. */
+        if (!colon && text[0] != ' ' && text[0] != '\t')
                 return 0;
+        if (!colon)
+                return -EPROTO;
         r = transfer_note_header(e, text);
         name = strndup(text, (size_t)(colon - text));
         if (r < 0 || !name)
                 return r < 0 ? r : -ENOMEM;
+        if (!judge_is_word(name)) /* The program could read another header than holt. */
+                return -EPROTO;
         if (header_is_own(name))
                 return 0;
         scrub_text(&e->scrub, text);
-        return header_is(text, "location") ? strlist_take(&e->answer, transfer_location(e, text))
+        return header_is(text, "location") ? transfer_take_location(e, text)
                                            : strlist_add(&e->answer, text);
 }

@@ -19,8 +19,17 @@ void transfer_close(Exchange *e);
 /* Adds the headers of the request: those of the program without the token, and those of the route.
  * Returns 0 or -ENOMEM. */
 int transfer_add_headers(Exchange *e);
+/* Makes the URL without parameters. Owned by the caller; NULL without memory. */
+char *transfer_place(const Exchange *e);
 /* Makes the URL, with the parameters of the route. Owned by the caller; NULL without memory. */
 char *transfer_url(const Exchange *e);
 /* Takes one line of the response's head. Returns 0, -ENOMEM, or -EPROTO for a response that cannot
  * be passed on. */
 int transfer_take_header(Exchange *e, const char *line, size_t length);
+
+/* --- transfer-location.c --- */
+
+/* Takes the header of a redirect. One within the upstream leads to the route again, so that the
+ * program can follow it. Refuses one that would lead the program to another route, with a request
+ * of the upstream's choice. Returns like transfer_take_header(). */
+int transfer_take_location(Exchange *e, const char *line);

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
+import socket
+import threading
 import time
-from collections.abc import Callable
+import urllib.parse
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,7 @@ from lib.identity import Identity
 from lib.rootfs import make_rootfs
 from lib.sandbox import Holt
 from lib.tools import needs
-from lib.upstream import KEY
+from lib.upstream import KEY, Upstream, upstream
 
 pytestmark = needs("curl", "python3")
 
@@ -123,3 +128,174 @@ def test_half_handshakes_keep_no_processor_busy(holt: Holt, policy: Callable[...
         spent = sum(map(ticks, found)) - before
         assert found and spent < 10, f"holt-gateway spins: {spent}"
         running.kill()
+
+
+# --- requests that a service could read in another way than holt ---
+
+@pytest.fixture
+def service() -> Iterator[Upstream]:
+    with upstream() as made:
+        yield made
+
+
+@pytest.mark.parametrize("path", ("..;/admin", "..;x=1/admin", "%2e%2e;/admin", "%252e%252e/admin", "%25252e./admin", "a%252f..%252f..%252fadmin", ".;/admin"))
+def test_paths_that_lead_out(path: str, holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    result = holt.sh(f'curl -sS --path-as-is -i -m 10 -H "x-t: $T" "$ACME_URL/v1/{path}"; true', "--policy", policy(service.url, allow=["/v1/*"]), env=ENV)
+    assert "the path is ambiguous" in result.out and not service.seen, result
+
+
+def test_harmless_paths(holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    paths = ("a;b", "a%20b", "100%25", "%25zz", "..a", "a..;b", ".well-known/x", "a%2Fb", "%C3%A4")
+    for path in paths:
+        holt.sh(f'curl -sS --path-as-is -f -m 10 -H "x-t: $T" "$ACME_URL/v1/{path}?a=b;c"', "--policy", policy(service.url, allow=["/v1/*"]), env=ENV).ok()
+    assert [seen["path"] for seen in service.seen] == [f"/v1/{path}?a=b;c" for path in paths]
+
+
+@pytest.mark.parametrize("query", ("key=own", "KEY=own", "k%65y=own", "%6B%65%79=own", "a=1;key=own", "a=1%3bkey=own", ";key", "%20key=own", "+key=own", "key;a=own"))
+def test_a_parameter_of_the_route_cannot_be_replaced(query: str, holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    document = policy(service.url, header={}, query={"key": "{env:ACME_KEY}"})
+    holt.sh(f'curl -sS -f -m 10 -H "x-t: $T" "$ACME_URL/x?{query}&monkey=2"', "--policy", document, env=ENV).ok()
+    assert [seen["path"] for seen in service.seen] == [f"/x?monkey=2&key={KEY}"]
+
+
+@pytest.mark.parametrize("header", ("x_api_key: own", "X-Api_Key: own", "x-api-key: own", "content_length: 9", "transfer_encoding: chunked"))
+def test_a_header_of_the_route_cannot_be_replaced(header: str, holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    document = policy(service.url, header={"x-api-key": "{env:ACME_KEY}"})
+    holt.sh(f'curl -sS -f -m 10 -H "x-t: $T" -H "{header}" $ACME_URL/x', "--policy", document, env=ENV).ok()
+    assert {name for name in service.seen[0]["headers"]} <= {"host", "x-api-key", "accept", "accept-encoding", "user-agent"}
+    assert service.seen[0]["headers"]["x-api-key"] == KEY
+
+
+# --- services ---
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Returns a function that starts a server, which sends the first answer and then the second one for ever. Returns its URL."""
+    servers = []
+
+    def run(server: socket.socket, answer: bytes, again: bytes) -> None:
+        while True:
+            try:
+                with server.accept()[0] as client:
+                    client.settimeout(20)
+                    while b"\r\n\r\n" not in client.recv(65536):
+                        pass
+                    client.sendall(answer)
+                    while again:
+                        client.sendall(again)
+            except OSError:
+                if server.fileno() < 0:
+                    return
+
+    def start(answer: bytes, again: bytes = b"") -> str:
+        server = socket.create_server(("127.0.0.1", 0))
+        servers.append(server)
+        threading.Thread(target=run, args=(server, answer, again), daemon=True).start()
+        return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+    yield start
+    for server in servers:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+ENDLESS = {
+    "trailers": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n", b"a: " + b"b" * 1000 + b"\r\n"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"a: " + b"b" * 1000 + b"\r\n"),
+    "header": (b"HTTP/1.1 200 OK\r\na: ", b"b" * 10000),
+    "early": (b"", b"HTTP/1.1 103 Hints\r\na: " + b"b" * 1000 + b"\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_an_endless_head(kind: str, holt: Holt, policy: Callable[..., Path], serve: Serve) -> None:
+    result = holt.sh('curl -sS -m 15 -H "x-t: $T" $ACME_URL/x; echo " $?"', "--policy", policy(serve(*ENDLESS[kind])), env=ENV).ok()
+    assert result.out.rstrip().endswith((" 18", " 0")), f"the transfer must end: {result}"
+    assert result.report and [d["layer"] for d in result.report["denials"]] == ["route"]
+
+
+HEADS = {
+    "space": b"content-encoding : gzip\r\n",
+    "folded": b"content-encoding: identity\r\n , gzip\r\n",
+    "folded header": b"x: y\r\n content-encoding: gzip\r\n",
+    "odd name": b"x y: z\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_malformed_head(kind: str, holt: Holt, policy: Callable[..., Path], serve: Serve) -> None:
+    """A program could read another header than holt, and so decompress a credential."""
+    answer = b"HTTP/1.1 200 OK\r\n" + HEADS[kind] + b"content-length: 2\r\n\r\nok"
+    result = holt.sh('curl -sS -i -m 10 -H "x-t: $T" $ACME_URL/x', "--policy", policy(serve(answer)), env=ENV)
+    assert "HTTP/1.1 502" in result.out, result
+
+
+REDIRECTS = {
+    "/other/x": "/acme/other/x",
+    "../other/x": "/acme/other/x",
+    "/../other/x": "/acme/other/x",
+    "?other": "/acme/v1/x?other",
+    "y#z": "/acme/v1/y#z",
+    "{url}/../other/x": "/acme/other/x",
+    "{url}/y?z": "/acme/y?z",
+    "http://other.example/": "http://other.example/",
+    "/%2e%2e/other/x": None,
+    "/..\\other/x": None,
+    "/\\other.example/x": None,
+    "http://127.0.0.1:8474/other/x": None,
+    "http://localhost:8474/other/x": None,
+    "//127.1:8474/other/x": None,
+}
+
+
+@pytest.mark.parametrize("location", REDIRECTS)
+def test_a_redirect_to_another_route(location: str, holt: Holt, policy: Callable[..., Path], serve: Serve, service: Upstream) -> None:
+    """The program would send a request of the service's choice, with its token, to another service."""
+    held: list[str] = []
+
+    def answer(url: str) -> bytes:
+        return f"HTTP/1.1 307 Go\r\nlocation: {location.replace('{url}', url)}\r\ncontent-length: 0\r\n\r\n".encode()
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        held.append(f"http://127.0.0.1:{free.getsockname()[1]}")
+    url = held[0] if "{url}" in location else ""
+    server = threading.Thread(target=serve_once, args=(int(url.rpartition(":")[2]), answer(url)), daemon=True) if url else None
+    if server:
+        server.start()
+    result = holt.sh('curl -sS -i -m 10 -H "x-t: $T" $ACME_URL/v1/x; curl -sSL -m 5 -H "x-t: $T" -d x $ACME_URL/v1/x >/dev/null 2>&1; true',
+                     "--policy", policy(url or serve(answer("")), service.url), env=ENV)
+    found = re.search(r"(?im)^location: (.*)\r$", result.out)
+    assert (found.group(1) if found else None) == REDIRECTS[location], result
+    assert not service.seen, "the other route was used"
+
+
+def serve_once(port: int, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", port)) as server, server.accept()[0] as client:
+        while b"\r\n\r\n" not in client.recv(65536):
+            pass
+        client.sendall(answer)
+
+
+SECRET = "s/k+a real\"key?0123"
+FORMS = {
+    **{f"base64 behind {n}": base64.b64encode(b"x" * n + SECRET.encode() + b"y" * m) for n in range(4) for m in (0, 1, 2)},
+    "base64url": base64.urlsafe_b64encode(b"??" + SECRET.encode()),
+    "unpadded": base64.b64encode(SECRET.encode()).rstrip(b"="),
+    "url": urllib.parse.quote(SECRET, safe="").encode(),
+    "json": json.dumps(SECRET).replace("/", "\\/").encode(),
+}
+
+
+@pytest.mark.parametrize("basic", (False, True))
+def test_forms_of_a_credential(basic: bool, holt: Holt, policy: Callable[..., Path], serve: Serve) -> None:
+    """Services repeat a request in errors, in the form in which they got it or in which they write."""
+    forms = {**FORMS, "login": base64.b64encode(f"me:{SECRET}".encode()).rstrip(b"=")}
+    body = b"\n".join(forms.values())
+    document = policy(serve(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)),
+                      header={"authorization": {"env": "ACME_KEY", **({"basic": "me"} if basic else {})}})
+    lines = holt.sh('curl -sS -m 10 -H "x-t: $T" $ACME_URL/x', "--policy", document, env={"ACME_KEY": SECRET}).ok().out.split("\n")
+    for line, (name, form) in zip(lines, forms.items(), strict=True):
+        assert line.count("*") >= len(SECRET) - 2, f"{name}: {form!r} became {line}"

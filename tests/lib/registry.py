@@ -94,7 +94,7 @@ class Pages(BaseHTTPRequestHandler):
         elif path.startswith("/base/moved/"):
             self.send(301, b"", {"location": {
                 "absolute": f"{self.server.url}/base/here", "path": "/base/here?x=1", "above": "/here", "host": "https://other.example/base/here",
-                "similar": f"{self.server.url}1/base/here", "prefix": "/basement/here", "double": "//other.example/here",
+                "similar": f"{self.server.url}@other.example/base/here", "prefix": "/basement/here", "double": "//other.example/here",
             }[path.removeprefix("/base/moved/")]})
         else:
             self.send(404, b"no such page")
