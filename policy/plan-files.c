@@ -7,14 +7,28 @@
 
 #include "base/paths.h"
 
+/* Appends whole lines. */
 static int plan_append(char **text, const char *more, const char **ret_why) {
         _cleanup_free_ char *before = *text;
+        const size_t length = strlen(more);
 
-        *text = str_format("%s%s", before ? before : "", more);
+        *text = str_format("%s%s%s", before ? before : "", more,
+                           length > 0 && more[length - 1] != '\n' ? "\n" : "");
         if (!*text)
                 return -ENOMEM;
         *ret_why = "the lines for this file are too long";
         return strlen(*text) < PLAN_ETC_MORE_MAX ? 0 : -EINVAL;
+}
+
+/* Whether the path is a file or symlink that holt makes itself, or lies below one. */
+static bool plan_file_is_made(const char *path) {
+        for (size_t i = 0; i < tree_nodes_count; i++)
+                if (tree_nodes[i].link && path_below(path + 1, tree_nodes[i].path))
+                        return true;
+        for (size_t i = 0; i < tree_etc_files_count; i++)
+                if (path_below(path + strlen("/etc/"), tree_etc_files[i].name))
+                        return true;
+        return false;
 }
 
 /* Whether one of the paths is the other one, or a directory above it. */
@@ -34,8 +48,8 @@ int plan_add_file(LaunchPlan *plan, const char *path, char *text, size_t size,
                 return plan_append(&plan->gitconfig, text, ret_why);
         if (streq(path, "/etc/hosts"))
                 return plan_append(&plan->hosts, text, ret_why);
-        *ret_why = tree_writes(path)  ? "holt writes this file itself"
-                   : tree_shows(path) ? "every sandbox has the host's entry of /etc there"
+        *ret_why = plan_file_is_made(path) ? "holt writes this file itself"
+                   : tree_shows(path)      ? "every sandbox has the host's entry of /etc there"
                    : plan_file_conflicts(plan, path + 1)
                            ? "another file of holt has this path, or one above or below it"
                            : NULL;

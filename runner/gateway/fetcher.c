@@ -15,6 +15,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "policy/routes/route.h"
 
 static const char empty[] = "it is empty";
 
@@ -115,7 +116,7 @@ static void fetcher_end(pid_t pid, Fetched *ret) {
 }
 
 static void fetch_command(const JsonValue *words, Fetched *ret) {
-        char *argv[64] = { NULL };
+        char *argv[ROUTE_ITEMS_MAX + 1] = { NULL };
         int ends[2] = { FD_NONE, FD_NONE }, r = 0;
         size_t n = 0;
         pid_t pid;

@@ -299,3 +299,36 @@ def test_forms_of_a_credential(basic: bool, holt: Holt, policy: Callable[..., Pa
     lines = holt.sh('curl -sS -m 10 -H "x-t: $T" $ACME_URL/x', "--policy", document, env={"ACME_KEY": SECRET}).ok().out.split("\n")
     for line, (name, form) in zip(lines, forms.items(), strict=True):
         assert line.count("*") >= len(SECRET) - 2, f"{name}: {form!r} became {line}"
+
+
+# --- policies ---
+
+@pytest.mark.parametrize("path", ("/etc/mtab", "/etc/mtab/x", "/etc/gitconfig/x", "/etc/hosts/x", "/etc/passwd/x", "/etc/passwd"))
+def test_files_where_holt_has_its_own(path: str, holt: Holt, policy: Callable[..., Path]) -> None:
+    assert f"files: {path}: holt writes this file itself" in holt.sh("true", "--policy", policy(NOWHERE, files={path: "x"}), env=ENV).refusal()
+
+
+@needs("openssl")
+def test_lines_without_an_end(holt: Holt, policy: Callable[..., Path], place: Path) -> None:
+    """The next line would become a part of the last one, so a name would have another address."""
+    path = policy(NOWHERE, NOWHERE, files={"/etc/hosts": "192.0.2.1 x", "/etc/gitconfig": "[a]\n\tb = c"})
+    document = json.loads(path.read_text())
+    document["bridge"]["routes"][1].update({"terminate_tls": [HOST], "files": {"/etc/gitconfig": "[d]\n\te = f"}})
+    path.write_text(json.dumps(document))
+    result = holt.sh("cat /etc/hosts /etc/gitconfig", "--policy", path, env=ENV).ok()
+    assert "\n192.0.2.1 x\n127.84.74.1 " + HOST + "\n" in result.out and "\tb = c\n[d]\n\te = f\n" in result.out
+
+
+def test_a_command_with_as_many_words_as_allowed(holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    command = ["sh", "-c", 'for last; do :; done; echo "$last"', *"w" * 60, "last-word"]
+    holt.sh('curl -sS -f -m 10 -H "x-t: $T" $ACME_URL/x', "--policy", policy(service.url, header={"x-key": {"command": command}})).ok()
+    assert service.seen[0]["headers"]["x-key"] == "last-word"
+
+
+@pytest.mark.parametrize("name, value", (("bridge", {"routes": ["github"]}), ("bridge", {"routes": [{"name": "a", "upstream": NOWHERE, "files": {"/etc/x": "y"}}]}),
+                                         ("bridge", {"routes": [{"name": "a", "upstream": NOWHERE, "terminate_tls": [HOST]}]})))
+def test_a_file_of_the_project_adds_no_route(name: str, value: Any, holt: Holt) -> None:
+    path = holt.cwd / ".holt.json"
+    path.write_text(json.dumps({"holt": 1, name: value}))
+    result = holt.sh("env | grep -i 8474; ls /etc/x /etc/holt; cat /etc/hosts; true", env={**ENV, "GITHUB_TOKEN": KEY})
+    assert "8474" not in result.out and HOST not in result.out and "/etc/x" not in result.out, result
