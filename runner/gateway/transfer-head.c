@@ -178,7 +178,7 @@ static char *url_add_query(char *url, const Exchange *e, const char *query) {
         return url;
 }
 
-char *transfer_place(const Exchange *e) {
+char *transfer_bare_url(const Exchange *e) {
         const Route *route = e->route;
         const bool bracket = route->address.family && strchr(route->host, ':');
         const size_t length = strcspn(e->rest, "?");
@@ -192,7 +192,7 @@ char *transfer_place(const Exchange *e) {
 char *transfer_url(const Exchange *e) {
         const Route *route = e->route;
         const size_t length = strcspn(e->rest, "?");
-        char *url = transfer_place(e);
+        char *url = transfer_bare_url(e);
 
         url = url_add_query(url, e, e->rest + length + (e->rest[length] == '?'));
         for (size_t i = 0; url && i < route->injects_count; i++)

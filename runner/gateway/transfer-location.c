@@ -68,7 +68,7 @@ static char *location_write(const Exchange *e, CURLU *url, const char *path) {
 
 /* Resolves the value as a client does. Returns 0, or -EPROTO if clients could differ. */
 static int location_resolve(const Exchange *e, CURLU *url, CURLU *base, const char *value) {
-        _cleanup_free_ char *place = transfer_place(e);
+        _cleanup_free_ char *place = transfer_bare_url(e);
 
         if (!place || curl_url_set(base, CURLUPART_URL, place, CURLU_PATH_AS_IS) != CURLUE_OK ||
             curl_url_set(url, CURLUPART_URL, place, CURLU_PATH_AS_IS) != CURLUE_OK)

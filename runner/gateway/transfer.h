@@ -20,7 +20,7 @@ void transfer_close(Exchange *e);
  * Returns 0 or -ENOMEM. */
 int transfer_add_headers(Exchange *e);
 /* Makes the URL without parameters. Owned by the caller; NULL without memory. */
-char *transfer_place(const Exchange *e);
+char *transfer_bare_url(const Exchange *e);
 /* Makes the URL, with the parameters of the route. Owned by the caller; NULL without memory. */
 char *transfer_url(const Exchange *e);
 /* Takes one line of the response's head. Returns 0, -ENOMEM, or -EPROTO for a response that cannot

@@ -163,7 +163,7 @@ static void check_head(const Input *in) {
         const size_t size = (size_t)(in->end - in->at);
         char base[] = "/v1", name[] = "a", host[] = "a.example";
         Route route = { .name = name, .host = host, .base = base, .port = 80 };
-        Exchange e = { .route = &route };
+        Exchange e = { .route = &route, .rest = "/x" };
         char *copy = malloc(size + 1);
         ssize_t n;
 
