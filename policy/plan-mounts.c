@@ -242,6 +242,15 @@ int plan_hide(LaunchPlan *plan, const char *target, const char *rest, const char
         return mount->hidden_by ? 0 : error_oom(reterr);
 }
 
+int plan_hide_host(LaunchPlan *plan, const char *path, const char *by, Error *reterr) {
+        _cleanup_free_ char *normal = path_join("/", path);
+        int r = normal ? plan_hide(plan, normal, "", by, reterr) : error_oom(reterr);
+
+        if (r == 0)
+                plan->mounts[plan->mounts_count - 1].flags |= PLAN_HIDE_ABSOLUTE;
+        return r;
+}
+
 const PlanMount *plan_workspace(const LaunchPlan *plan) {
         for (size_t i = 0; plan->workspace && i < plan->mounts_count; i++)
                 if (plan_mount_shows_host(&plan->mounts[i]) &&

@@ -381,6 +381,10 @@ int plan_check_lengths(const StrList *list, const char *what, Error *reterr);
 int plan_hide(LaunchPlan *plan, const char *target, const char *rest, const char *by,
               Error *reterr);
 
+/* Hides a file of the host, whose path is absolute, in every mount that shows it. by: the reason,
+ * for a message about the file. Returns like plan_hide(). */
+int plan_hide_host(LaunchPlan *plan, const char *path, const char *by, Error *reterr);
+
 /* Refuses a writable mount whose source, path, is too wide. Returns -EINVAL. */
 int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr);
 

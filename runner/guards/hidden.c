@@ -122,7 +122,8 @@ static int hidden_find_places(LaunchPlan *plan, size_t index, Hidden *hidden, Er
                                  "%s: cannot find the mounts that show this file of the host",
                                  mount->origin);
         while (hidden->by.count < hidden->inside.count)
-                if (strlist_add(&hidden->by, mount->origin) < 0)
+                if (strlist_add(&hidden->by, mount->hidden_by ? mount->hidden_by : mount->origin) <
+                    0)
                         return error_oom(reterr);
         if (hidden->found && lstat(mount->target, &st) == 0)
                 mount->flags |= PLAN_HIDE_SHOWN;

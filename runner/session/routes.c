@@ -51,7 +51,9 @@ static int routes_add_file(LaunchPlan *plan, const char *path, Error *reterr) {
         const char *home = str_starts(path, "~/") ? caller_env_get("HOME") : NULL;
         _cleanup_free_ char *full = home ? path_join(home, path + 2) : strdup(path);
 
-        return full ? routes_add_input(plan, full, reterr) : error_oom(reterr);
+        int r = full ? routes_add_input(plan, full, reterr) : error_oom(reterr);
+
+        return r < 0 ? r : plan_hide_host(plan, full, "the credential of a route", reterr);
 }
 
 /* Adds each place in which holt-gateway looks for a program, up to the one that it executes. It

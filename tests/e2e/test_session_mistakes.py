@@ -105,7 +105,7 @@ LINES = (
     ("exec w --shell x -- true", "holt exec: COMMAND and --shell exclude each other", "Put the whole line into --shell"),
     ("exec w --cwd none/x -- true", 'cannot start in the directory "none/x"', "Name a directory that exists inside"),
     ("exec w --cwd file -- true", 'cannot start in the directory "file"', "Name a directory that exists inside"),
-    ("audit w --kind grnt", '--kind: "grnt" must be one of denial|grant|guard|kill|limit|network|port|tool', "holt audit --help"),
+    ("audit w --kind grnt", '--kind: "grnt" must be one of denial|grant|guard|kill|limit|link|network|port|route|tool', "holt audit --help"),
     ("python w --save --load", "holt python: give exactly one of -c CODE, FILE, --variables, --interrupt, --restart, --save and --load", "-c '1 + 1'"),
     ("python w --timeout x -c 1", '--timeout: "x" is not a valid time', "Use a number with a unit from 1ms to 1000d, for example 250ms, 30s or 10m"),
 )

@@ -187,3 +187,30 @@ def test_a_command_cannot_put_a_program_into_the_path(holt: Holt, policy: Callab
 def test_a_command_cannot_change_the_trusted_certificates(holt: Holt, policy: Callable[..., Path], hostile: Callable[[bytes], str]) -> None:
     env = {**ENV, "SSL_CERT_FILE": f"{holt.cwd}/ca/ca.pem"}
     assert "but the command could change it" in holt.sh("true", "--policy", policy(hostile(OK)), env=env).refusal()
+
+
+@pytest.mark.identities("user", "root", "nested")
+@pytest.mark.parametrize("session", (False, True))
+def test_a_command_cannot_read_the_file_of_a_credential(
+    session: bool, holt: Holt, sessions: Sessions, policy: Callable[..., Path], hostile: Callable[[bytes], str], place: Path, identity: Identity,
+) -> None:
+    """The file is hidden in the workspace and in other mounts, but holt-gateway reads it."""
+    folder = place / "more"
+    folder.mkdir()
+    for path in (holt.cwd / "key", folder / "key"):
+        path.write_text(f"the-key-in-{path.parent.name}\n")
+        identity.own(path)
+    script = f"cat key {folder}/key; cp key copy; ln key link; cat copy link; {GET} $ACME_URL/x; exit 1"
+    for path in (holt.cwd / "key", folder / "key"):
+        document = policy(hostile(OK), {"file": str(path)})
+        if session:
+            sessions.create("w", "--policy", document, "--workspace", holt.cwd, "--ro", folder)
+            result = sessions.start(["exec", "w", "--", "sh", "-c", script]).wait()
+            sessions(["rm", "w", "--force"])
+        else:
+            result = holt(["run", "--policy", document, "--ro", folder, "--", "sh", "-c", script])
+        assert "HTTP/1.1 200" in result.out, result
+        assert path.read_text() not in result.out and "the reason is the credential of a route" in result.err, result
+        assert "the-key-in-" in result.out, "the other file is no credential"
+        for name in ("copy", "link"):
+            (holt.cwd / name).unlink(missing_ok=True)
