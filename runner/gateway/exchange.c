@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/json-write.h"
 #include "base/time.h"
 #include "gateway/secrets.h"
+#include "gateway/server.h"
 #include "gateway/transfer.h"
 #include "gateway/tunnel.h"
 #include "network/gateway-protocol.h"
@@ -155,6 +157,30 @@ static void exchange_check_body(Exchange *e, uint64_t length) {
                             (unsigned long long)e->route->body_max);
 }
 
+/* libmicrohttpd does not notice the end of a suspended connection. Without this, the exchange would
+ * go on until the upstream answers, and count as a running one. */
+static void exchange_on_closed(void *data, uint32_t events) {
+        Exchange *e = data;
+
+        (void)events;
+        e->closed_watch = loop_unwatch(e->closed_watch);
+        if (e->done)
+                return;
+        verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
+        transfer_close(e);
+        exchange_resume(e);
+        server_turn(e->gateway);
+}
+
+static void exchange_watch_closed(Exchange *e) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+                e->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        if (info)
+                (void)loop_watch(e->gateway->loop, info->connect_fd, EPOLLRDHUP, exchange_on_closed,
+                                 e, &e->closed_watch, NULL);
+}
+
 static void exchange_on_secrets(void *data, const char *why) {
         Exchange *e = data;
 
@@ -184,6 +210,7 @@ static enum MHD_Result exchange_begin(Exchange *e, const char *method, bool http
                 return exchange_queue(e);
         e->counted = true;
         e->route->running++;
+        exchange_watch_closed(e);
         secrets_get(e->gateway, e->route, exchange_on_secrets, e);
         return MHD_YES;
 }
@@ -280,6 +307,7 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         if (!e)
                 return;
         e->gateway->calls++;
+        e->closed_watch = loop_unwatch(e->closed_watch);
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
                 verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);

@@ -21,6 +21,7 @@ typedef struct Exchange {
         bool counted; /* in the route's running exchanges */
 
         /* libmicrohttpd's side */
+        LoopWatch *closed_watch; /* tells when the program closes the connection */
         bool suspended;
         bool uploaded;   /* the whole request has come */
         bool queued;     /* the response was queued */

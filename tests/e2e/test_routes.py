@@ -190,7 +190,7 @@ def test_limits_of_requests(run: Run) -> None:
     assert run(f"{GET} $ACME_URL/v1/big | wc -c; {codes}", bytes="1MiB").out.endswith("429 429 429 ")
     both = f"{GET} -o /dev/null $ACME_URL/v1/slow & sleep 1; {codes}; "
     result = run(f"{both}", concurrent=1)
-    assert result.out == "429 429 429 " and denied(result) == [("GET /v1/x of the route acme", "429", 3)]
+    assert result.out == "429 429 429 " and ("GET /v1/x of the route acme", "429", 3) in denied(result)
 
 
 def test_a_request_has_a_deadline(run: Run) -> None:

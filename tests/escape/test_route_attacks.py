@@ -332,3 +332,13 @@ def test_a_file_of_the_project_adds_no_route(name: str, value: Any, holt: Holt) 
     path.write_text(json.dumps({"holt": 1, name: value}))
     result = holt.sh("env | grep -i 8474; ls /etc/x /etc/holt; cat /etc/hosts; true", env={**ENV, "GITHUB_TOKEN": KEY})
     assert "8474" not in result.out and HOST not in result.out and "/etc/x" not in result.out, result
+
+
+@pytest.mark.parametrize("tls", (False, True))
+def test_requests_that_are_given_up_leave_no_trace(tls: bool, holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    """An agent gives up a slow request and tries again. The first one must not count as a running one until the service answers."""
+    url = f"https://{HOST}" if tls else "$ACME_URL"
+    document = policy(service.url, concurrent=2, terminate_tls=[HOST])
+    result = holt.sh(f'for i in 1 2 3 4 5; do curl -sS -m 0.3 -H "x-t: $T" {url}/v1/slow; done 2>/dev/null; curl -sS -f -m 10 -H "x-t: $T" {url}/v1/x',
+                     "--policy", document, env=ENV).ok()
+    assert '"/v1/x"' in result.out and [seen["path"] for seen in service.seen].count("/v1/slow") == 5
