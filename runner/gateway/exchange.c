@@ -273,6 +273,13 @@ static GatewayEventType exchange_outcome(const Exchange *e) {
         return e->verdict.status < CLIENT_CLOSED && !e->answered ? GATEWAY_REFUSED : GATEWAY_FAILED;
 }
 
+/* holt drops an event with control characters, which a program could use to hide a request. */
+static void exchange_make_plain(char *text) {
+        for (; *text; text++)
+                if ((unsigned char)*text < 0x20 || *text == 0x7f)
+                        *text = '?';
+}
+
 /* Tells holt. If holt does not read fast enough, the event is lost: a program inside must not make
  * holt wait. */
 void exchange_tell(const Exchange *e) {
@@ -293,6 +300,8 @@ void exchange_tell(const Exchange *e) {
                        : e->target ? e->target
                                    : "");
         (void)snprintf(event.reason, sizeof(event.reason), "%s", e->verdict.reason);
+        exchange_make_plain(event.method);
+        exchange_make_plain(event.path);
         scrub_text(&e->scrub, event.path);
         scrub_text(&e->scrub, event.reason);
         (void)send(e->gateway->control_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);

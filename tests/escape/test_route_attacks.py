@@ -342,3 +342,14 @@ def test_requests_that_are_given_up_leave_no_trace(tls: bool, holt: Holt, policy
     result = holt.sh(f'for i in 1 2 3 4 5; do curl -sS -m 0.3 -H "x-t: $T" {url}/v1/slow; done 2>/dev/null; curl -sS -f -m 10 -H "x-t: $T" {url}/v1/x',
                      "--policy", document, env=ENV).ok()
     assert '"/v1/x"' in result.out and [seen["path"] for seen in service.seen].count("/v1/slow") == 5
+
+
+def test_control_characters_hide_no_request(holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    program = """
+import os, socket
+for line in (b"GET /acme/a\\x01b", b"G\\x7fT /acme/x"):
+    s = socket.create_connection(("127.0.0.1", 8474))
+    s.sendall(line + b" HTTP/1.1\\r\\nhost: x\\r\\nx-t: " + os.environ["T"].encode() + b"\\r\\n\\r\\n"); s.recv(1000)
+"""
+    result = holt(["run", "--policy", policy(service.url), "--", "python3", "-c", program], env=ENV).ok()
+    assert set(result.denials) == {"GET /a?b of the route acme", "G?T /x of the route acme"} and not service.seen, result.report
