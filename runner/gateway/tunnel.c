@@ -432,6 +432,7 @@ static void tunnel_on_upgrade(void *data, struct MHD_Connection *connection, voi
 
         (void)connection;
         (void)state;
+        e->closed_watch = loop_unwatch(e->closed_watch);
         if (!t) { /* It ended while the response was on its way. */
                 (void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
                 return;
