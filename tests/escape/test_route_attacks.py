@@ -21,7 +21,7 @@ from lib.identity import Identity
 from lib.rootfs import make_rootfs
 from lib.sandbox import Holt
 from lib.tools import needs
-from lib.upstream import KEY, Upstream, upstream
+from lib.upstream import KEY, Upstream, read_head, upstream
 
 pytestmark = needs("curl", "python3")
 
@@ -174,15 +174,15 @@ Serve = Callable[..., str]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Returns a function that starts a server, which sends the first answer and then the second one for ever. Returns its URL."""
-    servers = []
+    servers: "list[socket.socket]" = []
+    threads: "list[threading.Thread]" = []
 
     def run(server: socket.socket, answer: bytes, again: bytes) -> None:
         while True:
             try:
                 with server.accept()[0] as client:
                     client.settimeout(20)
-                    while b"\r\n\r\n" not in client.recv(65536):
-                        pass
+                    read_head(client)
                     client.sendall(answer)
                     while again:
                         client.sendall(again)
@@ -193,13 +193,16 @@ def serve() -> Iterator[Serve]:
     def start(answer: bytes, again: bytes = b"") -> str:
         server = socket.create_server(("127.0.0.1", 0))
         servers.append(server)
-        threading.Thread(target=run, args=(server, answer, again), daemon=True).start()
+        threads.append(threading.Thread(target=run, args=(server, answer, again), daemon=True))
+        threads[-1].start()
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 
     yield start
     for server in servers:
         server.shutdown(socket.SHUT_RDWR)
         server.close()
+    for thread in threads:
+        thread.join(5)
 
 
 ENDLESS = {
@@ -274,8 +277,7 @@ def test_a_redirect_to_another_route(location: str, holt: Holt, policy: Callable
 
 def serve_once(port: int, answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", port)) as server, server.accept()[0] as client:
-        while b"\r\n\r\n" not in client.recv(65536):
-            pass
+        read_head(client)
         client.sendall(answer)
 
 

@@ -17,7 +17,7 @@ from lib.identity import Identity
 from lib.sandbox import Holt
 from lib.sessions import Sessions
 from lib.tools import needs
-from lib.upstream import KEY
+from lib.upstream import KEY, read_head
 
 pytestmark = needs("curl", "python3")
 
@@ -44,15 +44,15 @@ ANSWERS = {
 @pytest.fixture
 def hostile() -> Iterator[Callable[[bytes], str]]:
     """Returns a function that starts a server with one answer, and returns its URL. Each connection gets it once."""
-    servers = []
+    servers: "list[socket.socket]" = []
+    threads: "list[threading.Thread]" = []
 
     def serve(server: socket.socket, answer: bytes) -> None:
         while True:
             try:
                 with server.accept()[0] as client:
                     client.settimeout(10)
-                    while b"\r\n\r\n" not in client.recv(65536):
-                        pass
+                    read_head(client)
                     client.sendall(answer)
             except OSError:
                 if server.fileno() < 0:
@@ -61,13 +61,16 @@ def hostile() -> Iterator[Callable[[bytes], str]]:
     def start(answer: bytes) -> str:
         server = socket.create_server(("127.0.0.1", 0))
         servers.append(server)
-        threading.Thread(target=serve, args=(server, answer), daemon=True).start()
+        threads.append(threading.Thread(target=serve, args=(server, answer), daemon=True))
+        threads[-1].start()
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 
     yield start
     for server in servers:
         server.shutdown(socket.SHUT_RDWR)
         server.close()
+    for thread in threads:
+        thread.join(5)
 
 
 @pytest.fixture

@@ -7,12 +7,23 @@ import base64
 import contextlib
 import hashlib
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 KEY = "sk-a-real-key-0123456789"
+
+
+def read_head(client: socket.socket) -> None:
+    """Reads the head of a request. Raises ConnectionError if the client ends before it."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = client.recv(65536)
+        if not more:
+            raise ConnectionError("the client has gone")
+        data += more
 
 
 class Service(BaseHTTPRequestHandler):
