@@ -198,19 +198,24 @@ static int routes_refuse(const Policy *policy, Error *reterr) {
         return error_cure(reterr, r, "Leave --network host out.");
 }
 
-int routes_plan(const Policy *policy, const char *token, LaunchPlan *plan, Error *reterr) {
+int routes_plan_items(const Policy *policy, const StrList *items, const char *token,
+                      LaunchPlan *plan, Error *reterr) {
         _cleanup_(routes_plan_clear) RoutesPlan routes = {
                 .policy = policy, .token = token, .plan = plan, .reterr = reterr
         };
         int r = 0;
 
-        if (policy->routes.count == 0)
+        if (items->count == 0)
                 return 0;
         r = routes_refuse(policy, reterr);
-        for (size_t i = 0; r == 0 && i < policy->routes.count; i++) {
+        for (size_t i = 0; r == 0 && i < items->count; i++) {
                 _cleanup_free_ char *where = str_format("bridge.routes[%zu]", i);
 
-                r = where ? routes_add(&routes, policy->routes.items[i], where) : error_oom(reterr);
+                r = where ? routes_add(&routes, items->items[i], where) : error_oom(reterr);
         }
         return r < 0 ? r : plan_check_lengths(&plan->env, "environment variable", reterr);
+}
+
+int routes_plan(const Policy *policy, const char *token, LaunchPlan *plan, Error *reterr) {
+        return routes_plan_items(policy, &policy->routes, token, plan, reterr);
 }

@@ -21,3 +21,6 @@
  *   -ENOMEM
  * After an error, plan may contain some of the routes. */
 int routes_plan(const Policy *policy, const char *token, LaunchPlan *plan, Error *reterr);
+/* The same for these items of bridge.routes, which need not be those of the policy. */
+int routes_plan_items(const Policy *policy, const StrList *items, const char *token,
+                      LaunchPlan *plan, Error *reterr);

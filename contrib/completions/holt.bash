@@ -170,6 +170,9 @@ _holt_operand() {
                 ;;
         cp:*) _holt_copied "$2" ;;
         python:1) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+        route:0) mapfile -t COMPREPLY < <(compgen -W 'add list remove' -- "$2") ;;
+        route:1) mapfile -t COMPREPLY < <(_holt_sessions | _holt_begin "$2") ;;
+        route:2) [[ $4 == add ]] && _holt_value ROUTE "$2" ;;
         kv:2) [[ $5 == get || $5 == set || $5 == delete ]] && mapfile -t COMPREPLY < <(_holt_keys "$4" "$2") ;;
         kv:1) mapfile -t COMPREPLY < <(compgen -W 'get set delete keys' -- "$2") ;;
         kill:1)

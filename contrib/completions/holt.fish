@@ -104,6 +104,10 @@ function __holt_of_session
     set -l operands (__holt_operands)
     if contains -- "$verb" stop rm
         __holt_sessions
+    else if test "$verb" = route; and test (count $operands) -eq 0
+        string split ' ' 'add list remove'
+    else if test "$verb" = route; and test (count $operands) -eq 1
+        __holt_sessions
     else if test (count $operands) -eq 0
         __holt_takes_session "$verb"; and __holt_sessions
         test "$verb" = cp; and __holt_copied

@@ -104,6 +104,9 @@ static char *find_name(char *text) {
         for (char *at = strstr(text, "holt "); at; at = strstr(at + 1, "holt ")) {
                 char *name = at + 5 + strspn(at + 5, "abcdefghijklmnopqrstuvwxyz");
 
+                /* "holt route remove NAME" */
+                if (str_starts(at + 5, "route "))
+                        name = at + 11 + strspn(at + 11, "abcdefghijklmnopqrstuvwxyz");
                 if (strncmp(name, " NAME", 5) == 0 && strchr(" \n;,.:", name[5]))
                         return name + 1;
         }

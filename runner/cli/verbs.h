@@ -18,6 +18,7 @@
         FULL(wait, "wait until a process has ended")                                               \
         FULL(kill, "kill a process and everything that it has started")                            \
         FULL(allow, "add rules to the network of a session")                                       \
+        FULL(route, "add routes to a session, list or remove them")                                \
         FULL(forward, "let the host connect to a port of a session")                               \
         FULL(cp, "copy files into a session or out of it")                                         \
         FULL(files, "list, read, write and move the files of a session")                           \

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/json-write.h"
+#include "base/list.h"
 #include "base/time.h"
 #include "gateway/secrets.h"
 #include "gateway/server.h"
@@ -133,6 +134,7 @@ void *exchange_on_target(void *data, const char *target, struct MHD_Connection *
         e->target = strdup(target);
         e->rest = "";
         e->started = time_now_usec();
+        list_push(&e->gateway->exchanges, e);
         return e;
 }
 
@@ -307,6 +309,20 @@ void exchange_tell(const Exchange *e) {
         (void)send(e->gateway->control_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void exchanges_end(Gateway *gateway, const Route *route, const char *why) {
+        list_each_safe(e, gateway->exchanges) {
+                if (e->route != route || e->verdict.status)
+                        continue;
+                verdict_set(&e->verdict, 403, "%s", why);
+                if (e->tunnel) {
+                        tunnel_end(e);
+                        continue;
+                }
+                transfer_close(e);
+                exchange_resume(e);
+        }
+}
+
 void exchange_on_end(void *data, struct MHD_Connection *connection, void **state,
                      enum MHD_RequestTerminationCode code) {
         Exchange *e = *state;
@@ -320,6 +336,7 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
                 verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);
+        (void)list_remove(&e->gateway->exchanges, e);
         if (e->method) /* Otherwise there was no whole request. */
                 exchange_tell(e);
         buffer_clear(&e->up);

@@ -8,6 +8,7 @@
 #include "gateway/scrub.h"
 
 typedef struct Exchange {
+        struct Exchange *next;
         Gateway *gateway;
         struct MHD_Connection *connection;
         Route *route;     /* NULL if none was named */
@@ -53,6 +54,9 @@ enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connectio
                                     size_t *body_size, void **state);
 void exchange_on_end(void *data, struct MHD_Connection *connection, void **state,
                      enum MHD_RequestTerminationCode code);
+
+/* Ends all exchanges of a route. */
+void exchanges_end(Gateway *gateway, const Route *route, const char *why);
 
 /* Lets libmicrohttpd go on with the exchange. */
 void exchange_resume(Exchange *e);

@@ -83,6 +83,7 @@ typedef struct Route {
         uint64_t bytes_max;        /* bytes of all bodies together, in both directions */
         uint64_t concurrent;
 
+        bool removed;     /* nobody uses it any more, except for requests that end */
         uint64_t bytes;   /* bytes of all bodies so far */
         unsigned running; /* exchanges */
         Credit credit;
@@ -102,8 +103,9 @@ struct Gateway {
         LoopWatch *control_watch;
         char *token;
         NetRules rules; /* network.allow: may allow special addresses of an upstream */
-        Route *routes;
+        Route *routes;  /* room for GATEWAY_ROUTES_MAX, because requests point into it */
         size_t routes_count;
+        struct Exchange *exchanges; /* all requests */
         Names *names;
         char *certificates; /* PEM; NULL if the host has none */
         size_t certificates_length;
@@ -121,5 +123,8 @@ struct Gateway {
         struct SecretWait *secret_waits;
         struct Tunnel *tunnels; /* WebSockets (gateway/tunnel.h) */
 };
+
+/* Routes, with removed ones whose requests have not ended. */
+enum { GATEWAY_ROUTES_MAX = 64 };
 
 #define LENGTH_UNKNOWN UINT64_MAX

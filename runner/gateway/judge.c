@@ -191,7 +191,8 @@ static Route *judge_find_host(const Gateway *gateway, struct MHD_Connection *con
         const size_t length = host ? strcspn(host, ":") : 0;
 
         for (size_t i = 0; i < gateway->routes_count; i++)
-                for (size_t k = 0; k < gateway->routes[i].tls_hosts.count; k++) {
+                for (size_t k = 0;
+                     !gateway->routes[i].removed && k < gateway->routes[i].tls_hosts.count; k++) {
                         const char *name = gateway->routes[i].tls_hosts.items[k];
 
                         if (strlen(name) == length && strncasecmp(name, host, length) == 0)
@@ -205,7 +206,7 @@ static Route *judge_find_route(const Gateway *gateway, const char *target, const
         const size_t length = target[0] == '/' ? strcspn(target + 1, "/?") : 0;
 
         for (size_t i = 0; i < gateway->routes_count; i++)
-                if (strlen(gateway->routes[i].name) == length &&
+                if (!gateway->routes[i].removed && strlen(gateway->routes[i].name) == length &&
                     strncmp(gateway->routes[i].name, target + 1, length) == 0) {
                         *ret_rest = target + 1 + length;
                         return &gateway->routes[i];
@@ -214,13 +215,17 @@ static Route *judge_find_route(const Gateway *gateway, const char *target, const
 }
 
 static void judge_no_route(const Gateway *gateway, Verdict *ret) {
-        size_t length;
+        const char *before = "; the routes are";
 
-        verdict_set(ret, 404, "no route has this name; the routes are");
+        verdict_set(ret, 404, "no route has this name");
         for (size_t i = 0; i < gateway->routes_count; i++) {
-                length = strlen(ret->reason);
-                (void)snprintf(ret->reason + length, sizeof(ret->reason) - length, "%s /%s",
-                               i ? "," : "", gateway->routes[i].name);
+                const size_t length = strlen(ret->reason);
+
+                if (gateway->routes[i].removed)
+                        continue;
+                (void)snprintf(ret->reason + length, sizeof(ret->reason) - length, "%s /%s", before,
+                               gateway->routes[i].name);
+                before = ",";
         }
 }
 

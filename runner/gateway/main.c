@@ -20,6 +20,7 @@
 #include "base/strings.h"
 #include "confine/confine.h"
 #include "gateway/authority.h"
+#include "gateway/commands.h"
 #include "gateway/fetcher.h"
 #include "gateway/gateway.h"
 #include "gateway/secrets.h"
@@ -114,24 +115,6 @@ static int gateway_receive(Gateway *gateway, Error *reterr) {
         return r;
 }
 
-/* holt ends the process by closing its socket. */
-static void gateway_on_control(void *data, uint32_t events) {
-        Gateway *gateway = data;
-        char byte;
-        ssize_t n = recv(gateway->control_fd, &byte, 1, MSG_DONTWAIT);
-
-        (void)events;
-        if (n != 0 && (n > 0 || errno == EAGAIN))
-                return;
-        tunnels_tell(gateway);
-        loop_stop(gateway->loop);
-}
-
-static int gateway_watch_control(Gateway *gateway, Error *reterr) {
-        return loop_watch(gateway->loop, gateway->control_fd, EPOLLIN, gateway_on_control, gateway,
-                          &gateway->control_watch, reterr);
-}
-
 /* Credentials of the environment stay only in the routes, not where /proc shows them. */
 static int gateway_forget_environment(Gateway *gateway, Error *reterr) {
         (void)gateway;
@@ -172,11 +155,11 @@ static int gateway_tell_ready(Gateway *gateway, Error *reterr) {
 }
 
 static int (*const stages[])(Gateway *gateway, Error *reterr) = {
-        gateway_settings_read, gateway_fork_fetcher,  gateway_make_loop,
-        gateway_number_names,  transfers_new,         gateway_read_certificates,
-        authority_make,        gateway_receive,       server_new,
-        secrets_watch,         gateway_watch_control, gateway_forget_environment,
-        gateway_leave_root,    gateway_confine,       gateway_tell_ready,
+        gateway_settings_read, gateway_fork_fetcher, gateway_make_loop,
+        gateway_number_names,  transfers_new,        gateway_read_certificates,
+        authority_make,        gateway_receive,      server_new,
+        secrets_watch,         commands_watch,       gateway_forget_environment,
+        gateway_leave_root,    gateway_confine,      gateway_tell_ready,
 };
 
 static void gateway_ignore_signals(void) {

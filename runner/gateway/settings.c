@@ -14,6 +14,9 @@
  * process. */
 static JsonDocument *document;
 
+/* The variables of a route that comes later, or NULL: those of the process. */
+static const char *settings_variables;
+
 static char *settings_copy(const JsonValue *object, const char *key) {
         return strdup(json_member_text(object, key));
 }
@@ -66,6 +69,17 @@ static const struct {
         { "command", SECRET_COMMAND },
 };
 
+static const char *settings_variable(const char *name) {
+        const size_t length = strlen(name);
+
+        if (!settings_variables)
+                return getenv(name);
+        for (const char *item = settings_variables; *item; item += strlen(item) + 1)
+                if (strncmp(item, name, length) == 0 && item[length] == '=')
+                        return item + length + 1;
+        return NULL;
+}
+
 /* The environment is read now, because it is erased before the gateway serves. */
 static int settings_secret(Inject *inject, const JsonValue *source) {
         const char *value = json_string(source);
@@ -75,11 +89,14 @@ static int settings_secret(Inject *inject, const JsonValue *source) {
         if (!inject->source)
                 return -ENOMEM;
         if (inject->kind == SECRET_ENV) {
-                value = getenv(inject->source);
+                value = settings_variable(inject->source);
                 inject->secret = value && *value ? strdup(value) : NULL;
                 inject->expires = UINT64_MAX;
                 return 0;
         }
+        /* The process that reads them exists already, and knows only earlier ones. */
+        if (settings_variables)
+                return -ENOTSUP;
         number = fetcher_add(source);
         inject->number = (unsigned)number;
         return number < 0 ? number : 0;
@@ -172,12 +189,57 @@ static int settings_route(Route *route, const JsonValue *object) {
         return r == 0 ? settings_allow(route, json_member(object, "allow")) : r;
 }
 
+/* --- routes that come and go --- */
+
+int gateway_settings_route(Route *ret, const JsonValue *object, const char *variables) {
+        int r;
+
+        settings_variables = variables;
+        r = settings_route(ret, object);
+        settings_variables = NULL;
+        return r;
+}
+
+void gateway_settings_forget(Route *route) {
+        for (size_t i = 0; i < route->injects_count; i++) {
+                Inject *inject = &route->injects[i];
+
+                if (inject->secret)
+                        explicit_bzero(inject->secret, strlen(inject->secret));
+                free(inject->secret);
+                free(inject->name);
+                free(inject->prefix);
+                free(inject->suffix);
+                free(inject->user);
+                free(inject->source);
+        }
+        free(route->injects);
+        route->injects = NULL;
+        route->injects_count = 0;
+}
+
+void gateway_settings_clear(Route *route) {
+        gateway_settings_forget(route);
+        for (size_t i = 0; i < route->allow_count; i++) {
+                free(route->allow[i].method);
+                free(route->allow[i].path);
+        }
+        free(route->allow);
+        strlist_clear(&route->tls_hosts);
+        free(route->base);
+        free(route->host);
+        free(route->name);
+        *route = (Route){ 0 };
+}
+
 /* --- the document --- */
 
 static int settings_routes(Gateway *gateway, const JsonValue *array) {
         int r = 0;
 
-        gateway->routes = calloc(settings_count(array) + 1, sizeof(*gateway->routes));
+        if (settings_count(array) > GATEWAY_ROUTES_MAX)
+                return -E2BIG;
+        gateway->routes = calloc(GATEWAY_ROUTES_MAX, sizeof(*gateway->routes));
         if (!gateway->routes)
                 return -ENOMEM;
         for (const JsonValue *item = json_first(array); r == 0 && item; item = json_next(item)) {

@@ -94,9 +94,8 @@ void tunnel_free(Exchange *e) {
         e->tunnel = NULL;
 }
 
-/* Ends the connection to the upstream. libmicrohttpd ends the other one, and calls
- * exchange_on_end(). */
-static void tunnel_end(Exchange *e) {
+/* libmicrohttpd ends the other one, and calls exchange_on_end(). */
+void tunnel_end(Exchange *e) {
         struct MHD_UpgradeResponseHandle *handle = e->tunnel->handle;
 
         /* The program can still be told why. */

@@ -24,6 +24,8 @@ void tunnel_start(Exchange *e);
 struct MHD_Response *tunnel_make_answer(Exchange *e);
 /* Goes on after bytes have left for the program. */
 void tunnel_continue(Exchange *e);
+/* Ends the connection to the upstream, and soon the program's. */
+void tunnel_end(Exchange *e);
 /* Stops watching sockets, and frees the state. */
 void tunnel_free(Exchange *e);
 /* Tells holt about all open tunnels. Call it before the process ends. */

@@ -150,6 +150,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper_end_gateway(keeper);
         keeper_ports_free(keeper);
         keeper_grants_free(keeper);
+        keeper_routes_free(keeper);
         sandbox_clear(&keeper->sandbox);
         if (!keeper_is_renewed(keeper))
                 keeper_sweep(keeper);

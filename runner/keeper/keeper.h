@@ -64,11 +64,13 @@ typedef struct Keeper {
         struct Waiters *waiters; /* See wait.c. */
         struct Acts *acts;
         struct Staged *staged;
-        struct Links *links;         /* See links.h. */
-        LoopWatch *network_watch;    /* NULL without a network. */
-        LoopWatch *gateway_watch;    /* NULL without routes. */
-        struct PortWaits *ports;     /* See ports.c. */
-        struct GrantWait *grants;    /* See grants.c. */
+        struct Links *links;               /* See links.h. */
+        LoopWatch *network_watch;          /* NULL without a network. */
+        LoopWatch *gateway_watch;          /* NULL without routes. */
+        struct PortWaits *ports;           /* See ports.c. */
+        struct GrantWait *grants;          /* See grants.c. */
+        struct RouteChange *route_changes; /* See gateway.c. */
+        StrList route_env; /* Variables of the live routes, once a client has changed these. */
         struct Questions *questions; /* See questions.c; NULL until a client attends. */
         uint32_t once_next;          /* Number of the next one-time grant. */
         LoopWatch *owner_watch;      /* Watches owner_fd; NULL in a session without an owner. */
@@ -229,6 +231,21 @@ int keeper_watch_gateway(Keeper *keeper, Error *reterr);
 void keeper_read_gateway(Keeper *keeper);
 /* Ends holt-gateway, and audits its last requests. */
 void keeper_end_gateway(Keeper *keeper);
+
+/* --- changes of routes (gateway.c) --- */
+
+/* Stores a route (session/route-store.h), makes it live if that is possible, and replies to call.
+ * secrets_fd: a sealed memory file for holt-gateway, or FD_NONE; the caller keeps it. Returns 0 or
+ * a negative errno. */
+int keeper_route_add(Keeper *keeper, const char *item, int secrets_fd, RpcCall *call,
+                     Error *reterr);
+/* Removes the route, ends its requests, and replies to call. Returns 0 or a negative errno. */
+int keeper_route_remove(Keeper *keeper, const char *name, RpcCall *call, Error *reterr);
+/* holt-gateway has replied to the oldest change. reason: why it failed, or NULL. */
+void keeper_on_route_changed(Keeper *keeper, const char *reason);
+/* holt-gateway has gone. */
+void keeper_fail_routes(Keeper *keeper);
+void keeper_routes_free(Keeper *keeper);
 
 /* --- the network (network.c) --- */
 

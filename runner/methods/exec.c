@@ -13,7 +13,7 @@
 /* --- the command --- */
 
 /* Replaces an earlier variable of the same name. */
-static int set_variable(StrList *env, const char *item) {
+int method_set_variable(StrList *env, const char *item) {
         const size_t length = strcspn(item, "=") + 1;
         char *copy = strdup(item);
 
@@ -34,7 +34,7 @@ static int fill_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Err
         for (size_t i = 0; r == 0 && i < keeper->plan.env.count; i++)
                 r = strlist_add(ret, keeper->plan.env.items[i]);
         for (size_t i = 0; r == 0 && i < more.count; i++)
-                r = set_variable(ret, more.items[i]);
+                r = method_set_variable(ret, more.items[i]);
         if (r < 0)
                 return r == -ENOMEM ? error_oom(error) : r;
         return plan_check_lengths(ret, "environment variable", error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods of the session's interpreter. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/paths.h"
@@ -8,6 +9,20 @@
 
 /* The file is in the session's root, so it survives a stop. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"
+
+/* A running interpreter has the variables of its start, so those of newer routes come with each
+ * run. */
+static int python_method_take_env(const Keeper *keeper, const RpcCall *call, StrList *ret,
+                                  Error *error) {
+        _cleanup_(strlist_clear) StrList own = { 0 };
+        int r = rpc_strings(call, "env", &own, error);
+
+        for (size_t i = 0; r == 0 && i < keeper->route_env.count; i++)
+                r = strlist_add(ret, keeper->route_env.items[i]);
+        for (size_t i = 0; r == 0 && i < own.count; i++)
+                r = method_set_variable(ret, own.items[i]);
+        return r == -ENOMEM ? error_oom(error) : r;
+}
 
 static int method_python_run(RpcCall *call, void *data, Error *error) {
         _cleanup_(strlist_clear) StrList env = { 0 };
@@ -20,7 +35,7 @@ static int method_python_run(RpcCall *call, void *data, Error *error) {
                             .once = rpc_bool(call, "fresh", false),
                             .watch = rpc_bool(call, "watch", false),
                             .base64 = rpc_bool(call, "base64", false) };
-        int r = rpc_strings(call, "env", &env, error);
+        int r = python_method_take_env(keeper, call, &env, error);
 
         method_take_limits(keeper, call, &asked.timeout, &asked.kept, &asked.keep_tail);
         if (r == 0 && rpc_has(call, "cwd")) {

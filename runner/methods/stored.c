@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "keeper/keeper.h"
 #include "session/live.h"
+#include "session/route-store.h"
 #include "session/sources.h"
 #include "store/rows.h"
 
@@ -36,16 +37,19 @@ static int stored_audit(Store *store, RpcCall *call, Error *error) {
                             stored_limit(call), rpc_result(call), error);
 }
 
+static int stored_routes(Store *store, RpcCall *call, Error *error) {
+        return route_store_write_at_rest(store, rpc_result(call), error);
+}
+
 typedef int (*StoredFn)(Store *store, RpcCall *call, Error *error);
 
 static const struct {
         const char *method;
         StoredFn write; /* writes the result's members */
 } stored[] = {
-        { "kv.get", stored_kv_get },
-        { "kv.keys", stored_kv_keys },
-        { "history.list", stored_history },
-        { "audit.list", stored_audit },
+        { "kv.get", stored_kv_get },        { "kv.keys", stored_kv_keys },
+        { "history.list", stored_history }, { "audit.list", stored_audit },
+        { "route.list", stored_routes },
 };
 
 static StoredFn stored_find(const char *method) {
@@ -96,8 +100,8 @@ bool stored_has(const char *method) {
 }
 
 bool stored_reads_files(const RpcMethod *method) {
-        static const char *const others[] = { "process.list", "session.allow", "session.stop",
-                                              "tools.list" };
+        static const char *const others[] = { "process.list",  "route.add",    "route.remove",
+                                              "session.allow", "session.stop", "tools.list" };
 
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
                 if (streq(method->name, others[i]))

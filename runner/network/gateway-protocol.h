@@ -3,6 +3,11 @@
  *
  * holt sends the settings, one JSON document: "token", "routes" (policy/routes/route.h) and
  * "rules", which are those of network.allow. holt-gateway sends an event for each request.
+ *
+ * Later, holt can send commands, each a JSON document: {"add": ROUTE} or {"remove": NAME}. With
+ * "add" comes a sealed memory file, if the route reads variables: "NAME=VALUE" of each, with its
+ * NUL. holt itself never reads that file. holt-gateway replies to each command, in order, with the
+ * event GATEWAY_CHANGED.
  * holt-gateway reads bytes of the sandbox and may be taken over, so holt checks the sizes and
  * strings of each event. */
 #pragma once
@@ -13,6 +18,8 @@ enum {
         GATEWAY_CONTROL_FD = 3, /* holt-gateway finds its sockets at these descriptors. */
         GATEWAY_SETUP_FD = 4,   /* brings the listening socket from the sandbox's network */
         GATEWAY_SETTINGS_MAX = 160 * 1024, /* Bytes. */
+        GATEWAY_COMMAND_MAX = 96 * 1024,   /* bytes of a command */
+        GATEWAY_SECRETS_MAX = 256 * 1024,  /* bytes of the memory file with variables */
 };
 
 /* holt-gateway's first message, if plan->tls_hosts has a host. A memory file comes with it, which
@@ -29,6 +36,7 @@ typedef enum GatewayEventType {
         GATEWAY_REFUSED, /* The route does not allow the request. */
         GATEWAY_FAILED,  /* The upstream was not reached, or the exchange broke off. */
         GATEWAY_READY,   /* no request: the gateway begins to serve */
+        GATEWAY_CHANGED, /* A command is carried out, or `reason` says why not. */
         GATEWAY_EVENT_MAX,
 } GatewayEventType;
 

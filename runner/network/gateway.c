@@ -193,7 +193,7 @@ static bool gateway_event_same(const GatewayEvent *a, const GatewayEvent *b) {
 static const GatewayDenial *gateway_note(GatewayDenials **denials, const GatewayEvent *event) {
         GatewayDenial *denial;
 
-        if (event->type == GATEWAY_DONE)
+        if (event->type == GATEWAY_DONE || event->type == GATEWAY_CHANGED)
                 return NULL;
         if (!*denials)
                 *denials = calloc(1, sizeof(**denials));
@@ -240,6 +240,14 @@ void gateway_read(GatewayLink *gateway, GatewayFn fn, void *data) {
                 gateway->lost = true;
                 gateway->control_fd = fd_close(gateway->control_fd);
         }
+}
+
+int gateway_command(const GatewayLink *gateway, const char *text, size_t length, int secrets_fd) {
+        if (length > GATEWAY_COMMAND_MAX)
+                return -EMSGSIZE;
+        return send_with_fd(gateway->control_fd, text, length, secrets_fd, MSG_DONTWAIT) < 0
+                       ? -errno
+                       : 0;
 }
 
 /* If root has started it, holt may have another uid by now and cannot kill it. It ends by itself

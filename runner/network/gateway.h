@@ -56,6 +56,10 @@ void gateway_started(GatewayLink *gateway);
 typedef void (*GatewayFn)(void *data, const GatewayEvent *event, const GatewayDenial *first);
 /* Reads the events that have arrived. Calls fn, unless it is NULL, with every event. */
 void gateway_read(GatewayLink *gateway, GatewayFn fn, void *data);
+/* Sends a command (gateway-protocol.h). secrets_fd: a memory file with variables, or FD_NONE; the
+ * caller keeps it. Returns 0 or a negative errno. The reply is an event for fn of gateway_read().
+ */
+int gateway_command(const GatewayLink *gateway, const char *text, size_t length, int secrets_fd);
 /* Ends holt-gateway, and reads its last events. */
 void gateway_stop(GatewayLink *gateway, GatewayFn fn, void *data);
 void gateway_clear(GatewayLink *gateway);

@@ -31,10 +31,19 @@ static const struct {
         { "python", "python.run", 1 },
         { "rebind", "session.rebind", 1 },
         { "rm", "session.remove", 1 },
+        { "route", "route.add", 3 },
         { "show", "session.show", 1 },
         { "stop", "session.stop", 1 },
         { "tier", "session.set_tier", 2 },
         { "wait", "process.wait", 2 },
+};
+
+/* Verbs whose first operand chooses another method. */
+static const struct {
+        const char *verb, *operand, *method;
+} operand_methods[] = {
+        { "route", "list", "route.list" },
+        { "route", "remove", "route.remove" },
 };
 
 /* Options that set no field of a policy. */
@@ -229,6 +238,14 @@ static size_t replace_command(Text *text, const char *from) {
         return (size_t)(at - from);
 }
 
+static const char *hints_method(size_t verb, Word operand) {
+        for (size_t i = 0; i < ELEMENTSOF(operand_methods); i++)
+                if (streq(operand_methods[i].verb, verbs[verb].verb) &&
+                    hints_is(operand, operand_methods[i].operand))
+                        return operand_methods[i].method;
+        return verbs[verb].method;
+}
+
 /* Each returns how many bytes of the text it has replaced, or 0. */
 static size_t replace_verb(Text *text, const char *from) {
         Word word;
@@ -247,7 +264,7 @@ static size_t replace_verb(Text *text, const char *from) {
 
                 if (!hints_is(word, verbs[i].verb))
                         continue;
-                hints_put(text, verbs[i].method);
+                hints_put(text, hints_method(i, word_behind(word)));
                 for (unsigned n = 0; n < verbs[i].operands && is_operand(word_behind(word)); n++)
                         word = word_behind(word);
                 end = word.start + word.length;

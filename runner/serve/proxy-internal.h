@@ -98,6 +98,10 @@ enum { ASK_KEEPER, ASK_READER, ASK_NOBODY };
  * live if this client has an earlier request under way, which may have started it. */
 int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_version, Error *error);
 
+/* For route.add: adds the credentials of the new route to the descriptors of the request, from the
+ * environment of this process, unless the client has sent them. Returns 0 or a negative errno. */
+int proxy_add_secrets(RpcCall *call, int *fds, size_t *count, Error *error);
+
 /* The function of each method that a keeper serves; data is a Server. */
 int proxy_call(RpcCall *call, void *data, Error *error);
 

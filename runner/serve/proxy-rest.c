@@ -10,6 +10,7 @@
 #include "serve/proxy-internal.h"
 #include "session/allow.h"
 #include "session/live.h"
+#include "session/route-store.h"
 
 /* Methods whose result is always the same for a session at rest: empty arrays. */
 static const struct {
@@ -53,6 +54,75 @@ static int proxy_allow_at_rest(RpcCall *call, const char *name, Error *error) {
         rpc_reply(call);
         return 0;
 }
+
+static int proxy_add_route_at_rest(RpcCall *call, const char *name, Error *error) {
+        _cleanup_free_ char *item = NULL;
+        int r = route_item_make(rpc_string(call, "known"), rpc_object(call, "route"), &item, error);
+
+        return r < 0 ? r : route_add_at_rest(name, item, error);
+}
+
+static int proxy_remove_route_at_rest(RpcCall *call, const char *name, Error *error) {
+        return route_remove_at_rest(name, rpc_string(call, "name"), error);
+}
+
+static int proxy_change_routes_at_rest(RpcCall *call, const char *name, Error *error) {
+        int r = streq(rpc_call_method(call)->name, "route.add")
+                        ? proxy_add_route_at_rest(call, name, error)
+                        : proxy_remove_route_at_rest(call, name, error);
+
+        if (r < 0)
+                return r;
+        json_write_bool(rpc_result(call), "live", false);
+        json_write_null(rpc_result(call), "reason");
+        rpc_reply(call);
+        return 0;
+}
+
+/* Changes of the policy, which are stored for the next start. Each function replies, or returns
+ * -EWOULDBLOCK if a keeper has started meanwhile. */
+static const struct {
+        const char *method;
+        int (*change)(RpcCall *call, const char *name, Error *error);
+} changed_at_rest[] = {
+        { "session.allow", proxy_allow_at_rest },
+        { "route.add", proxy_change_routes_at_rest },
+        { "route.remove", proxy_change_routes_at_rest },
+};
+
+/* Returns one of ASK_..., or a negative errno. */
+static int proxy_change_at_rest(RpcCall *call, const char *name, int dir_fd, Error *error) {
+        const RpcMethod *method = rpc_call_method(call);
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(changed_at_rest); i++) {
+                if (!streq(changed_at_rest[i].method, method->name))
+                        continue;
+                r = changed_at_rest[i].change(call, name, error);
+                return r == -EWOULDBLOCK ? ASK_KEEPER : r < 0 ? r : ASK_NOBODY;
+        }
+        r = stored_has(method->name) ? stored_reply_at_rest(call, name, dir_fd, error)
+                                     : proxy_reply_empty(call);
+        return r < 0 ? r : ASK_NOBODY;
+}
+
+/* --- credentials --- */
+
+int proxy_add_secrets(RpcCall *call, int *fds, size_t *count, Error *error) {
+        _cleanup_free_ char *item = NULL;
+        int r;
+
+        if (*count > 0 || !streq(rpc_call_method(call)->name, "route.add"))
+                return 0;
+        r = route_item_make(rpc_string(call, "known"), rpc_object(call, "route"), &item, error);
+        if (r == 0)
+                r = route_secrets_pack(item, &fds[0], error);
+        if (r == 0 && fds[0] >= 0)
+                (*count)++;
+        return r;
+}
+
+/* --- readers --- */
 
 static SessionVersion session_version(int dir_fd) {
         SessionVersion version = { 0 };
@@ -114,11 +184,5 @@ int proxy_answer_at_rest(Proxy *proxy, RpcCall *call, SessionVersion *ret_versio
                 retire_reader(proxy, client, name, ret_version);
                 return ASK_READER;
         }
-        if (streq(method->name, "session.allow")) {
-                r = proxy_allow_at_rest(call, name, error);
-                return r == -EWOULDBLOCK ? ASK_KEEPER : r < 0 ? r : ASK_NOBODY;
-        }
-        r = stored_has(method->name) ? stored_reply_at_rest(call, name, dir_fd, error)
-                                     : proxy_reply_empty(call);
-        return r < 0 ? r : ASK_NOBODY;
+        return proxy_change_at_rest(call, name, dir_fd, error);
 }

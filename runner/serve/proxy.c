@@ -481,8 +481,10 @@ static int send_on(Upstream *upstream, Pending *pending, Error *error) {
                 return error_oom(error);
         while (count < RPC_FDS_MAX && (fds[count] = rpc_take_fd(pending->call, count)) >= 0)
                 count++;
-        r = rpc_client_send(upstream->keeper, rpc_call_method(pending->call)->name, &w, fds, count,
-                            &pending->id, error);
+        r = proxy_add_secrets(pending->call, fds, &count, error);
+        if (r == 0)
+                r = rpc_client_send(upstream->keeper, rpc_call_method(pending->call)->name, &w, fds,
+                                    count, &pending->id, error);
         for (size_t i = 0; i < count; i++)
                 fd_close(fds[i]);
         pending->with_fds = count > 0;

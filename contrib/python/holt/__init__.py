@@ -39,6 +39,7 @@ from .mount import Listing, RemoteFile, RemoteItem
 from .process import AsyncProcess, Chunk, Process, ProcessInfo
 from .questions import Allow, Question
 from .results import Denial, LimitHit, PythonError, PythonResult, Result, Unreached, Usage
+from .routes import Route
 from .rows import AuditRow, HistoryRow, SessionInfo
 from .sandbox import AsyncSandbox, Sandbox
 from .tools import Tool
@@ -50,6 +51,6 @@ __all__ = [
     "CommandNotFoundError", "Copied", "DataError", "Denial", "ExistsError", "FileInfo", "HistoryRow", "HoltError",
     "HoltNotFoundError", "LayerError", "LimitError", "LimitHit", "Listing", "Match", "MissingError", "NoKeyError",
     "NoProcessError", "NotExecutableError", "PolicyError", "Process", "ProcessInfo", "ProtocolError", "PythonError", "PythonResult", "Question",
-    "RemoteFile", "RemoteItem", "Result", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Unreached",
+    "RemoteFile", "RemoteItem", "Result", "Route", "Sandbox", "Server", "SessionInfo", "SetupError", "Tool", "ToolError", "Unreached",
     "Usage", "UsageError", "find_holt",
 ]

@@ -22,6 +22,7 @@ METHODS: Dict[str, str] = {
     "python.restart": "restart_python()", "history.list": "history()", "audit.list": "audit()",
     "tools.register": "add_tool()", "tools.unregister": "remove_tool()", "files.open": "files.save()",
     "files.receive": "files.write()", "kv.get": "kv.get()", "mount.list": "mount.list()",
+    "route.add": "routes.add()", "route.list": "routes.list()", "route.remove": "routes.remove()",
     "session.allow": "allow()", "ports.forward": "forward()", "ports.close": "close_port()",
     "links.make": "files.link()", "links.list": "files.links()", "links.revoke": "files.revoke_link()",
 }
@@ -43,7 +44,7 @@ ARGUMENTS: Dict[str, str] = {
 
 GROUPS = ("bridge", "env", "filesystem", "layers", "limits", "network", "python", "syscalls")
 
-_AREAS = "session|process|python|files|mount|kv|history|audit|tools|ports|links"
+_AREAS = "session|process|python|files|mount|kv|history|audit|tools|ports|links|route"
 _METHOD = re.compile(rf"(?<![\w./\"-])({_AREAS})\.([a-z_]+)\b(?![\w(/-]|\.[a-z])")
 _FIELD = re.compile(
     rf"(?<![\w./\"-])((?:{'|'.join(GROUPS)})(?:\.[a-z_]+)+|(?:tier|idle|allow_degraded|cwd|policy_name"

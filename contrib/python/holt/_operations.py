@@ -128,7 +128,7 @@ class operation(Generic[P, T]):
     def __set_name__(self, owner: type, name: str) -> None:
         # Python puts this name into a TypeError for wrong arguments. Callers do not know the class, which both faces share.
         part = owner.__name__[: -len("Api")].lower()
-        self.steps.__qualname__ = f"{part}.{name}" if part in ("files", "kv", "mount") else name
+        self.steps.__qualname__ = f"{part}.{name}" if part in ("files", "kv", "mount", "routes") else name
 
     @overload
     def __get__(self, instance: None, owner: Type[AsyncFace]) -> "Callable[Concatenate[Any, P], Awaitable[T]]": ...

@@ -28,6 +28,7 @@ from .kv import AsyncKv, Kv
 from .mount import AsyncMount, Mount
 from .process import AsyncProcess, Process
 from .questions import OnAsk, Questions, check_on_ask
+from .routes import AsyncRoutes, Routes
 from .rows import AuditRow, HistoryRow, SessionInfo
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
 
@@ -284,12 +285,14 @@ class Sandbox(SandboxApi, SyncFace):
     files: Files
     mount: Mount
     kv: Kv
+    routes: Routes
 
     def _made(self) -> None:
         drive(self._open())
         self.files = Files(self._server, self.name)
         self.mount = Mount(self._server, self.name)
         self.kv = Kv(self._server, self.name)
+        self.routes = Routes(self._server, self.name)
 
     def spawn(
         self, command: "Union[str, Sequence[Path]]", *, cwd: Optional[Path] = None,
@@ -377,6 +380,10 @@ class AsyncSandbox(SandboxApi, AsyncFace):
     @property
     def kv(self) -> AsyncKv:
         return self._part(AsyncKv)  # type: ignore[no-any-return]
+
+    @property
+    def routes(self) -> AsyncRoutes:
+        return self._part(AsyncRoutes)  # type: ignore[no-any-return]
 
     async def spawn(
         self, command: "Union[str, Sequence[Path]]", *, cwd: Optional[Path] = None,

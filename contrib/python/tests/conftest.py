@@ -137,7 +137,7 @@ def foreign_words(hint: str, document: Any) -> "list[str]":
 
     These are methods of holt serve, fields of a policy without policy=, and verbs and options of the command line."""
     methods = "|".join(re.escape(each["name"]) for each in document["methods"] if "." in each["name"])
-    calls = re.findall(r"\b(?:Server\(\)\.call\(\"[a-z_.]+\"|(?:files|kv|mount)\.[a-z_]+\()", hint)
+    calls = re.findall(r"\b(?:Server\(\)\.call\(\"[a-z_.]+\"|(?:files|kv|mount|routes)\.[a-z_]+\()", hint)
     for each in calls:
         hint = hint.replace(each, "")
     words = re.findall(rf"(?<![\w./-])(?:{methods}|(?:{'|'.join(GROUPS)})\.[a-z_]+|policy_name|with argv)\b", hint)
