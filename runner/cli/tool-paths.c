@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/tool-paths.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -13,18 +12,12 @@
 
 #include "base/paths.h"
 #include "base/sys.h"
+#include "reach/words.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define NO_PATH "/dev/null" /* a file, so that no path exists below it */
 #define PATTERNS                                                                                   \
         "*?[{$%" /* in code, these start a part of a path that is known only when the code runs */
-
-enum {
-        ENDS_MAX = 16, /* number of places at which a path in a longer word may end */
-        ENDS_RELATIVE_MAX = 3,
-        /* Number of scripts that name another script as interpreter; the kernel's limit. */
-        INTERPRETERS_MAX = 5,
-};
 
 /* --- one path --- */
 
@@ -115,50 +108,31 @@ static int paths_script(const ToolPaths *p, const char *path, const char *what, 
                         int *ret_fd);
 static int paths_search(const ToolPaths *p, const char *name, char **ret_path);
 
-/* Reads the first line, after "#!", of the script behind an O_PATH fd. Returns false if it is not a
- * script. */
-static bool read_interpreter(int path_fd, char line[257]) {
-        _cleanup_close_ int fd = FD_NONE;
-        char self[40];
-        ssize_t n;
+typedef struct PathsScript {
+        const ToolPaths *paths;
+        int depth;
+} PathsScript;
 
-        (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-        fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        n = fd < 0 ? -1 : read(fd, line, 255);
-        if (n < 2 || line[0] != '#' || line[1] != '!')
-                return false;
-        line[n] = '\0';
-        line[strcspn(line, "\n")] = '\0';
-        return true;
-}
-
-/* Judges a word of that line: a path, or a name that env(1) finds in PATH. */
-static int paths_interpreter_word(const ToolPaths *p, const char *word, int depth) {
+/* Judges a word of a script's first line. */
+static int paths_interpreter_word(void *data, const char *word) {
+        const PathsScript *script = data;
+        const ToolPaths *p = script->paths;
         _cleanup_free_ char *found = NULL;
         int r;
 
         if (word[0] == '/')
-                return paths_script(p, word, word, depth + 1, NULL);
-        if (word[0] == '-' || strchr(word, '=') || strchr(word, '/'))
-                return 0;
+                return paths_script(p, word, word, script->depth + 1, NULL);
         r = paths_search(p, word, &found);
-        return r == 0 && found ? paths_script(p, found, found, depth + 1, NULL) : r;
+        return r == 0 && found ? paths_script(p, found, found, script->depth + 1, NULL) : r;
 }
 
 /* Judges the program and its words in a script's first line. The program may be a script itself;
  * the kernel follows a few (binfmt_script). */
 static int paths_interpreter(const ToolPaths *p, int path_fd, int depth) {
-        char line[257], *word, *next = NULL;
-        int r = 0;
+        PathsScript script = { .paths = p, .depth = depth };
 
-        if (depth > INTERPRETERS_MAX || !read_interpreter(path_fd, line))
-                return 0;
-        word = strtok_r(line + 2, " \t", &next);
-        if (word && word[0] != '/')
-                *--word = '/'; /* a relative path is looked up in "/", where the tool starts */
-        for (; r == 0 && word; word = strtok_r(NULL, " \t", &next))
-                r = paths_interpreter_word(p, word, depth);
-        return r;
+        return depth > SCRIPT_DEPTH_MAX ? 0
+                                        : script_words(path_fd, paths_interpreter_word, &script);
 }
 
 /* Judges a script and its interpreter. ret_fd may be NULL. */
@@ -340,41 +314,15 @@ static int part_judge(ToolPaths *p, const char *text, PathFn fn) {
 
 /* --- the parts of a word --- */
 
-/* Returns whether ch probably continues a path in a longer text. */
-static bool is_of_path(char ch) {
-        return isalnum((unsigned char)ch) || (ch && strchr("_.-+/~", ch)) ||
-               (unsigned char)ch >= 0x80;
-}
+typedef struct WordParts {
+        ToolPaths *paths;
+        PathFn fn;
+} WordParts;
 
-/* Tries the paths that start at text. A path may end at each of the next characters that can end
- * one, or at the end of the word. */
-static int parts_from(ToolPaths *p, const char *text, PathFn fn) {
-        const int max = strchr("/~", text[0]) ? ENDS_MAX : ENDS_RELATIVE_MAX;
-        size_t end = 0;
-        int r = 0;
+static int word_part_judge(void *data, const char *part) {
+        const WordParts *parts = data;
 
-        for (int i = 0; r == 0 && i < max && text[end]; i++) {
-                _cleanup_free_ char *part = NULL;
-
-                while (is_of_path(text[end]))
-                        end++;
-                if (!text[end])
-                        break;
-                part = strndup(text, end++);
-                r = part ? part_judge(p, part, fn) : error_oom(p->reterr);
-        }
-        return r == 0 ? part_judge(p, text, fn) : r;
-}
-
-/* Tries the path after the letter of an option: -I/usr/include, -Iinclude. */
-static int parts_of_option(ToolPaths *p, const char *text, PathFn fn) {
-        const char *slash = text + strcspn(text, "/~");
-        int r = text[1] && text[2] ? parts_from(p, text + 2, fn) : 0;
-
-        for (const char *at = text; r == 0 && at < slash; at++)
-                if (!is_of_path(*at))
-                        return 0; /* no path starts with the text after this */
-        return r == 0 && *slash ? parts_from(p, slash, fn) : r;
+        return part_judge(parts->paths, part, parts->fn);
 }
 
 /* Code often puts HOME before a path: "${HOME}/x", environ["HOME"] + "/x". */
@@ -384,27 +332,28 @@ static int parts_of_home(ToolPaths *p, const char *text, PathFn fn) {
 
         if (!p->home || tool_paths_reached(p, p->home))
                 return 0;
-        while (is_of_path(text[length]))
+        while (word_is_of_path(text[length]))
                 length++;
         path = str_format("%s/%.*s", p->home, (int)length, text);
         return path ? fn(p, path, path) : error_oom(p->reterr);
 }
 
 static int parts_of_word(ToolPaths *p, const char *text, PathFn fn) {
+        WordParts parts = { .paths = p, .fn = fn };
         int r = 0;
 
         for (size_t i = 0; r == 0 && text[i]; i++) {
-                if (i > 0 && (is_of_path(text[i - 1]) || !is_of_path(text[i])))
+                if (!word_starts_part(text, i))
                         continue;
-                r = parts_from(p, text + i, fn);
+                r = word_parts_from(text + i, word_part_judge, &parts);
                 if (r == 0 && (text[i] == '-' || text[i] == '+'))
-                        r = parts_of_option(p, text + i, fn);
+                        r = word_parts_of_option(text + i, word_part_judge, &parts);
                 if (r == 0 && str_starts(text + i, "HOME/"))
                         r = parts_of_home(p, text + i + 4, fn);
                 if (r == 0 && i > 0 && text[i] == '/' && strchr("})\"'", text[i - 1]))
                         r = parts_of_home(p, text + i, fn);
         }
-        return r;
+        return r == -ENOMEM ? error_oom(p->reterr) : r;
 }
 
 /* --- all words --- */
@@ -459,9 +408,9 @@ static int judge_patterns(const ToolPaths *p, const char *text) {
                 size_t length = 0;
                 char *slash;
 
-                if (!strchr("/~", text[i]) || (i > 0 && is_of_path(text[i - 1])))
+                if (!strchr("/~", text[i]) || (i > 0 && word_is_of_path(text[i - 1])))
                         continue;
-                while (is_of_path(text[i + length]))
+                while (word_is_of_path(text[i + length]))
                         length++;
                 if (!text[i + length] || !strchr(PATTERNS, text[i + length]))
                         continue;

@@ -2,8 +2,10 @@
 #include "session/routes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -12,6 +14,7 @@
 #include "network/caller-env.h"
 #include "policy/plan-parts.h"
 #include "policy/plan-routes.h"
+#include "reach/words.h"
 
 enum { TOKEN_BYTES = 20 };
 
@@ -56,47 +59,118 @@ static int routes_add_file(LaunchPlan *plan, const char *path, Error *reterr) {
         return r < 0 ? r : plan_hide_host(plan, full, "the credential of a route", reterr);
 }
 
+/* The inputs of one command. */
+typedef struct RouteCommand {
+        LaunchPlan *plan;
+        int depth; /* of scripts that are interpreters of each other */
+        Error *reterr;
+} RouteCommand;
+
+static int routes_add_script(const RouteCommand *command, const char *path);
+
 /* Adds each place in which holt-gateway looks for a program, up to the one that it executes. It
- * looks from the root directory, so a relative directory in PATH is one there. */
-static int routes_add_searched(LaunchPlan *plan, const char *name, Error *reterr) {
+ * looks from the root directory, so a relative directory in PATH is one there. If PATH has no such
+ * program, the places count only if `needed`. */
+static int routes_add_searched(const RouteCommand *command, const char *name, bool needed) {
         const char *places = caller_env_get("PATH");
+        _cleanup_(strlist_clear) StrList tried = { 0 };
+        bool found = false;
         int r = 0;
 
-        for (places = places ? places : "/bin:/usr/bin"; r == 0; places++) {
+        for (places = places ? places : "/bin:/usr/bin"; !found; places++) {
                 const size_t length = strcspn(places, ":");
                 _cleanup_free_ char *place = str_format("%.*s/%s", (int)length, places, name);
-                _cleanup_free_ char *path = place ? path_join("/", place) : NULL;
+                char *path = place ? path_join("/", place) : NULL;
 
                 if (!path)
-                        return error_oom(reterr);
-                r = routes_add_input(plan, path, reterr);
+                        return error_oom(command->reterr);
+                found = access(path, X_OK) == 0;
+                if (strlist_take(&tried, path) < 0)
+                        return error_oom(command->reterr);
                 places += length;
-                if (!*places || access(path, X_OK) == 0)
+                if (!*places)
                         break;
         }
+        for (size_t i = 0; r == 0 && (found || needed) && i < tried.count; i++)
+                r = routes_add_script(command, tried.items[i]);
         return r;
 }
 
-/* Adds the program, and words that are absolute paths, or end in one after "=". */
-static int routes_add_command(LaunchPlan *plan, const JsonValue *words, Error *reterr) {
-        const char *program = json_string(json_first(words));
-        int r = 0;
+static int routes_add_script_word(void *data, const char *word) {
+        const RouteCommand *command = data;
 
-        if (!strchr(program, '/'))
-                r = routes_add_searched(plan, program, reterr);
-        else if (program[0] != '/')
+        return word[0] == '/' ? routes_add_script(command, word)
+                              : routes_add_searched(command, word, true);
+}
+
+/* Adds the file, and the interpreter if it is a script. */
+static int routes_add_script(const RouteCommand *command, const char *path) {
+        RouteCommand next = *command;
+        _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+        struct stat st;
+        int r = routes_add_input(command->plan, path, command->reterr);
+
+        if (r < 0 || fd < 0 || next.depth++ >= SCRIPT_DEPTH_MAX || fstat(fd, &st) < 0 ||
+            !S_ISREG(st.st_mode))
+                return r;
+        return script_words(fd, routes_add_script_word, &next);
+}
+
+static bool routes_is_only_path(const char *part) {
+        while (word_is_of_path(*part))
+                part++;
+        return *part == '\0';
+}
+
+/* Adds a part of a word that may be a path. Longer texts are paths only if they exist, and so are
+ * relative ones, which lead from the root directory. */
+static int routes_add_part(void *data, const char *part) {
+        const RouteCommand *command = data;
+        const char *home = str_starts(part, "~/") ? caller_env_get("HOME") : NULL;
+        /* Not normalised: ".." after a symlink leads elsewhere. */
+        _cleanup_free_ char *path = home             ? str_format("%s/%s", home, part + 2)
+                                    : part[0] == '/' ? strdup(part)
+                                                     : str_format("/%s", part);
+        struct stat st;
+
+        if (!path)
+                return error_oom(command->reterr);
+        if (streq(path, "/") || (!strchr(part, '/') && !home))
+                return 0;
+        if (lstat(path, &st) < 0 && !(routes_is_only_path(part) && (part[0] == '/' || home)))
+                return 0;
+        return routes_add_script(command, path);
+}
+
+static int routes_add_word(RouteCommand *command, const char *word) {
+        int r = strchr(word, '/') || !word[0] ? 0 : routes_add_searched(command, word, false);
+
+        for (size_t i = 0; r == 0 && word[i]; i++) {
+                if (!word_starts_part(word, i))
+                        continue;
+                r = word_parts_from(word + i, routes_add_part, command);
+                if (r == 0 && (word[i] == '-' || word[i] == '+'))
+                        r = word_parts_of_option(word + i, routes_add_part, command);
+        }
+        return r == -ENOMEM ? error_oom(command->reterr) : r;
+}
+
+/* Adds the program, and what its words name: programs in PATH, which env(1) may start, and paths.
+ */
+static int routes_add_command(LaunchPlan *plan, const JsonValue *words, Error *reterr) {
+        RouteCommand command = { .plan = plan, .reterr = reterr };
+        const char *program = json_string(json_first(words));
+        int r;
+
+        if (strchr(program, '/') && program[0] != '/')
                 return error_set(reterr, ERROR_POLICY, 0,
                                  "bridge.routes: the command %s has a relative path; write an "
                                  "absolute one",
                                  program);
-        for (const JsonValue *w = json_first(words); r == 0 && w; w = json_next(w)) {
-                const char *word = json_string(w), *equals = strchr(word, '=');
-
-                if (word[0] == '/')
-                        r = routes_add_input(plan, word, reterr);
-                else if (equals && equals[1] == '/')
-                        r = routes_add_input(plan, equals + 1, reterr);
-        }
+        r = program[0] == '/' ? routes_add_script(&command, program)
+                              : routes_add_searched(&command, program, true);
+        for (const JsonValue *w = json_next(json_first(words)); r == 0 && w; w = json_next(w))
+                r = routes_add_word(&command, json_string(w));
         return r;
 }
 

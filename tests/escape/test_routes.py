@@ -148,7 +148,7 @@ mv d e; mkdir d; ln -s /etc/hostname d/key
 
 @pytest.mark.identities("user", "root", "nested")
 @pytest.mark.parametrize("lies", ("key", "d/key", "missing/key"))
-@pytest.mark.parametrize("kind", ("file", "program", "argument", "assigned"))
+@pytest.mark.parametrize("kind", ("file", "program", "argument", "assigned", "code", "option", "interpreter", "interpreter of env"))
 @pytest.mark.parametrize("session", (False, True))
 def test_a_command_cannot_change_the_source_of_a_credential(
     session: bool, kind: str, lies: str, holt: Holt, sessions: Sessions, policy: Callable[..., Path], hostile: Callable[[bytes], str],
@@ -161,8 +161,15 @@ def test_a_command_cannot_change_the_source_of_a_credential(
             identity.own(made)
         path.write_text("the-first-key\n" if kind == "file" else "#!/bin/sh\necho the-first-key\n")
         identity.own(path).chmod(0o755)
+    script = place / "outside" / "script"
+    script.parent.mkdir()
+    script.parent.chmod(0o755)
+    script.write_text(f"#!{path}\n" if kind == "interpreter" else f"#!/usr/bin/env {path}\n")
+    script.chmod(0o755)
     credential = {"file": {"file": str(path)}, "program": {"command": [str(path)]}, "argument": {"command": ["sh", str(path)]},
-                  "assigned": {"command": ["env", f"FILE={path}", "sh", "-c", '. "$FILE"']}}[kind]
+                  "assigned": {"command": ["env", f"FILE={path}", "sh", "-c", '. "$FILE"']}, "code": {"command": ["sh", "-c", f". {path}; true"]},
+                  "option": {"command": ["env", f"-S{path}"]}, "interpreter": {"command": [str(script)]},
+                  "interpreter of env": {"command": ["env", str(script)]}}[kind]
     document, flag = policy(hostile(OK), credential), place / "flags" / "owned"
     flag.parent.mkdir()
     flag.parent.chmod(0o777)
@@ -180,9 +187,18 @@ def test_a_command_cannot_change_the_source_of_a_credential(
 
 
 @pytest.mark.identities("user", "root", "nested")
-def test_a_command_cannot_put_a_program_into_the_path(holt: Holt, policy: Callable[..., Path], hostile: Callable[[bytes], str]) -> None:
+def test_a_command_cannot_put_a_program_into_the_path(holt: Holt, policy: Callable[..., Path], hostile: Callable[[bytes], str], place: Path) -> None:
     document = policy(hostile(OK), {"command": ["true"]})
     path = f"{holt.cwd}/bin:{os.environ['PATH']}"
+    assert f"holt obeys {holt.cwd}/bin/true, but the command could change it" in holt.sh("true", "--policy", document, env={"PATH": path}).refusal()
+    document = policy(hostile(OK), {"command": ["/usr/bin/env", "A=b", "true"]})
+    assert f"holt obeys {holt.cwd}/bin/true, but the command could change it" in holt.sh("true", "--policy", document, env={"PATH": path}).refusal()
+    script = place / "outside" / "script"
+    script.parent.mkdir()
+    script.parent.chmod(0o755)
+    script.write_text("#!/usr/bin/env true\n")
+    script.chmod(0o755)
+    document = policy(hostile(OK), {"command": [str(script)]})
     assert f"holt obeys {holt.cwd}/bin/true, but the command could change it" in holt.sh("true", "--policy", document, env={"PATH": path}).refusal()
     assert "relative path" in holt.sh("true", "--policy", policy(hostile(OK), {"command": ["bin/key"]})).refusal()
 
