@@ -469,6 +469,12 @@ static int plan_copy(StrList *list, const StrList *from) {
         return r;
 }
 
+/* holt-gateway uses the proxy outside, too, even if commands have no network. */
+static bool plan_wants_upstream(const Policy *policy) {
+        return policy->net_upstream &&
+               (policy->network == NETWORK_ALLOW || policy->routes.count > 0);
+}
+
 static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContext *context,
                         Error *reterr) {
         (void)context;
@@ -479,14 +485,14 @@ static int plan_network(LaunchPlan *plan, const Policy *policy, const PlanContex
         plan->net_ask = policy->net_ask && policy->network == NETWORK_ALLOW;
         plan->net_ask_timeout = policy->net_ask_timeout ? policy->net_ask_timeout
                                                         : NETWORK_ASK_TIMEOUT;
-        if (policy->net_upstream && policy->network == NETWORK_ALLOW)
+        if (plan_wants_upstream(policy))
                 plan->net_upstream = strdup(policy->net_upstream);
         if ((policy->network == NETWORK_ALLOW &&
              plan_copy(&plan->net_allow, &policy->net_allow) < 0) ||
             plan_copy(&plan->net_project, &policy->net_project) < 0 ||
             plan_copy(&plan->net_publish, &policy->net_publish) < 0 ||
             plan_copy(&plan->net_import, &policy->net_import) < 0 ||
-            (policy->net_upstream && policy->network == NETWORK_ALLOW && !plan->net_upstream))
+            (plan_wants_upstream(policy) && !plan->net_upstream))
                 return error_oom(reterr);
         return net_imports_check(&plan->net_import, &plan->net_publish, reterr);
 }

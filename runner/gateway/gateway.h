@@ -30,6 +30,7 @@
 #include "base/loop.h"
 #include "base/strings.h"
 #include "policy/net/rules.h"
+#include "policy/net/upstream.h"
 #include "resolve/names.h"
 
 typedef struct Gateway Gateway;
@@ -102,8 +103,9 @@ struct Gateway {
         int listen_fds[LISTENER_MAX];
         LoopWatch *control_watch;
         char *token;
-        NetRules rules; /* network.allow: may allow special addresses of an upstream */
-        Route *routes;  /* room for GATEWAY_ROUTES_MAX, because requests point into it */
+        NetUpstream *proxy; /* network.upstream, or NULL: requests go through it */
+        NetRules rules;     /* network.allow: may allow special addresses of an upstream */
+        Route *routes;      /* room for GATEWAY_ROUTES_MAX, because requests point into it */
         size_t routes_count;
         struct Exchange *exchanges; /* all requests */
         Names *names;

@@ -260,6 +260,15 @@ static int settings_rules(Gateway *gateway, const JsonValue *array) {
         return r;
 }
 
+static int settings_proxy(Gateway *gateway, const char *url) {
+        const char *ignored;
+
+        if (!url)
+                return 0;
+        gateway->proxy = calloc(1, sizeof(*gateway->proxy));
+        return gateway->proxy ? net_upstream_parse(url, gateway->proxy, &ignored) : -ENOMEM;
+}
+
 int gateway_settings_read(Gateway *gateway, Error *reterr) {
         _cleanup_free_ char *bytes = malloc(GATEWAY_SETTINGS_MAX);
         ssize_t n = bytes ? recv(gateway->control_fd, bytes, GATEWAY_SETTINGS_MAX, 0) : -1;
@@ -275,6 +284,8 @@ int gateway_settings_read(Gateway *gateway, Error *reterr) {
         root = json_root(document);
         gateway->token = settings_copy(root, "token");
         r = gateway->token ? settings_rules(gateway, json_member(root, "rules")) : -ENOMEM;
+        if (r == 0)
+                r = settings_proxy(gateway, json_member_string(root, "upstream"));
         if (r == 0)
                 r = settings_routes(gateway, json_member(root, "routes"));
         return r < 0 ? error_set(reterr, ERROR_PROTOCOL, -r, "the settings are malformed") : 0;

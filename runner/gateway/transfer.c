@@ -24,6 +24,22 @@ enum {
 
 /* --- the end of a transfer --- */
 
+/* Explains a failure of the proxy outside. Returns false if it was another one. */
+static bool transfer_explain_proxy(Exchange *e, CURLcode code) {
+        long status = 0;
+
+        if (e->easy)
+                (void)curl_easy_getinfo(e->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+        if (status >= 300)
+                verdict_set(&e->verdict, 502,
+                            "the proxy outside (network.upstream) refused %s:%u with %ld",
+                            e->route->host, e->route->port, status);
+        else if (status == 0 && (code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT))
+                verdict_set(&e->verdict, 502,
+                            "the proxy outside (network.upstream) cannot be reached");
+        return e->verdict.status != 0;
+}
+
 /* Explains a failure without libcurl's own text, which may contain the URL. */
 static void transfer_explain(Exchange *e, CURLcode code) {
         const Route *route = e->route;
@@ -44,6 +60,8 @@ static void transfer_explain(Exchange *e, CURLcode code) {
                 { CURLE_WRITE_ERROR, 502, "sent an answer that cannot be passed on" },
         };
 
+        if (e->gateway->proxy && transfer_explain_proxy(e, code))
+                return;
         for (size_t i = 0; i < ELEMENTSOF(failures); i++)
                 if (failures[i].code == code)
                         return verdict_set(&e->verdict, failures[i].status, "%s:%u %s", route->host,
@@ -64,7 +82,9 @@ static void transfer_free(Exchange *e) {
 }
 
 void transfer_close(Exchange *e) {
-        if (e->route && e->route->address.family == 0)
+        if (e->gateway->proxy)
+                names_forget_host(e->gateway->names, e);
+        else if (e->route && e->route->address.family == 0)
                 names_forget(e->gateway->names, e->route->number, e);
         secrets_forget(e->gateway, e);
         tunnel_free(e);
@@ -172,7 +192,7 @@ static curl_socket_t transfer_on_socket(void *data, curlsocktype purpose,
                 return CURL_SOCKET_BAD;
         memcpy(&storage, &address->addr, address->addrlen);
         socket_address_get(&storage, &target, &port);
-        if (e->route->address.family == 0 &&
+        if (!e->gateway->proxy && e->route->address.family == 0 &&
             judge_forbids(e->gateway, &target, e->route->port, &ignored))
                 return CURL_SOCKET_BAD;
         return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -222,6 +242,36 @@ static CURLcode transfer_set_method(Exchange *e) {
                                            : SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)e->length);
 }
 
+/* Asks the proxy outside for a connection (CONNECT), so that it does not see requests by TLS. It
+ * gets no header of the request, and its own headers do not count as a response. */
+static CURLcode transfer_set_proxy(const Exchange *e, const NetUpstream *proxy) {
+        char host[NET_ADDRESS_TEXT], url[NET_NAME_MAX + 32];
+        CURLcode code = CURLE_OK;
+
+        (void)snprintf(url, sizeof(url),
+                       proxy->address.family == AF_INET6 ? "http://[%s]:%u" : "http://%s:%u",
+                       proxy->address.family ? net_address_text(&proxy->address, host)
+                                             : proxy->name,
+                       proxy->port);
+        code = SET(CURLOPT_PROXY, url);
+        code = SET(CURLOPT_NOPROXY, "");
+        code = SET(CURLOPT_HTTPPROXYTUNNEL, 1L);
+        code = SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+        code = SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+        if (proxy->login[0]) {
+                const size_t user = strcspn(proxy->login, ":");
+                _cleanup_free_ char *name = strndup(proxy->login, user);
+
+                if (!name)
+                        return CURLE_OUT_OF_MEMORY;
+                code = SET(CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
+                code = SET(CURLOPT_PROXYUSERNAME, name);
+                code = SET(CURLOPT_PROXYPASSWORD,
+                           proxy->login + user + (proxy->login[user] == ':'));
+        }
+        return code;
+}
+
 static CURLcode transfer_set_trust(const Exchange *e) {
         struct curl_blob certificates = { .data = e->gateway->certificates,
                                           .len = e->gateway->certificates_length,
@@ -233,7 +283,8 @@ static CURLcode transfer_set_trust(const Exchange *e) {
 #else
         code = SET(CURLOPT_PROTOCOLS, e->route->tls ? CURLPROTO_HTTPS : CURLPROTO_HTTP);
 #endif
-        code = SET(CURLOPT_PROXY, "");
+        code = e->gateway->proxy ? transfer_set_proxy(e, e->gateway->proxy)
+                                 : SET(CURLOPT_PROXY, "");
         code = SET(CURLOPT_CAPATH, NULL);
         code = SET(CURLOPT_CAINFO, NULL);
         if (e->gateway->certificates)
@@ -285,17 +336,17 @@ static void transfer_go(Exchange *e) {
 
 /* Writes the addresses that the route may use as "+HOST:PORT:ADDRESS,...". With "+", libcurl
  * forgets them after a time. */
-static bool transfer_add_addresses(Exchange *e, const NameResult *result, const char **ret_why) {
+static bool transfer_add_addresses(Exchange *e, const char *host, uint16_t port,
+                                   const NameResult *result, const char **ret_why) {
         char line[NET_NAME_MAX + 16 + NAME_ADDRESSES_MAX * (NET_ADDRESS_TEXT + 3)];
-        size_t length = (size_t)snprintf(line, sizeof(line), "+%s:%u:", e->route->host,
-                                         e->route->port);
+        size_t length = (size_t)snprintf(line, sizeof(line), "+%s:%u:", host, port);
         bool found = false;
 
         for (size_t i = 0; i < result->count; i++) {
                 const NetAddress *address = &result->items[i];
                 char text[NET_ADDRESS_TEXT];
 
-                if (judge_forbids(e->gateway, address, e->route->port, ret_why))
+                if (!e->gateway->proxy && judge_forbids(e->gateway, address, port, ret_why))
                         continue;
                 length += (size_t)snprintf(line + length, sizeof(line) - length,
                                            address->family == AF_INET6 ? "%s[%s]" : "%s%s",
@@ -311,7 +362,7 @@ static void transfer_on_addresses(void *data, const NameResult *result) {
         Exchange *e = data;
         const char *why = NULL;
 
-        if (transfer_add_addresses(e, result, &why))
+        if (transfer_add_addresses(e, e->route->host, e->route->port, result, &why))
                 return transfer_go(e);
         if (why)
                 verdict_set(&e->verdict, 502, "%s resolves to %s, which no rule allows",
@@ -322,8 +373,24 @@ static void transfer_on_addresses(void *data, const NameResult *result) {
         exchange_resume(e);
 }
 
+static void transfer_on_proxy(void *data, const NameResult *result) {
+        Exchange *e = data;
+        const NetUpstream *proxy = e->gateway->proxy;
+        const char *ignored;
+
+        if (transfer_add_addresses(e, proxy->name, proxy->port, result, &ignored))
+                return transfer_go(e);
+        verdict_set(&e->verdict, 502, "the proxy outside (network.upstream) cannot be resolved");
+        e->done = true;
+        exchange_resume(e);
+}
+
 void transfer_start(Exchange *e) {
-        if (e->route->address.family)
+        const NetUpstream *proxy = e->gateway->proxy;
+
+        if (proxy && proxy->address.family == 0)
+                names_resolve_host(e->gateway->names, proxy->name, transfer_on_proxy, e);
+        else if (proxy || e->route->address.family)
                 transfer_go(e);
         else
                 names_resolve(e->gateway->names, e->route->number, transfer_on_addresses, e);

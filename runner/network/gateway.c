@@ -30,6 +30,8 @@ enum {
 static void gateway_write_settings(const LaunchPlan *plan, JsonWriter *w) {
         json_write_object(w, NULL);
         json_write_string(w, "token", plan->route_token);
+        if (plan->net_upstream)
+                json_write_string(w, "upstream", plan->net_upstream);
         json_write_array(w, "rules");
         for (size_t i = 0; i < plan->net_allow.count; i++)
                 json_write_string(w, NULL, plan->net_allow.items[i]);
