@@ -85,7 +85,10 @@ static int routes_add_searched(const RouteCommand *command, const char *name, bo
                 if (!path)
                         return error_oom(command->reterr);
                 found = access(path, X_OK) == 0;
-                if (strlist_take(&tried, path) < 0)
+                /* A directory that the caller cannot enter is skipped, as a shell does. */
+                if (!found && access(path, F_OK) < 0 && errno == EACCES)
+                        free(path);
+                else if (strlist_take(&tried, path) < 0)
                         return error_oom(command->reterr);
                 places += length;
                 if (!*places)
