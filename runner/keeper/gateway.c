@@ -172,10 +172,13 @@ static int route_check_count(const Keeper *keeper, Error *reterr) {
 /* A pipe or a file could block holt-gateway, or change while it is read. */
 static int route_check_secrets(int fd, Error *reterr) {
         const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+        const int seals = fd < 0 ? needed : fcntl(fd, F_GET_SEALS);
         struct stat st;
 
-        if (fd < 0 || ((fcntl(fd, F_GET_SEALS) & needed) == needed && fstat(fd, &st) == 0 &&
-                       st.st_size <= GATEWAY_SECRETS_MAX))
+        if (fd < 0)
+                return 0;
+        if (seals >= 0 && (seals & needed) == needed && fstat(fd, &st) == 0 &&
+            st.st_size <= GATEWAY_SECRETS_MAX)
                 return 0;
         return error_set(reterr, ERROR_USAGE, 0,
                          "the descriptor is not a sealed memory file of at most %d bytes",

@@ -17,6 +17,7 @@ from lib.leaks import descendants
 from lib.sessions import RpcError, Session, Sessions, until
 from lib.tools import needs
 from lib.upstream import KEY, Upstream, upstream
+from lib.websocket import CLIENT, websocket
 
 pytestmark = needs("curl", "python3")
 
@@ -168,6 +169,37 @@ def test_a_lost_gateway(sessions: Sessions, session: Session, service: Upstream)
     session.sh("true")
     assert "holt-gateway has ended" in add(sessions, service).ok().err
     sessions(["route", "remove", "w", "acme"]).ok()
+
+
+@pytest.mark.parametrize("kind", ("pipe", "unsealed"))
+def test_only_a_sealed_file_brings_a_credential(kind: str, session: Session, service: Upstream) -> None:
+    """Another descriptor could block holt-gateway, or change while it is read."""
+    session.out("true")
+    ends = os.pipe() if kind == "pipe" else (os.memfd_create("x", os.MFD_ALLOW_SEALING),)
+    with session.rpc() as rpc:
+        error = rpc.refused("route.add", [ends[0]], route={"name": "acme", "upstream": service.url})
+    for fd in ends:
+        os.close(fd)
+    assert "is not a sealed memory file" in error.message and len(listed(session)) == 1
+
+
+WEBSOCKET = CLIENT + """
+s, f, head = connect("/v1/echo", "Authorization: Bearer " + os.environ["ACME_TOKEN"])
+print(head[0], flush=True)
+print(read(f), flush=True)
+"""
+
+
+def test_removing_a_route_ends_its_websockets(sessions: Sessions, session: Session) -> None:
+    session.out("true")
+    with websocket() as service:
+        options = ("-e", "ACME_TOKEN={token}", "-e", "ACME_AT={address}")
+        sessions(["route", "add", "w", "acme", "--upstream", service.url, *HEADER, *options], env=WITH_KEY).ok()
+        with session.start("python3", "-c", WEBSOCKET) as running:
+            assert "101" in running.readline()
+            sessions(["route", "remove", "w", "acme"]).ok()
+            assert running.readline() == "(None, b'')"
+            running.wait()
 
 
 def test_refusals(sessions: Sessions, session: Session, service: Upstream) -> None:
