@@ -73,9 +73,9 @@ def refusal():
         return "the policy forbids to install packages (python.install)"
     if not os.environ.get("PIP_FIND_LINKS"):
         index = os.environ.get("PIP_INDEX_URL")
-        if not index:
+        if not index and not os.path.exists("/etc/pip.conf"):  # of a route, or of the host with --etc
             return "the session has no source of packages: create it with an index or a folder of wheels (python.index or python.wheels in its policy)"
-        if index.startswith(("http:", "https:")) and not is_own(index) and not has_network():
+        if index and index.startswith(("http:", "https:")) and not is_own(index) and not has_network():
             return (
                 f"the index {without_secrets(index)} can't be reached, since the session has no network; packages can be"
                 " installed from a folder of wheels (python.wheels in its policy)"

@@ -69,6 +69,9 @@ static int route_value_write_text(const RouteReader *reader, const char *text, c
 
         if (!route_text_plain(text))
                 return route_fail(reader, path, "%s", value_control);
+        if (strstr(text, "${") || (text[0] == '$' && route_env_name_valid(text + 1, 1)))
+                return route_fail(reader, path,
+                                  "holt does not expand variables like a shell; write {env:NAME}");
         if (at && (!end || !(str_starts(at, "{env:") || str_starts(at, "{file:"))))
                 return route_value_fail_placeholder(reader, path);
         if (end && route_brace(end))

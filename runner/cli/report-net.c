@@ -84,6 +84,8 @@ void report_gateway_denials(const GatewayDenials *denials, FILE *out) {
                 const GatewayDenial *denial = &denials->items[i];
                 char what[GATEWAY_WHAT_TEXT], answer[16];
 
+                if (denial->count == 0)
+                        continue;
                 gateway_denial_what(denial, what);
                 (void)snprintf(answer, sizeof(answer), "%u", denial->event.status);
                 report_gateway_denial(what, denial->count, answer, denial->event.reason, out);

@@ -80,6 +80,15 @@ static struct MHD_Response *exchange_make_answer(Exchange *e) {
         return response;
 }
 
+/* Says when the route takes the next request. */
+static void exchange_add_retry(const Exchange *e, struct MHD_Response *response) {
+        const uint64_t usec = e->route->requests ? e->route->period / e->route->requests : 0;
+        char text[24];
+
+        (void)snprintf(text, sizeof(text), "%u", (unsigned)(usec / 1000000 + 1));
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
+}
+
 /* Explains a refusal in the form that clients of APIs print. */
 static struct MHD_Response *exchange_make_refusal(const Exchange *e) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
@@ -99,6 +108,8 @@ static struct MHD_Response *exchange_make_refusal(const Exchange *e) {
         if (response)
                 (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                                               "application/json");
+        if (response && e->verdict.status == 429)
+                exchange_add_retry(e, response);
         /* Some clients send a user and password only if they are asked for them. */
         if (response && e->verdict.status == 401)
                 (void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,

@@ -63,6 +63,9 @@ static void fetched_set(Fetched *ret, ssize_t length) {
         else if (length == -EFBIG)
                 (void)snprintf(ret->why, sizeof(ret->why), "it is longer than %d bytes",
                                FETCH_SECRET_MAX);
+        else if (length == -ETIMEDOUT)
+                (void)snprintf(ret->why, sizeof(ret->why), "it did not end within %d seconds",
+                               FETCH_COMMAND_TIME);
         else if (length < 0)
                 (void)snprintf(ret->why, sizeof(ret->why), "%s", strerror((int)-length));
         ret->secret[length > 0 ? length : 0] = '\0';
@@ -111,7 +114,12 @@ static void fetcher_end(pid_t pid, Fetched *ret) {
                 ;
         if (status == 0 || killed)
                 return;
-        (void)snprintf(ret->why, sizeof(ret->why), "the command failed");
+        if (WIFEXITED(status))
+                (void)snprintf(ret->why, sizeof(ret->why), "it ended with exit code %d",
+                               WEXITSTATUS(status));
+        else
+                (void)snprintf(ret->why, sizeof(ret->why), "it was killed by signal %d",
+                               WTERMSIG(status));
         ret->secret[0] = '\0';
 }
 

@@ -47,7 +47,10 @@ static Inject *secrets_missing(const Route *route) {
 static void secret_explain(const Inject *inject, const char *why, char *ret, size_t size) {
         (void)snprintf(ret, size, "there is no credential for this route: %s %s%s%s",
                        kind_words[inject->kind], inject->source,
-                       inject->kind == SECRET_ENV ? " is not set" : ": ",
+                       inject->kind == SECRET_ENV
+                               ? " is not set where the session was started; stop "
+                                 "the session, and start it with the variable"
+                               : ": ",
                        inject->kind == SECRET_ENV ? "" : why);
 }
 

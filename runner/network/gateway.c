@@ -191,10 +191,25 @@ static bool gateway_event_same(const GatewayEvent *a, const GatewayEvent *b) {
                strcmp(a->method, b->method) == 0 && strcmp(a->path, b->path) == 0;
 }
 
+/* Many clients, such as git, send a login only after a response of 401. Once the request has
+ * passed, its refusal is no news. */
+static void gateway_pardon(GatewayDenials *denials, const GatewayEvent *done) {
+        for (unsigned i = 0; denials && i < denials->count; i++) {
+                GatewayEvent refused = *done;
+
+                refused.type = GATEWAY_REFUSED;
+                refused.status = 401;
+                if (gateway_event_same(&denials->items[i].event, &refused))
+                        denials->items[i].count = 0;
+        }
+}
+
 /* Counts a refusal or a failure. Returns the denial if it is the first of its kind. */
 static const GatewayDenial *gateway_note(GatewayDenials **denials, const GatewayEvent *event) {
         GatewayDenial *denial;
 
+        if (event->type == GATEWAY_DONE)
+                gateway_pardon(*denials, event);
         if (event->type == GATEWAY_DONE || event->type == GATEWAY_CHANGED)
                 return NULL;
         if (!*denials)
@@ -293,7 +308,9 @@ void gateway_denials_count(const GatewayDenials *denials, GatewayCounts *ret) {
 
 uint64_t gateway_denial_since(const GatewayDenials *denials, unsigned i,
                               const GatewayCounts *before) {
-        return denials->items[i].count - (before && i < before->count ? before->items[i] : 0);
+        const uint64_t earlier = before && i < before->count ? before->items[i] : 0;
+
+        return denials->items[i].count > earlier ? denials->items[i].count - earlier : 0;
 }
 
 void gateway_denial_what(const GatewayDenial *denial, char ret[GATEWAY_WHAT_TEXT]) {
@@ -301,6 +318,26 @@ void gateway_denial_what(const GatewayDenial *denial, char ret[GATEWAY_WHAT_TEXT
 
         (void)snprintf(ret, GATEWAY_WHAT_TEXT, "%s %s%s%s", event->method, event->path,
                        event->route[0] ? " of the route " : "", event->route);
+}
+
+/* Why no grant can allow a request that was answered with this status. */
+static const char *gateway_why_not(const GatewayEvent *event) {
+        static const struct {
+                unsigned status;
+                const char *why;
+        } rows[] = {
+                { 400, "a correct request can pass" },
+                { 401, "the token in place of the API key allows it" },
+                { 404, "a request to a route of the policy can pass" },
+                { 429, "later requests can pass, unless the route limits its bytes" },
+        };
+
+        if (event->type != GATEWAY_REFUSED)
+                return "the route allows it, but the service did not answer";
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                if (rows[i].status == event->status)
+                        return rows[i].why;
+        return "only a change of the route can allow it";
 }
 
 void gateway_denial_write(JsonWriter *w, const GatewayDenial *denial, uint64_t count) {
@@ -316,10 +353,7 @@ void gateway_denial_write(JsonWriter *w, const GatewayDenial *denial, uint64_t c
         json_write_string(w, "reason", denial->event.reason);
         json_write_null(w, "grant");
         json_write_null(w, "policy");
-        json_write_string(w, "why_not",
-                          denial->event.type == GATEWAY_REFUSED
-                                  ? "only a change of the route can allow it"
-                                  : "the route allows it, but the service did not answer");
+        json_write_string(w, "why_not", gateway_why_not(&denial->event));
 }
 
 void gateway_denials_write(JsonWriter *w, const GatewayDenials *denials,

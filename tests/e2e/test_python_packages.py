@@ -135,6 +135,16 @@ def test_an_index_with_a_password(sessions: Sessions, place: Path, identity: Ide
             assert "the policy forbids to install packages (python.install)" in result.err
 
 
+@needs_module("pip")
+def test_an_index_in_a_file_of_the_route(sessions: Sessions, place: Path, identity: Identity) -> None:
+    with registry(place) as server:
+        server.publish_wheel("acmelib")
+        policy, files = place / "policy.json", {"/etc/pip.conf": "[global]\nindex-url = http://any:{token}@{address}/acme/simple/\n"}
+        policy.write_text(json.dumps({"holt": 1, "bridge": {"routes": [{**ROUTE, "env": {}, "files": files, "upstream": server.url}]}}))
+        sessions.create("w", "--policy", identity.own(policy))
+        assert sessions(["python", "w", "-c", "import acmelib; acmelib.text"], env={"ACME_KEY": KEY}).ok().out == "'from pip'\n"
+
+
 def test_the_index_of_the_policy(sessions: Sessions) -> None:
     session = sessions.create("w", "--index", "https://pypi.example/simple", "--install", "ask")
     assert session.out("echo $PIP_INDEX_URL $UV_DEFAULT_INDEX") == "https://pypi.example/simple https://pypi.example/simple\n"

@@ -151,6 +151,26 @@ GIT = {
 }
 
 
+def test_a_login_that_is_sent_only_when_asked_for_is_no_refusal(run: Run, registry: Registry) -> None:
+    """git, and curl --anyauth, send a request without a login first. If it passes then, the result has no word about it."""
+    registry.pages["/page"] = ("text/plain", b"page")
+    result = run('curl -sS --anyauth -u "x:$T" $U/page; curl -sS $U/other; exit 1', env={"U": "{url}", "T": "{token}"})
+    [denial] = (result.report or {})["denials"]
+    assert result.out.startswith("page") and (denial["what"], denial["answer"]) == ("GET /other of the route acme", "401")
+    assert denial["why_not"] == "the token in place of the API key allows it" and "GET /page" not in result.err
+
+
+def test_when_to_try_again(run: Run, registry: Registry) -> None:
+    registry.pages["/page"] = ("text/plain", b"page")
+    result = run('for i in 1 2; do curl -sS -i -H "x: $T" $U/page; done', env={"U": "{url}", "T": "{token}"}, requests="1/1m")
+    assert "Retry-After: 61\r\n" in result.out, result
+
+
+@pytest.mark.parametrize("value", ("$ACME_KEY", "Bearer ${ACME_KEY}"))
+def test_a_variable_of_a_shell_is_no_placeholder(run: Run, value: str) -> None:
+    assert "write {env:NAME}" in run("true", header={"authorization": value}).refusal()
+
+
 def test_git(run: Run, registry: Registry) -> None:
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", registry.place / "project.git"], check=True)
     result = run("""

@@ -272,7 +272,7 @@ def test_a_credential_from_a_file_or_a_command(source: str, run: Run, service: U
 @pytest.mark.parametrize("value,why", (
     ({"file": "/nonexistent/key"}, "the file /nonexistent/key: No such file or directory"),
     ({"file": "/dev/null"}, "the file /dev/null: it is empty"),
-    ({"command": ["false"]}, "the command false: the command failed"),
+    ({"command": ["false"]}, "the command false: it ended with exit code 1"),
     ({"command": ["printf", "a\\nb"]}, "the command printf: it has more than one line"),
     ({"command": ["no-such-program"]}, "the command no-such-program: No such file or directory"),
 ))

@@ -29,7 +29,7 @@ class RoutesApi(Part):
     """The session keeps its routes. "ROUTES" in holt-policy(5) describes their members."""
 
     @operation
-    def add(self, route: Union[str, Mapping[str, Any]], **members: Any) -> "Steps[Optional[str]]":
+    def add(self, route: Union[str, Mapping[str, Any]], /, **members: Any) -> "Steps[Optional[str]]":
         """Adds a route, and returns None if later commands can use it.
 
             box.routes.add("openai")
