@@ -118,13 +118,13 @@ def test_each_reading_method_answers_as_in_a_live_session(filled: Session) -> No
 
 
 def test_the_calls_are_of_every_method_that_reads_files(sessions: Sessions) -> None:
-    """files.open has a test of its own, because it replies with a descriptor."""
+    """files.open has a test of its own, because it replies with a descriptor. So have the methods of routes (test_route_verb.py)."""
     listed = json.loads(sessions(["serve", "--methods", "--json"]).ok().out)
     resting = {name for name, method in listed.items() if method["at_rest"]}
     printed = re.findall(r"^(\S+)\n  .*\n  Does not start a session at rest$", sessions(["serve", "--methods"]).ok().out, re.M)
 
     assert {*printed} == resting
-    assert resting == {method for method, _ in CALLS} | {"files.open", *EMPTY, "session.allow", *STORED}
+    assert resting == {method for method, _ in CALLS} | {"files.open", *EMPTY, "session.allow", *STORED, "route.add", "route.list", "route.remove"}
 
 
 def test_methods_without_a_subject_in_a_session_at_rest(filled: Session) -> None:
