@@ -84,7 +84,7 @@ def refusal():
 
 
 def question(package):
-    """What the policy wants to be asked before pip runs, or None."""
+    """Returns why an import does not install the package by itself, or None."""
     if os.environ.get("HOLT_PYTHON_INSTALL") != "ask":
         return None
     return f"its package is not installed; to install it, run in the session: pip install {package}"

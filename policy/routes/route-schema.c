@@ -74,16 +74,6 @@ static void route_schema_env(JsonWriter *w) {
         json_write_end(w);
 }
 
-static void route_schema_pass(JsonWriter *w) {
-        json_write_object(w, "pass");
-        json_write_string(w, "description",
-                          "variables of holt's own environment that commands get; not for secrets");
-        json_write_string(w, "type", "array");
-        json_write_uint(w, "maxItems", ROUTE_ITEMS_MAX);
-        route_schema_text(w, "items", NULL, SCHEMA_ENV_NAME);
-        json_write_end(w);
-}
-
 static void route_schema_files(JsonWriter *w) {
         json_write_object(w, "files");
         json_write_string(w, "description",
@@ -99,26 +89,28 @@ static void route_schema_files(JsonWriter *w) {
         json_write_end(w);
 }
 
-static void route_schema_allow(JsonWriter *w) {
-        json_write_object(w, "allow");
-        json_write_string(w, "description",
-                          "allowed requests, each PATH or METHOD PATH, where \"*\" stands for any "
-                          "characters; default all");
+static void route_schema_list(JsonWriter *w, const char *key, const char *description,
+                              const char *pattern) {
+        json_write_object(w, key);
+        json_write_string(w, "description", description);
         json_write_string(w, "type", "array");
         json_write_uint(w, "maxItems", ROUTE_ITEMS_MAX);
-        route_schema_text(w, "items", NULL, "^([A-Z]+ )?/");
+        route_schema_text(w, "items", NULL, pattern);
         json_write_end(w);
 }
 
-static void route_schema_tls(JsonWriter *w) {
-        json_write_object(w, "terminate_tls");
-        json_write_string(w, "description",
+static void route_schema_lists(JsonWriter *w) {
+        route_schema_list(w, "pass",
+                          "variables of holt's own environment that commands get; not for secrets",
+                          SCHEMA_ENV_NAME);
+        route_schema_list(w, "allow",
+                          "allowed requests, each PATH or METHOD PATH, where \"*\" stands for any "
+                          "characters; default all",
+                          "^([A-Z]+ )?/");
+        route_schema_list(w, "terminate_tls",
                           "hosts for which holt-gateway terminates TLS, so that programs may also "
-                          "use https://HOST; the certificate of their CA is trusted inside");
-        json_write_string(w, "type", "array");
-        json_write_uint(w, "maxItems", ROUTE_ITEMS_MAX);
-        route_schema_text(w, "items", NULL, "^[A-Za-z0-9._-]+$");
-        json_write_end(w);
+                          "use https://HOST; the certificate of their CA is trusted inside",
+                          "^[A-Za-z0-9._-]+$");
 }
 
 static void route_schema_size(JsonWriter *w, const char *key, const char *description) {
@@ -165,10 +157,8 @@ static void route_schema_object(JsonWriter *w) {
         route_schema_values(w, "header", "headers to set in each request, with their values");
         route_schema_values(w, "query", "query parameters to set in each request");
         route_schema_env(w);
-        route_schema_pass(w);
         route_schema_files(w);
-        route_schema_allow(w);
-        route_schema_tls(w);
+        route_schema_lists(w);
         route_schema_limits(w);
         json_write_end(w);
         json_write_end(w);

@@ -105,10 +105,12 @@ static const char *etc_more(const LaunchPlan *plan, const char *name) {
 static int make_etc(const Launch *launch, int root_fd, Error *error) {
         for (size_t i = 0; i < tree_etc_files_count; i++) {
                 const TreeFile *file = &tree_etc_files[i];
-                char path[64] = "etc/", text[1024 + PLAN_ETC_MORE_MAX] = "";
+                _uninitialized_ char text[1024 + PLAN_ETC_MORE_MAX];
+                char path[64] = "etc/";
                 const char *more;
                 int r;
 
+                text[0] = '\0';
                 (void)strncat(path, file->name, sizeof(path) - 5);
                 if (file->of_network && launch->plan->network == NETWORK_HOST) {
                         r = copy_etc(root_fd, path, error);
@@ -134,31 +136,24 @@ static int make_etc(const Launch *launch, int root_fd, Error *error) {
         return 0;
 }
 
-/* Makes the directories above a file of /etc. */
-static int make_parents(int root_fd, const char *path, Error *error) {
-        char part[PATH_MAX];
-        int r = 0;
+static int make_file(const PlanFile *file, int root_fd, Error *error) {
+        const size_t length = (size_t)(strrchr(file->path, '/') - file->path);
+        char directory[NAME_MAX + 1];
+        int r;
 
-        for (size_t i = strlen("etc/"); r == 0 && path[i] && i < sizeof(part); i++) {
-                if (path[i] != '/')
-                        continue;
-                memcpy(part, path, i);
-                part[i] = '\0';
-                r = build_directory(root_fd, part, 0755, error);
-        }
-        return r;
+        if (length >= sizeof(directory))
+                return step_fail(error, LAYER_NONE, ENAMETOOLONG, "cannot write", file->path);
+        memcpy(directory, file->path, length);
+        directory[length] = '\0';
+        r = build_target(root_fd, directory, true, error);
+        return r < 0 ? r : build_write_text(root_fd, file->path, file->text, file->size, error);
 }
 
 static int make_files(const Launch *launch, int root_fd, Error *error) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < launch->plan->files_count; i++) {
-                const PlanFile *file = &launch->plan->files[i];
-
-                r = make_parents(root_fd, file->path, error);
-                if (r == 0)
-                        r = build_write_text(root_fd, file->path, file->text, file->size, error);
-        }
+        for (size_t i = 0; r == 0 && i < launch->plan->files_count; i++)
+                r = make_file(&launch->plan->files[i], root_fd, error);
         return r;
 }
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
 from lib.tools import needs
-from lib.upstream import KEY
+from lib.upstream import KEY, serving
 
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / "tests/peers/node_modules"
@@ -102,14 +101,8 @@ class Services(ThreadingHTTPServer):
 
 @pytest.fixture
 def services() -> Iterator[Services]:
-    with Services() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Services()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from lib.upstream import KEY
+from lib.upstream import KEY, serving
 
 SESSION = "trs_a-session"
 MOUNT = f"/api/v3.1/tool_router/session/{SESSION}/mounts/files"
@@ -182,11 +181,5 @@ class Backend(ThreadingHTTPServer):
 
 @contextlib.contextmanager
 def backend() -> Iterator[Backend]:
-    with Backend() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Backend()) as server:
+        yield server

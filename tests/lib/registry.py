@@ -9,13 +9,12 @@ import io
 import json
 import subprocess
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from lib.upstream import KEY
+from lib.upstream import KEY, serving
 
 LOGIN = "Basic " + base64.b64encode(f"agent:{KEY}".encode()).decode()
 
@@ -115,11 +114,5 @@ class Pages(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def registry(place: Path) -> Iterator[Registry]:
     """place has the repositories of git."""
-    with Registry(place) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Registry(place)) as server:
+        yield server

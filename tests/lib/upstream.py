@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 KEY = "sk-a-real-key-0123456789"
 
@@ -133,14 +133,26 @@ class Upstream(ThreadingHTTPServer):
         """A client that goes away is part of some tests."""
 
 
+S = TypeVar("S", bound=ThreadingHTTPServer)
+
+
+@contextlib.contextmanager
+def serving(server: S) -> Iterator[S]:
+    """Lets the server answer in a thread, and ends it."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @contextlib.contextmanager
 def upstream() -> Iterator[Upstream]:
-    with Upstream() as service:
-        thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with serving(Upstream()) as service:
         try:
             yield service
         finally:
             service.went_on.set()
-            service.shutdown()
-            thread.join()
