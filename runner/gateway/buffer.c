@@ -15,8 +15,10 @@ int pipe_buffer_add(Buffer *buffer, const char *data, size_t length) {
                 buffer->start = 0;
         }
         if (needed > buffer->size) {
-                const size_t size = needed > BUFFER_ROOM ? needed : BUFFER_ROOM;
+                size_t size = buffer->size ? buffer->size : BUFFER_FIRST;
 
+                while (size < needed)
+                        size *= 2;
                 grown = realloc(buffer->data, size);
                 if (!grown)
                         return -ENOMEM;

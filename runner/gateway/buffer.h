@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 enum {
+        BUFFER_FIRST = 4 << 10,  /* Bytes of a new buffer. Most bodies fit. */
         BUFFER_ROOM = 256 << 10, /* Bytes from which on the sender has to wait, */
         BUFFER_LOW = 32 << 10,   /* and at which it goes on. */
 };

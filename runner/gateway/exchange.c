@@ -64,11 +64,11 @@ static ssize_t exchange_on_read(void *data, uint64_t at, char *ret, size_t most)
 static struct MHD_Response *exchange_make_answer(Exchange *e) {
         const uint64_t length = e->answer_length == LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN
                                                                    : e->answer_length;
+        const size_t block = e->answer_length < ANSWER_BLOCK ? e->answer_length + 1 : ANSWER_BLOCK;
         struct MHD_Response *response = e->status == MHD_HTTP_SWITCHING_PROTOCOLS
                                                 ? tunnel_make_answer(e)
                                                 : MHD_create_response_from_callback(
-                                                          length, ANSWER_BLOCK, exchange_on_read, e,
-                                                          NULL);
+                                                          length, block, exchange_on_read, e, NULL);
 
         for (size_t i = 0; response && i < e->answer.count; i++) {
                 char *colon = strchr(e->answer.items[i], ':');
@@ -356,6 +356,8 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         strlist_clear(&e->answer);
         free(e->target);
         free(e->method);
+        if (!e->gateway->exchanges)
+                server_rest(e->gateway);
         free(e);
         *state = NULL;
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -183,9 +182,6 @@ int main(void) {
         }
         (void)prctl(PR_SET_DUMPABLE, 0);
         gateway_ignore_signals();
-        /* Buffers of bodies go back to the kernel after use: glibc would keep ever larger ones. */
-        (void)mallopt(M_MMAP_THRESHOLD, 128 << 10);
-        (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
         closefrom(GATEWAY_SETUP_FD + 1);
         if (chdir("/") < 0 || RUN_STEPS(stages, &gateway, &error) < 0)
                 return 1;

@@ -2,6 +2,7 @@
 #include "gateway/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -13,8 +14,9 @@ enum {
                             << 10, /* Bytes. Half of them receive a head, or pieces of a body. */
         HEAD_TIME = 300,           /* Seconds for which a connection may be silent. */
         TURNS_MAX = 64,
-        IDLE_TURNS = 2, /* Turns without a call after which a daemon waits. */
-        IDLE_TIME = 50, /* Milliseconds that it waits then, unless bytes come. */
+        IDLE_TURNS = 2,      /* Turns without a call after which a daemon waits. */
+        IDLE_TIME = 50,      /* Milliseconds that it waits then, unless bytes come. */
+        REST_TIME = 1000000, /* Microseconds without a request until memory is given back. */
 };
 
 #define TIMEOUT_NONE UINT64_MAX
@@ -75,6 +77,17 @@ static void server_on_time(void *data) {
         server_turn(gateway);
 }
 
+static void server_on_rest(void *data) {
+        const Gateway *gateway = data;
+
+        if (!gateway->exchanges)
+                (void)malloc_trim(0);
+}
+
+void server_rest(Gateway *gateway) {
+        loop_timer_set(gateway->rest_timer, time_now_usec() + REST_TIME);
+}
+
 static void server_on_event(void *data, uint32_t events) {
         (void)events;
         server_on_time(data);
@@ -119,6 +132,9 @@ int server_new(Gateway *gateway, Error *reterr) {
         int r = loop_timer_new(gateway->loop, server_on_time, gateway, &gateway->turn_timer,
                                reterr);
 
+        if (r == 0)
+                r = loop_timer_new(gateway->loop, server_on_rest, gateway, &gateway->rest_timer,
+                                   reterr);
         for (size_t i = 0; r == 0 && i < LISTENER_MAX; i++)
                 if (gateway->listen_fds[i] >= 0)
                         r = server_listen(gateway, i, reterr);

@@ -8,3 +8,5 @@
 int server_new(Gateway *gateway, Error *reterr);
 /* Lets connections go on that were resumed. Call it after anything that may have resumed one. */
 void server_turn(Gateway *gateway);
+/* The last request has ended: gives memory back to the kernel, unless another comes soon. */
+void server_rest(Gateway *gateway);

@@ -160,10 +160,6 @@ static size_t transfer_on_download(char *bytes, size_t size, size_t count, void 
         Exchange *e = data;
         const size_t length = size * count;
 
-        if (buffer_is_full(&e->down)) {
-                e->down_paused = true;
-                return CURL_WRITEFUNC_PAUSE;
-        }
         if (scrub_feed(&e->scrub, bytes, length, false, &e->down) < 0)
                 return 0;
         e->received += length;
@@ -173,6 +169,12 @@ static size_t transfer_on_download(char *bytes, size_t size, size_t count, void 
                             "this route has carried all the bytes that its limit "
                             "allows");
                 return 0;
+        }
+        /* CURL_WRITEFUNC_PAUSE would make libcurl copy the bytes, and pass them again later. */
+        if (buffer_is_full(&e->down)) {
+                e->down_paused = true;
+                (void)curl_easy_pause(e->easy,
+                                      CURLPAUSE_RECV | (e->up_paused ? CURLPAUSE_SEND : 0));
         }
         exchange_resume(e);
         return length;

@@ -336,6 +336,41 @@ def test_a_command_outlives_the_gateway(holt: Holt, policy: MakePolicy) -> None:
     assert result.report and result.report["routes"]["lost"] is True
 
 
+@pytest.mark.not_sanitized
+def test_the_gateway_gives_memory_back(holt: Holt, policy: MakePolicy) -> None:
+    program = """
+import os, socket
+def ask():
+    client = socket.create_connection(os.environ["ACME_AT"].split(":"))
+    client.send(b"GET /acme/v1/big HTTP/1.1\\r\\nhost: x\\r\\nx-api-key: %s\\r\\n\\r\\n" % os.environb[b"ACME_TOKEN"])
+    return client
+print("ready", flush=True)
+for _ in range(2):
+    input()
+    clients = [ask() for _ in range(40)]
+    input()
+    del clients
+    print("closed", flush=True)
+input()
+"""
+    with holt.start(["run", "--policy", policy(concurrent=40), "--", "python3", "-c", program], env=ENV, stdin=-1) as running:
+        assert running.readline() == "ready"
+        [pid] = gateways()
+
+        def used() -> int:
+            return int(Path(f"/proc/{pid}/status").read_text().split("RssAnon:")[1].split()[0])
+
+        before = used()
+        for _ in range(2):  # glibc keeps more memory once it has seen large buffers
+            running.send("\n")
+            until(lambda: used() > before + 6000, "bodies wait in buffers")
+            running.send("\n")
+            assert running.readline() == "closed"
+            until(lambda: used() < before + 2000, "it has given memory back")
+        running.send("\n")
+        assert running.wait().code == 0
+
+
 # --- sessions ---
 
 
