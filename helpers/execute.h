@@ -11,6 +11,7 @@ enum { EXECUTE_PATH_MAX = 4096 };
 /* argv has a free slot in front of its first item. The child that writes this may share its
  * parent's memory. */
 typedef struct Command {
+        char *program; /* looked up; argv[0] is only what the command is told */
         char **argv, **env;
         int exec_errno;
         unsigned exec_step; /* INIT_STEP_* */
@@ -107,8 +108,8 @@ static long execute_search(Command *command, char buf[EXECUTE_PATH_MAX]) {
 
         while (path) {
                 long r;
-                path = next_candidate(path, command->argv[0], buf);
-                if (!buf[0] || !command->argv[0][0])
+                path = next_candidate(path, command->program, buf);
+                if (!buf[0] || !command->program[0])
                         continue;
                 r = execute_path(command, buf);
                 if (lacks_interpreter(buf, r)) {
@@ -126,9 +127,9 @@ static void command_execute(Command *command) {
         long r;
 
         command->exec_step = INIT_STEP_EXEC;
-        if (program_is_path(command->argv[0])) {
-                r = execute_path(command, command->argv[0]);
-                if (lacks_interpreter(command->argv[0], r))
+        if (program_is_path(command->program)) {
+                r = execute_path(command, command->program);
+                if (lacks_interpreter(command->program, r))
                         command->exec_step = INIT_STEP_INTERPRETER;
         } else {
                 r = execute_search(command, command->room);

@@ -183,7 +183,8 @@ _Noreturn void init_main(long *stack);
 _Noreturn void init_main(long *stack) {
         long argc = stack[0];
         char **argv = (char **)(stack + 1);
-        Init init = { .flags = argv[1], .command = { .argv = argv + 2, .env = argv + argc + 1 } };
+        Init init = { .flags = argv[1],
+                      .command = { .program = argv[2], .argv = argv + 2, .env = argv + argc + 1 } };
         const uint64_t all = ~0ULL, child = 1ULL << (SIGCHLD - 1);
 
         (void)sys2(__NR_prctl, PR_SET_DUMPABLE, 0);

@@ -148,6 +148,7 @@ static int read_block(Exec *exec) {
         for (uint32_t i = 0; i < block->envc; i++)
                 if (!(exec->command.env[i] = next_string(&at, end)))
                         return -EINVAL;
+        exec->command.program = exec->command.argv[0];
         return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file-id.h"
 #include "base/strings.h"
+#include "policy/assembly.h"
 #include "policy/layers.h"
 #include "policy/policy.h"
 
@@ -345,8 +346,9 @@ typedef struct LaunchPlan {
                 *program; /* compiled for this plan; NULL for the preset's built-in program */
         struct sock_filter *program_quiet; /* the same without user notification */
         unsigned short program_length, program_quiet_length;
-        int report_fd;     /* borrowed: a file that the command must not reach, or FD_NONE */
-        unsigned degraded; /* LAYER_BITs that may be missing if the host refuses them */
+        Assembly *assembly; /* borrowed: a tree in place of the one above; NULL for none */
+        int report_fd;      /* borrowed: a file that the command must not reach, or FD_NONE */
+        unsigned degraded;  /* LAYER_BITs that may be missing if the host refuses them */
 } LaunchPlan;
 
 /* The caller's context, which plan_make() needs. All members are borrowed. */

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/strings.h"
+#include "cli/bwrap.h"
 #include "cli/fail.h"
 #include "cli/full.h"
 #include "cli/other-tools.h"
@@ -158,9 +159,18 @@ static void keep_places(void) {
                         (void)!open("/dev/null", O_PATH | O_CLOEXEC);
 }
 
+/* A link called "bwrap" stands for "holt bwrap". */
+static bool main_is_bwrap(const char *name) {
+        const char *slash = name ? strrchr(name, '/') : NULL;
+
+        return name && streq(slash ? slash + 1 : name, "bwrap");
+}
+
 int main(int argc, char **argv) {
         int r;
 
+        if (main_is_bwrap(argv[0]))
+                return main_finish(bwrap_main(argc, argv, argv), false);
         keep_places();
         r = main_start(argc, argv);
         return main_finish(r, fail_wants_json(argc, argv));

@@ -83,10 +83,13 @@ static int build_identity(Launch *launch, Error *error) {
 
 /* Unmounts the host's tree. With both arguments ".", pivot_root(2) stacks the old root on the new
  * one. MNT_DETACH takes it off, with all mounts below it. The second call must fail with EINVAL:
- * only the new root is left, and it cannot be unmounted. */
-static int let_the_host_go(void) {
+ * only the new root is left, and it cannot be unmounted. Root of the host could unmount it, too, so
+ * this is not tried without a new user namespace (locked). */
+static int let_the_host_go(bool locked) {
         if (syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0)
                 return -errno;
+        if (!locked)
+                return 0;
         return syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 && errno == EINVAL ? 0 : -EBUSY;
 }
 
@@ -114,15 +117,19 @@ static int build_cwd(const LaunchPlan *plan, Error *error) {
                         : "Name a directory that exists inside and may be entered: --cwd DIR");
 }
 
-static int build_enter(Launch *launch, Error *error) {
+int build_pivot(bool locked, Error *error) {
         int r;
 
         if (fchdir(child_state.root_fd) < 0 || sys_pivot_root(".", ".") < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot enter", "the new root");
-        r = let_the_host_go();
-        if (r < 0)
-                return step_fail(error, LAYER_MOUNT, -r, "cannot unmount", "the host's tree");
-        return build_cwd(launch->plan, error);
+        r = let_the_host_go(locked);
+        return r < 0 ? step_fail(error, LAYER_MOUNT, -r, "cannot unmount", "the host's tree") : 0;
+}
+
+static int build_enter(Launch *launch, Error *error) {
+        int r = build_pivot(true, error);
+
+        return r < 0 ? r : build_cwd(launch->plan, error);
 }
 
 /* Starts a session and opens the terminal. The session is init's own, so no process inside belongs

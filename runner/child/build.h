@@ -53,6 +53,10 @@ int build_clone_to(int source_fd, const char *source, int target_fd, const char 
 /* Shows the hierarchies of cgroup v2 in /proc/cgroups, if the sandbox has limits to show. */
 int build_limits_of_proc(const Launch *launch, int proc_fd, Error *error);
 
+/* Makes root_fd the root, and unmounts the host's tree. The working directory is the root then.
+ * locked: the mounts belong to a new user namespace. */
+int build_pivot(bool locked, Error *error);
+
 /* Whether the host refused the layer, and the caller allowed it to be missing. */
 static inline bool build_degraded(const Launch *launch, Layer layer) {
         return launch->layers.missing & LAYER_BIT(layer);

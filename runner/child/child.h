@@ -95,6 +95,15 @@ static inline bool launch_has_own_network(const Launch *launch) {
 
 /* Each step returns 0 or a negative errno with *error set. */
 int build_run(Launch *launch, Error *error);
+/* The same for a plan with an assembly (policy/assembly.h), and the confinement for it. */
+int assemble_run(Launch *launch, Error *error);
+int assemble_confine(Launch *launch, Error *error);
+/* Executes the program, which is looked up in PATH of env, with argv, in front of which a slot is
+ * free. Returns only on failure: a negative errno, with "execvp PROGRAM" in *error. */
+int assemble_execute(const char *program, const char **argv, const char *const *env, Error *error);
+/* Steps of confine_run() and assemble_confine(). */
+int confine_keys(Launch *launch, Error *error);
+int confine_seccomp(Launch *launch, Error *error);
 int confine_run(Launch *launch, Error *error);
 /* Hands over the tree of a view, instead of confine_run(). */
 int confine_view(Launch *launch, Error *error);

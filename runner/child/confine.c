@@ -65,7 +65,7 @@ static int confine_capabilities(Launch *launch, Error *error) {
  * be able to call keyctl(2), which no preset allows. A kernel without keyrings fails with ENOSYS,
  * which is harmless. If a container's filter refuses the call (EPERM), it refuses it to the command
  * too. */
-static int confine_keys(Launch *launch, Error *error) {
+int confine_keys(Launch *launch, Error *error) {
         enum { JOIN_SESSION_KEYRING = 1 };
 
         if (!launch->plan->program && !confine_missing(launch, LAYER_SECCOMP))
@@ -116,7 +116,7 @@ static SyscallProgram choose_program(const LaunchPlan *plan, bool notify) {
         return (SyscallProgram){ plan->program_quiet, plan->program_quiet_length };
 }
 
-static int confine_seccomp(Launch *launch, Error *error) {
+int confine_seccomp(Launch *launch, Error *error) {
         bool notify = !confine_missing(launch, LAYER_NOTIFY);
         SyscallProgram program = choose_program(launch->plan, notify);
         struct sock_fprog filter = { .len = program.len,

@@ -100,6 +100,8 @@ static int landlock_allow(int ruleset_fd, int fd, uint64_t rights, const char *w
 static int allow_path(int ruleset_fd, const char *path, uint64_t rights, Error *error) {
         int fd = open(path, O_PATH | O_CLOEXEC), r;
 
+        if (fd < 0 && errno == ENOENT) /* nothing to allow */
+                return 0;
         if (fd < 0)
                 return step_fail(error, LAYER_LANDLOCK, errno, "cannot open", path);
         r = landlock_allow(ruleset_fd, fd, rights, path, error);

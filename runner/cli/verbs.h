@@ -34,6 +34,7 @@
         FULL(rm, "remove a session and its files")                                                 \
         FULL(serve, "serve sessions over JSON-RPC, for other programs")                            \
         FULL(policy, "show, check and describe policies")                                          \
+        LIGHT(bwrap, "run a command with the arguments of bubblewrap")                             \
         LIGHT(doctor, "test every layer on this host, and say how to fix those that fail")
 
 #define VERB_DECLARE(name, help) int cmd_##name(int argc, char **argv);

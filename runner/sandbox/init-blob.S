@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built init (helpers/init.c), and for holt-full that of sessions (helpers/session-init.c). */
+/* The built init (helpers/init.c), the reaper of "holt bwrap" (helpers/reaper.c), and for holt-full
+ * the init of sessions (helpers/session-init.c). */
         .section .rodata
         .balign 64
         .globl holt_init_start
@@ -7,6 +8,13 @@
 holt_init_start:
         .incbin HOLT_INIT_PATH
 holt_init_end:
+        .byte 0
+        .balign 64
+        .globl holt_reaper_start
+        .globl holt_reaper_end
+holt_reaper_start:
+        .incbin HOLT_REAPER_PATH
+holt_reaper_end:
         .byte 0
 #ifdef HOLT_SESSION_INIT_PATH
         .balign 64

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,12 +23,10 @@
 #include "sandbox/failure.h"
 #include "sandbox/prepare.h"
 #include "sandbox/probe.h"
+#include "sandbox/sealed-program.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
-#endif
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS 1033
 #endif
 
 enum { CLEAR_TIME = HOLT_WAIT(5000) }; /* Milliseconds in which a killed sandbox must end. */
@@ -54,27 +51,11 @@ static const char *init_program(const LaunchPlan *plan, size_t *ret_size) {
 
 /* --- preparing --- */
 
-/* Makes a memory file that nobody can change, so that no file of the host is behind init.
- * vm.memfd_noexec (Linux 6.3) requires MFD_EXEC; older kernels do not know that flag. */
 static int open_init(Launch *launch, Error *reterr) {
         size_t size;
         const char *program = init_program(launch->plan, &size);
-        int fd = sys_memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-        ssize_t n;
 
-        if (fd < 0 && errno == EINVAL)
-                fd = sys_memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot make a memory file for init");
-        launch->init_fd = fd;
-        n = write(fd, program, size);
-        /* A short write means that a limit of file sizes was reached. */
-        if (n != (ssize_t)size)
-                return error_set(reterr, ERROR_SETUP, n < 0 ? errno : EFBIG,
-                                 "cannot write the memory file of init");
-        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot seal the memory file of init");
-        return 0;
+        return sealed_file("holt-init", program, size, &launch->init_fd, reterr);
 }
 
 /* Tests the layers that the caller allows to be missing; a layer that fails is left out. */

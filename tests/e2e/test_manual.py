@@ -15,7 +15,7 @@ def verbs_of(holt: Holt) -> list[str]:
 
 
 def options_of(holt: Holt, verb: str) -> set[str]:
-    return set(re.findall(r"^  (--?[a-z][a-z-]*)", holt([verb, "--help"]).ok().out, re.M))
+    return set(re.findall(r"^  (--?[a-z][a-z0-9-]*)", holt([verb, "--help"]).ok().out, re.M))
 
 
 def source_of(verb: str) -> str:
@@ -51,5 +51,5 @@ def test_each_option_of_a_page_exists(holt: Holt) -> None:
 
     for text, known in options.items():
         terms = re.findall(r"^\*-.*", text, re.M)
-        described = {option for term in terms for option in re.findall(r"\*(--?[a-z-]+)\*", term)}
+        described = {option for term in terms for option in re.findall(r"\*(--?[a-z0-9-]+)\*", term)}
         assert described <= known
