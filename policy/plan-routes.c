@@ -16,6 +16,30 @@ typedef struct RoutesPlan {
         Error *reterr;
 } RoutesPlan;
 
+/* Returns the place of an item: "ci.json: $.bridge.routes[0]" or "--route". The policy does not
+ * know that of every item. Owned by the caller; NULL if memory is out. */
+static char *routes_place(const Policy *policy, const StrList *items, size_t i) {
+        const PolicyNote *note = policy_note(policy, "bridge.routes", items->items[i]);
+
+        return note ? strdup(note->where) : str_format("bridge.routes[%zu]", i);
+}
+
+/* Refuses a member, or the key of one unless that is NULL. Returns -EINVAL or -ENOMEM. */
+static int routes_refuse_member(const RoutesPlan *routes, const char *where, const char *member,
+                                const char *key, const char *why) {
+        /* The place of an option has no JSON path. */
+        const bool json = strchr(where, '$');
+        _cleanup_free_ char *path = json ? json_path_key(where, member)
+                                         : str_format("%s: %s", where, member);
+        _cleanup_free_ char *full = !path || !key ? NULL
+                                    : json        ? json_path_key(path, key)
+                                                  : str_format("%s: %s", path, key);
+
+        return !path || (key && !full) ? error_oom(routes->reterr)
+                                       : error_set(routes->reterr, ERROR_POLICY, 0, "%s: %s",
+                                                   full ? full : path, why);
+}
+
 static void routes_plan_clear(RoutesPlan *routes) {
         strlist_clear(&routes->names);
 }
@@ -41,8 +65,7 @@ static int routes_write_file(RoutesPlan *routes, const char *key, char *value, c
         const char *why;
         int r = plan_add_file(routes->plan, key, value, strlen(value), &why);
 
-        return r == -EINVAL ? error_set(routes->reterr, ERROR_POLICY, 0, "%s: files: %s: %s", where,
-                                        key, why)
+        return r == -EINVAL ? routes_refuse_member(routes, where, "files", key, why)
                : r < 0      ? error_oom(routes->reterr)
                             : 0;
 }
@@ -102,17 +125,19 @@ static int routes_add_tls_host(RoutesPlan *routes, const char *host, const char 
         char *line;
         int r;
 
-        if (strlist_has(&plan->tls_hosts, host))
-                return error_set(routes->reterr, ERROR_POLICY, 0,
-                                 "%s: terminate_tls: another route has the host %s", where, host);
+        if (strlist_has(&plan->tls_hosts, host)) {
+                _cleanup_free_ char *taken = str_format("another route has the host %s", host);
+
+                return taken ? routes_refuse_member(routes, where, "terminate_tls", NULL, taken)
+                             : error_oom(routes->reterr);
+        }
         line = str_format(ROUTES_TLS_ADDRESS " %s\n", host);
         if (!line || strlist_add(&plan->tls_hosts, host) < 0) {
                 free(line);
                 return error_oom(routes->reterr);
         }
         r = plan_add_file(plan, "/etc/hosts", line, strlen(line), &why);
-        return r == -EINVAL ? error_set(routes->reterr, ERROR_POLICY, 0, "%s: terminate_tls: %s",
-                                        where, why)
+        return r == -EINVAL ? routes_refuse_member(routes, where, "terminate_tls", NULL, why)
                : r < 0      ? error_oom(routes->reterr)
                             : 0;
 }
@@ -182,20 +207,23 @@ static int routes_add(RoutesPlan *routes, const char *text, const char *where) {
         return routes_add_texts(routes, route, where);
 }
 
-static int routes_refuse(const Policy *policy, Error *reterr) {
+static int routes_refuse(const Policy *policy, const StrList *items, Error *reterr) {
+        _cleanup_free_ char *where = routes_place(policy, items, 0);
         int r;
 
+        if (!where)
+                return error_oom(reterr);
         if (policy->routes.count > ROUTES_MAX) {
-                (void)error_set(reterr, ERROR_POLICY, 0, "bridge.routes: more than %d routes",
+                (void)error_set(reterr, ERROR_POLICY, 0, "%s: more than %d routes", where,
                                 ROUTES_MAX);
                 return -E2BIG;
         }
         if (policy->network != NETWORK_HOST)
                 return 0;
         r = error_set(reterr, ERROR_POLICY, 0,
-                      "bridge.routes: a route needs a network of its own, and network.mode is "
-                      "\"host\"");
-        return error_cure(reterr, r, "Leave --network host out.");
+                      "%s: a route needs a network of its own, and network.mode is \"host\"",
+                      where);
+        return error_cure(reterr, r, "Choose another network.mode, or leave --network host out.");
 }
 
 int routes_plan_items(const Policy *policy, const StrList *items, const char *token,
@@ -203,13 +231,13 @@ int routes_plan_items(const Policy *policy, const StrList *items, const char *to
         _cleanup_(routes_plan_clear) RoutesPlan routes = {
                 .policy = policy, .token = token, .plan = plan, .reterr = reterr
         };
-        int r = 0;
+        int r;
 
         if (items->count == 0)
                 return 0;
-        r = routes_refuse(policy, reterr);
+        r = routes_refuse(policy, items, reterr);
         for (size_t i = 0; r == 0 && i < items->count; i++) {
-                _cleanup_free_ char *where = str_format("bridge.routes[%zu]", i);
+                _cleanup_free_ char *where = routes_place(policy, items, i);
 
                 r = where ? routes_add(&routes, items->items[i], where) : error_oom(reterr);
         }
@@ -218,4 +246,10 @@ int routes_plan_items(const Policy *policy, const StrList *items, const char *to
 
 int routes_plan(const Policy *policy, const char *token, LaunchPlan *plan, Error *reterr) {
         return routes_plan_items(policy, &policy->routes, token, plan, reterr);
+}
+
+int routes_check(const Policy *policy, Error *reterr) {
+        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
+
+        return routes_plan(policy, "", &plan, reterr);
 }

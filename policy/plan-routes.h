@@ -24,3 +24,6 @@ int routes_plan(const Policy *policy, const char *token, LaunchPlan *plan, Error
 /* The same for these items of bridge.routes, which need not be those of the policy. */
 int routes_plan_items(const Policy *policy, const StrList *items, const char *token,
                       LaunchPlan *plan, Error *reterr);
+/* Checks the routes of the policy together, by a plan that nobody uses. Returns like routes_plan().
+ */
+int routes_check(const Policy *policy, Error *reterr);

@@ -41,6 +41,7 @@ static int route_value_write_word(const RouteReader *reader, const JsonValue *it
 
 static int route_value_write_command(const RouteReader *reader, const JsonValue *value,
                                      const char *path) {
+        const char *program;
         int r;
 
         json_write_array(reader->w, "command");
@@ -48,9 +49,14 @@ static int route_value_write_command(const RouteReader *reader, const JsonValue 
         if (r < 0)
                 return r;
         json_write_end(reader->w);
-        return json_string(json_first(value)) && *json_string(json_first(value))
+        program = json_string(json_first(value));
+        if (!program || !*program)
+                return route_fail(reader, path, "the program is missing");
+        /* holt-gateway works in the root directory. */
+        return program[0] == '/' || !strchr(program, '/')
                        ? 0
-                       : route_fail(reader, path, "the program is missing");
+                       : route_fail(reader, path,
+                                    "the program has a relative path; write an absolute one");
 }
 
 /* --- texts --- */

@@ -13,6 +13,7 @@
 #include "cli/verbs.h"
 #include "policy/load.h"
 #include "policy/net/rules.h"
+#include "policy/plan-routes.h"
 #include "policy/routes/route.h"
 #include "policy/schema.h"
 #include "policy/syscalls/syscalls.h"
@@ -217,7 +218,7 @@ static int check_file(const char *name, Error *reterr) {
         if (!project) {
                 r = policy_files_load(&policy, name, reterr);
                 policy_files_forget();
-                return r;
+                return r < 0 ? r : routes_check(&policy, reterr);
         }
         r = policy_files_read(name, project, &bytes, &length, reterr);
         if (r == 0)

@@ -110,13 +110,6 @@ static int route_write_policy(const Settings *settings, Store *store, const char
         return settings_write_policy(settings, store, "grant", &details, reterr);
 }
 
-/* Makes the part of the plan that the routes are, only to find mistakes. */
-static int route_check_policy(const Policy *policy, Error *reterr) {
-        _cleanup_(plan_clear) LaunchPlan plan = { 0 };
-
-        return routes_plan(policy, "", &plan, reterr);
-}
-
 int route_store_add(Settings *settings, Store *store, const char *item, Error *reterr) {
         StrList *items = &settings->policy.routes;
         const size_t count = items->count;
@@ -131,10 +124,9 @@ int route_store_add(Settings *settings, Store *store, const char *item, Error *r
                 return error_cure(reterr, -EEXIST, "Remove it first: holt route remove NAME %s",
                                   name);
         }
-        r = policy_set(&settings->policy, "bridge.routes", item, ORIGIN_CALLER, "holt route",
-                       reterr);
+        r = policy_set(&settings->policy, "bridge.routes", item, ORIGIN_CALLER, "route: $", reterr);
         if (r == 0)
-                r = route_check_policy(&settings->policy, reterr);
+                r = routes_check(&settings->policy, reterr);
         if (r == 0)
                 r = route_write_policy(settings, store, name, false, reterr);
         while (r < 0 && items->count > count)

@@ -165,11 +165,6 @@ static int routes_add_command(LaunchPlan *plan, const JsonValue *words, Error *r
         const char *program = json_string(json_first(words));
         int r;
 
-        if (strchr(program, '/') && program[0] != '/')
-                return error_set(reterr, ERROR_POLICY, 0,
-                                 "bridge.routes: the command %s has a relative path; write an "
-                                 "absolute one",
-                                 program);
         r = program[0] == '/' ? routes_add_script(&command, program)
                               : routes_add_searched(&command, program, true);
         for (const JsonValue *w = json_next(json_first(words)); r == 0 && w; w = json_next(w))

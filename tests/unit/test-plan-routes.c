@@ -115,7 +115,8 @@ static void test_the_hosts_network_is_refused(void **state) {
         case_start(&c, DOCUMENT("\"openai\"", ",\"network\":{\"mode\":\"host\"}"));
         assert_int_equal(case_plan(&c), -EINVAL);
         assert_non_null(strstr(c.error.text, "a route needs a network of its own"));
-        assert_string_equal(c.error.cure, "Leave --network host out.");
+        assert_string_equal(c.error.cure,
+                            "Choose another network.mode, or leave --network host out.");
         case_end(&c);
 }
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies with routes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lib.identity import Identity
+from lib.upstream import KEY
+
+WITH_KEY = {"ACME_KEY": KEY}
+
+MakePolicy = Callable[..., Path]
+
+
+def acme(upstream: str, **members: Any) -> "dict[str, Any]":
+    """Returns the route acme, whose credential is the variable ACME_KEY."""
+    return {"name": "acme", "upstream": upstream, "header": {"authorization": "Bearer {env:ACME_KEY}"},
+            "env": {"ACME_URL": "{url}", "ACME_TOKEN": "{token}", "ACME_AT": "{address}"}, **members}
+
+
+def policy_maker(place: Path, identity: Identity, upstream: str, **always: Any) -> MakePolicy:
+    """Returns a function that writes a policy with the route acme, and returns its path.
+
+    always   members of the route
+    """
+
+    def make(network: Any = None, **members: Any) -> Path:
+        path = place / "policy.json"
+        document = {"holt": 1, "bridge": {"routes": [acme(upstream, **{**always, **members})]}, **({"network": network} if network else {})}
+        path.write_text(json.dumps(document))
+        return identity.own(path)
+
+    return make
