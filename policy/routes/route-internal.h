@@ -46,3 +46,9 @@ const char *route_brace(const char *text);
 bool route_env_name_valid(const char *text, size_t length);
 /* Whether the text has no control character, except for tabs. */
 bool route_text_plain(const char *text);
+
+/* Whether the value of this header or query parameter is a credential. text: the value, which has
+ * no placeholder. */
+bool route_literal_is_secret(const char *name, bool query, const char *text);
+/* Refuses such a value. Returns -EINVAL or -ENOMEM. */
+int route_refuse_literal(const RouteReader *reader, const char *path);

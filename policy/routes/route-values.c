@@ -153,6 +153,9 @@ static int route_value_write(const RouteReader *reader, const JsonValue *item, c
                 r = route_value_write_text(reader, json_string(item), path);
         else
                 r = route_fail_type(reader, item, path, "a string or an object");
+        if (r == 0 && json_string(item) && !route_brace(json_string(item)) &&
+            route_literal_is_secret(name, streq(in, "query"), json_string(item)))
+                r = route_refuse_literal(reader, path);
         if (r == 0)
                 json_write_end(reader->w);
         return r;

@@ -86,7 +86,7 @@ def test_a_path_that_no_route_may_write(run: Run, path: str, why: str) -> None:
 def test_two_files_of_one_name(run: Run) -> None:
     assert "another file of holt has this path, or one above or below it" in run("true", files={"/etc/a": "", "/etc/a/b": ""}).refusal()
     assert "this one is unknown; write {url}, {token} or {address}" in run("true", files={"/etc/a": "{env:HOME}"}).refusal()
-    assert "/etc/gitconfig: the lines for this file are too long" in run("true", files={"/etc/gitconfig": "#" * 9000}).refusal()
+    assert '["/etc/gitconfig"]: the lines for this file are too long' in run("true", files={"/etc/gitconfig": "#" * 9000}).refusal()
 
 
 @pytest.mark.identities("user", "root")

@@ -13,7 +13,7 @@ import pytest
 from lib.identity import Identity
 from lib.routes import WITH_KEY, MakePolicy, acme, policy_maker
 from lib.sandbox import Holt, Result
-from lib.sessions import Sessions
+from lib.sessions import RpcError, Sessions
 from lib.tools import needs
 from lib.upstream import Upstream, upstream
 
@@ -80,3 +80,27 @@ def test_an_option_is_named_as_it_was_given(run: Run, holt: Holt, policy: MakePo
     """The route npm has this file, too."""
     refusal = holt.sh("true", "--policy", policy(files={"/etc/npmrc": "x"}), "--route", "npm", env={**WITH_KEY, "NPM_TOKEN": "x"}).refusal()
     assert refusal.startswith("--route: files: /etc/npmrc: another file of holt has this path")
+
+
+# --- a credential in plain text ---
+
+LITERAL = "Bearer sk-plain-text-0123"
+
+
+def test_a_credential_in_plain_text_is_refused_everywhere(holt: Holt, sessions: Sessions, policy: MakePolicy, service: Upstream) -> None:
+    why = "is a credential in plain text, which holt would store and not mask in responses"
+    path = policy(header={"authorization": LITERAL})
+    refused = holt(["run", "--policy", path, "--", "true"])
+    assert refused.refusal() == f"{path}: $.bridge.routes[0].header.authorization: {why}"
+    assert refused.cure == "Write {env:NAME} in its place, and set the variable NAME where you start holt; or {file:PATH}."
+    assert holt(["policy", "check", path]).refusal() == refused.refusal()
+    assert sessions(["create", "w", "--policy", path]).refusal() == refused.refusal()
+
+    session = sessions.create("w")
+    for state in ("at rest", "live"):
+        added = sessions(["route", "add", "w", "acme", "--upstream", service.url, "--header", f"authorization: {LITERAL}"])
+        assert added.refusal() == f"route: $.header.authorization: {why}", state
+        with session.rpc() as rpc, pytest.raises(RpcError, match="is a credential in plain text"):
+            rpc.call("route.add", route=acme(service.url, header={"x-api-key": "sk-plain-text-0123"}))
+    for written in (path.parent, session.directory):
+        assert not any(b"sk-plain" in file.read_bytes() for file in written.rglob("*") if file.is_file() and file != path)

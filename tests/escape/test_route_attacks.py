@@ -307,7 +307,7 @@ def test_forms_of_a_credential(basic: bool, holt: Holt, policy: Callable[..., Pa
 
 @pytest.mark.parametrize("path", ("/etc/mtab", "/etc/mtab/x", "/etc/gitconfig/x", "/etc/hosts/x", "/etc/passwd/x", "/etc/passwd"))
 def test_files_where_holt_has_its_own(path: str, holt: Holt, policy: Callable[..., Path]) -> None:
-    assert f"files: {path}: holt writes this file itself" in holt.sh("true", "--policy", policy(NOWHERE, files={path: "x"}), env=ENV).refusal()
+    assert f'files["{path}"]: holt writes this file itself' in holt.sh("true", "--policy", policy(NOWHERE, files={path: "x"}), env=ENV).refusal()
 
 
 @needs("openssl")

@@ -66,6 +66,14 @@ static void test_a_route_is_normalised(void **state) {
                 { ROUTE(",\"header\":{\"x\":{\"env\":\"E\",\"basic\":\"me\"}}"),
                   HEAD "{\"in\":\"header\",\"name\":\"x\",\"prefix\":\"\",\"suffix\":\"\","
                        "\"user\":\"me\",\"env\":\"E\"}" ALLOW LIMITS },
+                /* Constants of an API, which are no credentials. */
+                { ROUTE(",\"header\":{\"x-version\":\"1\",\"x-atlassian-token\":\"no-check\"},"
+                        "\"query\":{\"monkey\":\"1\"}"),
+                  HEAD
+                  "{\"in\":\"header\",\"name\":\"x-version\",\"prefix\":\"1\",\"suffix\":\"\"},"
+                  "{\"in\":\"header\",\"name\":\"x-atlassian-token\","
+                  "\"prefix\":\"no-check\",\"suffix\":\"\"},{\"in\":\"query\",\"name\":\"monkey\","
+                  "\"prefix\":\"1\",\"suffix\":\"\"}" ALLOW LIMITS },
                 { ROUTE(",\"files\":{\"/etc/a/b.c_D-1\":\"{url}\\n{ }\"}"), HEAD ALLOW LIMITS },
                 { ROUTE(",\"header\":{\"x\":{\"file\":\"/a}b\"},\"y\":{\"env\":\"E\"}}"),
                   HEAD "{\"in\":\"header\",\"name\":\"x\",\"prefix\":\"\",\"suffix\":\"\","
@@ -205,6 +213,20 @@ static const struct {
           "t: $.r.header.x.command: the program is missing" },
         { ROUTE(",\"header\":{\"x\":{\"command\":[1]}}"),
           "t: $.r.header.x.command[0]: expected a string, not a number" },
+        { ROUTE(",\"header\":{\"x\":{\"command\":[\"a/b\"]}}"),
+          "t: $.r.header.x.command: the program has a relative path" },
+        { ROUTE(",\"header\":{\"Authorization\":\"Bearer sk-1\"}"),
+          "t: $.r.header.Authorization: is a credential in plain text" },
+        { ROUTE(",\"header\":{\"x-goog-api-key\":\"sk-1\"}"),
+          "t: $.r.header.x-goog-api-key: is a credential in plain text" },
+        { ROUTE(",\"header\":{\"X_API_KEY\":\"sk-1\"}"),
+          "t: $.r.header.X_API_KEY: is a credential in plain text" },
+        { ROUTE(",\"header\":{\"x\":\"Basic YTpi\"}"),
+          "t: $.r.header.x: is a credential in plain text" },
+        { ROUTE(",\"header\":{\"authorization\":\"$KEY\"}"),
+          "t: $.r.header.authorization: holt does not expand variables" },
+        { ROUTE(",\"query\":{\"key\":\"sk-1\"}"), "t: $.r.query.key: is a credential" },
+        { ROUTE(",\"query\":{\"access_token\":\"sk-1\"}"), "t: $.r.query.access_token: is a " },
         { ROUTE(",\"query\":{\"a=b\":\"\"}"), "t: $.r.query[\"a=b\"]: the name of a parameter" },
         { ROUTE(",\"query\":{\"a\":null}"), "t: $.r.query.a: expected a string or an object" },
         { ROUTE(",\"query\":\"a\""), "t: $.r.query: expected an object, not a string" },

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holt import Sandbox, UsageError
+from holt import PolicyError, Sandbox, UsageError
 
 KEY = "sk-a-real-key-0123456789"
 
@@ -59,3 +59,5 @@ def test_a_route(service: "tuple[str, list[str]]", monkeypatch: pytest.MonkeyPat
 def test_mistakes() -> None:
     with pytest.raises(UsageError, match="routes must be a list"):
         Sandbox(routes="openai")  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="is a credential in plain text"):
+        Sandbox(routes=[{"name": "acme", "upstream": "https://api.acme.example", "header": {"authorization": "Bearer sk-plain"}}]).bash("true")
