@@ -277,8 +277,20 @@ void judge_request(Gateway *gateway, struct MHD_Connection *connection, const ch
         judge_limits(*ret_route, ret);
 }
 
-bool judge_forbids(const Gateway *gateway, const NetAddress *address, uint16_t port,
+/* Whether the name means the loopback (RFC 6761, section 6.3), and the address is one. Such an
+ * upstream names its address itself, as http://127.0.0.1 does. */
+static bool judge_is_localhost(const char *host, const NetAddress *address) {
+        static const NetAddress loopback4 = { AF_INET, { 127 } };
+        const char *last = strrchr(host, '.');
+
+        return streq(last ? last + 1 : host, "localhost") &&
+               (net_address_in(address, &loopback4, 8) ||
+                net_address_equal(address, &net_loopback[1]));
+}
+
+bool judge_forbids(const Gateway *gateway, const Route *route, const NetAddress *address,
                    const char **ret_why) {
         *ret_why = net_address_forbidden(address);
-        return *ret_why && !net_rules_find_address(&gateway->rules, address, port);
+        return *ret_why && !judge_is_localhost(route->host, address) &&
+               !net_rules_find_address(&gateway->rules, address, route->port);
 }

@@ -20,8 +20,10 @@ void judge_request(Gateway *gateway, struct MHD_Connection *connection, const ch
                    const char *target, Route **ret_route, const char **ret_rest, Verdict *ret);
 /* Whether a header or query parameter has the token, and so must not go on. */
 bool judge_has_token(const Gateway *gateway, const char *value);
-/* Whether holt must not connect to the address. *ret_why is static. */
-bool judge_forbids(const Gateway *gateway, const NetAddress *address, uint16_t port,
+/* Whether holt must not connect to this address of the route's upstream, a name. *ret_why is
+ * static.
+ */
+bool judge_forbids(const Gateway *gateway, const Route *route, const NetAddress *address,
                    const char **ret_why);
 
 /* Whether it is a token as in RFC 9110, section 5.6.2. A server may ignore a space at the end of a

@@ -195,7 +195,7 @@ static curl_socket_t transfer_on_socket(void *data, curlsocktype purpose,
         memcpy(&storage, &address->addr, address->addrlen);
         socket_address_get(&storage, &target, &port);
         if (!e->gateway->proxy && e->route->address.family == 0 &&
-            judge_forbids(e->gateway, &target, e->route->port, &ignored))
+            judge_forbids(e->gateway, e->route, &target, &ignored))
                 return CURL_SOCKET_BAD;
         return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
@@ -348,7 +348,7 @@ static bool transfer_add_addresses(Exchange *e, const char *host, uint16_t port,
                 const NetAddress *address = &result->items[i];
                 char text[NET_ADDRESS_TEXT];
 
-                if (!e->gateway->proxy && judge_forbids(e->gateway, address, port, ret_why))
+                if (!e->gateway->proxy && judge_forbids(e->gateway, e->route, address, ret_why))
                         continue;
                 length += (size_t)snprintf(line + length, sizeof(line) - length,
                                            address->family == AF_INET6 ? "%s[%s]" : "%s%s",

@@ -229,11 +229,25 @@ def test_a_service_that_cannot_be_reached(run: Run) -> None:
     assert "127.0.0.1:9 cannot be reached" in result.out and denied(result)[0][1] == "502"
 
 
-@pytest.mark.parametrize("rule,status", ((None, "502"), ("127.0.0.0/8:*", "200"), ("127.0.0.0/8:1", "502")))
-def test_a_name_must_not_lead_to_the_host(rule: "str | None", status: str, run: Run, service: Upstream) -> None:
-    network = {"allow": [rule]} if rule else None
-    result = run(f"{GET} -w '%{{http_code}}' $ACME_URL/v1/x; exit 1", network=network,
-                 upstream=service.url.replace("127.0.0.1", "localhost"))
+@pytest.mark.parametrize("name,line,rule,status", (
+    ("api.acme.example", "127.0.0.1 api.acme.example", None, "502"),
+    ("api.acme.example", "127.0.0.1 api.acme.example", "127.0.0.0/8:*", "200"),
+    ("api.acme.example", "127.0.0.1 api.acme.example", "127.0.0.0/8:1", "502"),
+    ("localhost.acme.example", "127.0.0.1 localhost.acme.example", None, "502"),
+    ("mylocalhost", "127.0.0.1 mylocalhost", None, "502"),
+    ("localhost", "127.0.0.1 localhost", None, "200"),
+    ("acme.localhost", "127.0.0.1 acme.localhost", None, "200"),
+    ("localhost", "10.0.0.1 localhost", None, "502"),
+))
+def test_a_name_must_not_lead_to_the_host(name: str, line: str, rule: "str | None", status: str, holt: Holt, policy: MakePolicy,
+                                          service: Upstream, place: Path, identity: Identity) -> None:
+    """Only localhost means the loopback without a rule, and only the loopback."""
+    hosts = place / "hosts"
+    hosts.write_text(f"{line}\n")
+    path = policy(network={"allow": [rule]} if rule else None, upstream=service.url.replace("127.0.0.1", name))
+    result = holt.sh(f"{GET} -w '%{{http_code}}' $ACME_URL/v1/x; exit 1", "--policy", path, env=ENV,
+                     prefix=["unshare", *(() if identity.name == "root" else ("--map-root-user",)), "--mount", "sh", "-c",
+                             'mount --bind "$0" /etc/hosts && exec "$@"', identity.own(hosts)])
     assert result.out.endswith(status) and ("which no rule allows" in result.err) == (status == "502")
 
 
