@@ -11,6 +11,7 @@
 #include "base/json-write.h"
 #include "base/list.h"
 #include "base/time.h"
+#include "gateway/plain.h"
 #include "gateway/secrets.h"
 #include "gateway/server.h"
 #include "gateway/transfer.h"
@@ -286,16 +287,11 @@ static GatewayEventType exchange_outcome(const Exchange *e) {
         return e->verdict.status < CLIENT_CLOSED && !e->answered ? GATEWAY_REFUSED : GATEWAY_FAILED;
 }
 
-/* holt drops an event with control characters, which a program could use to hide a request. */
-static void exchange_make_plain(char *text) {
-        for (; *text; text++)
-                if ((unsigned char)*text < 0x20 || *text == 0x7f)
-                        *text = '?';
-}
-
 /* Tells holt. If holt does not read fast enough, the event is lost: a program inside must not make
  * holt wait. */
 void exchange_tell(const Exchange *e) {
+        const char *target = e->route ? e->rest : e->target ? e->target : "";
+        const char *method = e->method ? e->method : "";
         GatewayEvent event = { .type = exchange_outcome(e),
                                .status = e->answered ? e->status : e->verdict.status,
                                .sent = e->sent,
@@ -303,18 +299,9 @@ void exchange_tell(const Exchange *e) {
                                .usec = time_now_usec() - e->started };
 
         (void)snprintf(event.route, sizeof(event.route), "%s", e->route ? e->route->name : "");
-        (void)snprintf(event.method, sizeof(event.method), "%s", e->method ? e->method : "");
-        (void)snprintf(event.path, sizeof(event.path), "%.*s",
-                       (int)strcspn(e->route    ? e->rest
-                                    : e->target ? e->target
-                                                : "",
-                                    "?"),
-                       e->route    ? e->rest
-                       : e->target ? e->target
-                                   : "");
-        (void)snprintf(event.reason, sizeof(event.reason), "%s", e->verdict.reason);
-        exchange_make_plain(event.method);
-        exchange_make_plain(event.path);
+        plain_copy_text(event.reason, sizeof(event.reason), e->verdict.reason);
+        plain_copy_url(event.method, sizeof(event.method), method, strlen(method));
+        plain_copy_url(event.path, sizeof(event.path), target, strcspn(target, "?"));
         scrub_text(&e->scrub, event.path);
         scrub_text(&e->scrub, event.reason);
         (void)send(e->gateway->control_fd, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -13,6 +13,7 @@
 
 #include "base/pass-fds.h"
 #include "base/programs.h"
+#include "base/utf8.h"
 #include "base/wait.h"
 #include "network/caller-env.h"
 #include "network/spawn.h"
@@ -169,20 +170,33 @@ void gateway_started(GatewayLink *gateway) {
 
 /* --- events --- */
 
+/* The texts are printed on a terminal, so none may have a control character. */
 static bool gateway_text_valid(const char *text, size_t size) {
-        if (strnlen(text, size) == size)
+        static const unsigned char c1 = 0xc2; /* In UTF-8, U+0080 to U+009F begin with this byte. */
+
+        if (strnlen(text, size) == size || !utf8_valid(text))
                 return false;
         for (; *text; text++)
-                if ((unsigned char)*text < 0x20 || *text == 0x7f)
+                if ((unsigned char)*text < 0x20 || *text == 0x7f ||
+                    ((unsigned char)text[0] == c1 && (unsigned char)text[1] < 0xa0))
                         return false;
         return true;
 }
 
+/* Whether the text is one of ASCII, as methods and URLs are. */
+static bool gateway_ascii_valid(const char *text, size_t size) {
+        if (!gateway_text_valid(text, size))
+                return false;
+        while ((unsigned char)*text >= 0x20 && (unsigned char)*text < 0x7f)
+                text++;
+        return *text == '\0';
+}
+
 static bool gateway_event_valid(const GatewayEvent *event) {
         return event->type < GATEWAY_EVENT_MAX && event->status < 1000 &&
-               gateway_text_valid(event->route, sizeof(event->route)) &&
-               gateway_text_valid(event->method, sizeof(event->method)) &&
-               gateway_text_valid(event->path, sizeof(event->path)) &&
+               gateway_ascii_valid(event->route, sizeof(event->route)) &&
+               gateway_ascii_valid(event->method, sizeof(event->method)) &&
+               gateway_ascii_valid(event->path, sizeof(event->path)) &&
                gateway_text_valid(event->reason, sizeof(event->reason));
 }
 

@@ -20,6 +20,7 @@ import pytest
 from lib.identity import Identity
 from lib.rootfs import make_rootfs
 from lib.sandbox import Holt
+from lib.sessions import Sessions
 from lib.tools import needs
 from lib.upstream import KEY, Upstream, read_head, upstream
 
@@ -354,4 +355,23 @@ for line in (b"GET /acme/a\\x01b", b"G\\x7fT /acme/x"):
     s.sendall(line + b" HTTP/1.1\\r\\nhost: x\\r\\nx-t: " + os.environ["T"].encode() + b"\\r\\n\\r\\n"); s.recv(1000)
 """
     result = holt(["run", "--policy", policy(service.url), "--", "python3", "-c", program], env=ENV).ok()
-    assert set(result.denials) == {"GET /a?b of the route acme", "G?T /x of the route acme"} and not service.seen, result.report
+    assert set(result.denials) == {"GET /a%01b of the route acme", "G%7FT /x of the route acme"} and not service.seen, result.report
+
+
+@pytest.mark.identities("user", "root")
+def test_a_request_sends_no_commands_to_the_terminal(holt: Holt, sessions: Sessions, policy: Callable[..., Path], service: Upstream) -> None:
+    """Terminals obey U+009B as they obey ESC [, and U+202E changes the direction of the text after it."""
+    program = r"""
+import socket
+for method, path in ((b"GET", b"/\xc2\x9b31m"), (b"\xc2\x9b31m", b"/"), (b"GET", b"/\xe2\x80\xae"), (b"GET", b"/\xff")):
+    s = socket.create_connection(("127.0.0.1", 8474))
+    s.sendall(method + b" /acme" + path + b" HTTP/1.1\r\nhost: x\r\n\r\n"); s.recv(1000)
+raise SystemExit(1)
+"""
+    document = policy(service.url)
+    sessions.create("w", "--policy", document)
+    for result in (holt(["run", "--policy", document, "--", "python3", "-c", program], env=ENV),
+                   sessions(["exec", "w", "--", "python3", "-c", program], env=ENV)):
+        for what in ("GET /%C2%9B31m of", "%C2%9B31m / of", "GET /%E2%80%AE of", "GET /%FF of"):
+            assert f"holt: answered {what} the route acme with 401" in result.err
+        assert result.err.isascii() and "\x1b" not in result.err
