@@ -89,5 +89,7 @@ void report_gateway_denials(const GatewayDenials *denials, FILE *out) {
                 gateway_denial_what(denial, what);
                 (void)snprintf(answer, sizeof(answer), "%u", denial->event.status);
                 report_gateway_denial(what, denial->count, answer, denial->event.reason, out);
+                if (denial->event.told[0])
+                        (void)fprintf(out, "  It said: %s\n", denial->event.told);
         }
 }

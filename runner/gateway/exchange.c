@@ -195,9 +195,11 @@ static void exchange_watch_closed(Exchange *e) {
                                  e, &e->closed_watch, NULL);
 }
 
-static void exchange_on_secrets(void *data, const char *why) {
+static void exchange_on_secrets(void *data, const char *why, const char *told) {
         Exchange *e = data;
 
+        (void)snprintf(e->told, sizeof(e->told), "%s", told);
+        e->keyless = why;
         if (why)
                 verdict_set(&e->verdict, 502, "%s", why);
         else
@@ -281,9 +283,17 @@ enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connectio
 
 /* --- the end --- */
 
+/* Whether the upstream may not have accepted the credential. */
+static bool exchange_is_doubted(const Exchange *e) {
+        return e->answered && (e->status == 401 || e->status == 403) && e->route &&
+               secrets_has_any(e->route);
+}
+
 static GatewayEventType exchange_outcome(const Exchange *e) {
+        if (e->keyless)
+                return GATEWAY_KEYLESS;
         if (e->verdict.status == 0)
-                return GATEWAY_DONE;
+                return exchange_is_doubted(e) ? GATEWAY_DOUBTED : GATEWAY_DONE;
         return e->verdict.status < CLIENT_CLOSED && !e->answered ? GATEWAY_REFUSED : GATEWAY_FAILED;
 }
 
@@ -299,7 +309,12 @@ void exchange_tell(const Exchange *e) {
                                .usec = time_now_usec() - e->started };
 
         (void)snprintf(event.route, sizeof(event.route), "%s", e->route ? e->route->name : "");
-        plain_copy_text(event.reason, sizeof(event.reason), e->verdict.reason);
+        plain_copy_text(event.reason, sizeof(event.reason),
+                        event.type != GATEWAY_DOUBTED ? e->verdict.reason
+                        : e->status == 401 ? "the service refused the credential of this route"
+                                           : "the service refused the request; perhaps the "
+                                             "credential of this route does not allow it");
+        plain_copy_text(event.told, sizeof(event.told), e->told);
         plain_copy_url(event.method, sizeof(event.method), method, strlen(method));
         plain_copy_url(event.path, sizeof(event.path), target, strcspn(target, "?"));
         scrub_text(&e->scrub, event.path);

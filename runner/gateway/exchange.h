@@ -6,6 +6,7 @@
 #include "gateway/buffer.h"
 #include "gateway/judge.h"
 #include "gateway/scrub.h"
+#include "network/gateway-protocol.h"
 
 typedef struct Exchange {
         struct Exchange *next;
@@ -15,10 +16,12 @@ typedef struct Exchange {
         char *target;     /* the program has sent exactly this */
         const char *rest; /* the part of target after the route's name */
         char *method;
-        Verdict verdict; /* why it is refused or has failed; status 0 otherwise */
+        Verdict verdict;             /* why it is refused or has failed; status 0 otherwise */
+        char told[GATEWAY_TOLD_MAX]; /* what the command of a credential said; for holt alone */
         uint64_t started;
         bool tls; /* the gateway has terminated the TLS of the program */
         bool begun;
+        bool keyless; /* its credential is missing */
         bool counted; /* in the route's running exchanges */
 
         /* libmicrohttpd's side */

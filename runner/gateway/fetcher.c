@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,7 +16,11 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "gateway/plain.h"
+#include "gateway/scrub.h"
 #include "policy/routes/route.h"
+
+enum { FETCH_ERRORS_MAX = 4096 }; /* bytes of stderr that are searched for credentials */
 
 static const char empty[] = "it is empty";
 
@@ -89,7 +94,8 @@ static void fetch_file(const char *path, Fetched *ret) {
                                               time_now_usec() + FETCH_COMMAND_TIME * 1000000ULL));
 }
 
-static int fetcher_spawn(char **argv, int output, pid_t *ret) {
+/* errors: a file for stderr, or FD_NONE. */
+static int fetcher_spawn(char **argv, int output, int errors, pid_t *ret) {
         posix_spawn_file_actions_t actions;
         int r;
 
@@ -98,6 +104,8 @@ static int fetcher_spawn(char **argv, int output, pid_t *ret) {
         r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
         if (r == 0)
                 r = posix_spawn_file_actions_adddup2(&actions, output, 1);
+        if (r == 0 && errors >= 0)
+                r = posix_spawn_file_actions_adddup2(&actions, errors, 2);
         if (r == 0)
                 r = posix_spawnp(ret, argv[0], &actions, NULL, argv, environ);
         (void)posix_spawn_file_actions_destroy(&actions);
@@ -123,7 +131,64 @@ static void fetcher_end(pid_t pid, Fetched *ret) {
         ret->secret[0] = '\0';
 }
 
+/* A command may write its credential to stderr, too, for example because of "set -x". printed: its
+ * output. */
+static void told_mask(char *told, const char *printed) {
+        _cleanup_(scrub_clear) Scrub scrub = { 0 };
+
+        while (*printed) {
+                const size_t length = strcspn(printed, "\r\n");
+                _cleanup_free_ char *line = strndup(printed, length);
+
+                if (!line || scrub_add(&scrub, line) < 0) {
+                        told[0] = '\0';
+                        return;
+                }
+                explicit_bzero(line, length);
+                printed += length + (printed[length] != '\0');
+        }
+        scrub_text(&scrub, told);
+}
+
+/* Takes the last lines of what a failed command has written. */
+static void told_take(int errors, const char *printed, char ret[GATEWAY_TOLD_MAX]) {
+        char text[FETCH_ERRORS_MAX + 1], *start = text;
+        const off_t size = lseek(errors, 0, SEEK_END);
+        const off_t at = size > FETCH_ERRORS_MAX ? size - FETCH_ERRORS_MAX : 0;
+        ssize_t n = size > 0 ? pread(errors, text, FETCH_ERRORS_MAX, at) : 0;
+
+        while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+                n--;
+        for (ssize_t i = 0; i < n; i++)
+                text[i] = text[i] ? text[i] : ' ';
+        text[n > 0 ? n : 0] = '\0';
+        told_mask(text, printed);
+        if (n >= GATEWAY_TOLD_MAX) {
+                start = text + n - GATEWAY_TOLD_MAX + 1;
+                start += strchr(start, '\n') ? strcspn(start, "\n") + 1 : 0;
+        }
+        plain_copy_text(ret, GATEWAY_TOLD_MAX, start);
+        explicit_bzero(text, sizeof(text));
+}
+
+/* Reads the output of a command that has started. */
+static void fetch_output(pid_t pid, int output, int errors, Fetched *ret) {
+        static char printed[FETCH_SECRET_MAX + 1];
+        const ssize_t length = fetcher_read(output, ret->secret, FETCH_SECRET_MAX + 1,
+                                            time_now_usec() + FETCH_COMMAND_TIME * 1000000ULL);
+
+        ret->secret[FETCH_SECRET_MAX] = '\0';
+        memcpy(printed, ret->secret, sizeof(printed));
+        fetched_set(ret, length);
+        fetcher_end(pid, ret);
+        if (ret->why[0] && errors >= 0)
+                told_take(errors, printed, ret->told);
+        explicit_bzero(printed, sizeof(printed));
+}
+
 static void fetch_command(const JsonValue *words, Fetched *ret) {
+        /* Unlike a pipe, a memory file blocks no command. */
+        const int errors = memfd_create("holt-stderr", MFD_CLOEXEC);
         char *argv[ROUTE_ITEMS_MAX + 1] = { NULL };
         int ends[2] = { FD_NONE, FD_NONE }, r = 0;
         size_t n = 0;
@@ -135,16 +200,14 @@ static void fetch_command(const JsonValue *words, Fetched *ret) {
         if (pipe2(ends, O_CLOEXEC) < 0)
                 r = -errno;
         if (r == 0)
-                r = fetcher_spawn(argv, ends[1], &pid);
+                r = fetcher_spawn(argv, ends[1], errors, &pid);
         fd_close(ends[1]);
-        if (r < 0) {
+        if (r < 0)
                 fetched_set(ret, r);
-        } else {
-                fetched_set(ret, fetcher_read(ends[0], ret->secret, FETCH_SECRET_MAX + 1,
-                                              time_now_usec() + FETCH_COMMAND_TIME * 1000000ULL));
-                fetcher_end(pid, ret);
-        }
+        else
+                fetch_output(pid, ends[0], errors, ret);
         fd_close(ends[0]);
+        fd_close(errors);
         for (size_t i = 0; i < n; i++)
                 free(argv[i]);
 }

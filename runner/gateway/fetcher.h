@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/json.h"
+#include "network/gateway-protocol.h"
 
 enum {
         FETCH_SECRET_MAX = 16 << 10, /* Bytes of a credential. */
@@ -17,10 +18,13 @@ enum {
         FETCH_SOURCES_MAX = 128,
 };
 
-/* A reply. The credential ends with NUL; it is "" after an error, which `why` then names. */
+/* A reply. The credential ends with NUL; it is "" after an error, which `why` then names. told is
+ * the end of what a failed command has written to stderr. It is for the caller, not for programs
+ * inside. */
 typedef struct Fetched {
         uint32_t number;
         char why[120];
+        char told[GATEWAY_TOLD_MAX];
         char secret[FETCH_SECRET_MAX + 1];
 } Fetched;
 

@@ -44,6 +44,13 @@ static Inject *secrets_missing(const Route *route) {
         return NULL;
 }
 
+bool secrets_has_any(const Route *route) {
+        for (size_t i = 0; i < route->injects_count; i++)
+                if (route->injects[i].kind != SECRET_NONE)
+                        return true;
+        return false;
+}
+
 static void secret_explain(const Inject *inject, const char *why, char *ret, size_t size) {
         (void)snprintf(ret, size, "there is no credential for this route: %s %s%s%s",
                        kind_words[inject->kind], inject->source,
@@ -104,13 +111,13 @@ void secrets_get(Gateway *gateway, const Route *route, SecretFn fn, void *data) 
         SecretWait *wait;
 
         if (!secrets_missing(route))
-                return fn(data, NULL);
+                return fn(data, NULL, "");
         wait = calloc(1, sizeof(*wait));
         if (!wait)
-                return fn(data, "holt-gateway is out of memory");
+                return fn(data, "holt-gateway is out of memory", "");
         if (!secrets_ask(gateway, route, why, sizeof(why))) {
                 free(wait);
-                return fn(data, why);
+                return fn(data, why, "");
         }
         *wait = (SecretWait){ .route = route, .fn = fn, .data = data };
         list_append(&gateway->secret_waits, wait);
@@ -148,7 +155,7 @@ static void secret_take(Gateway *gateway, const Fetched *fetched, char *why, siz
 }
 
 /* Continues everybody who has waited for this credential. */
-static void secrets_continue(Gateway *gateway, uint32_t number, const char *why) {
+static void secrets_continue(Gateway *gateway, uint32_t number, const char *why, const char *told) {
         list_each_safe(wait, gateway->secret_waits) {
                 const SecretWait done = *wait;
 
@@ -157,10 +164,23 @@ static void secrets_continue(Gateway *gateway, uint32_t number, const char *why)
                 (void)list_remove(&gateway->secret_waits, wait);
                 free(wait);
                 if (why[0])
-                        done.fn(done.data, why);
+                        done.fn(done.data, why, told);
                 else
                         secrets_get(gateway, done.route, done.fn, done.data);
         }
+}
+
+/* Masks all credentials that the gateway knows. A command may have been given one of them. */
+static void secrets_mask(const Gateway *gateway, char *told) {
+        _cleanup_(scrub_clear) Scrub scrub = { 0 };
+        int r = 0;
+
+        for (size_t i = 0; told[0] && i < gateway->routes_count; i++)
+                for (size_t k = 0; r == 0 && k < gateway->routes[i].injects_count; k++)
+                        r = secret_scrub(&gateway->routes[i].injects[k], &scrub);
+        if (r < 0)
+                told[0] = '\0';
+        scrub_text(&scrub, told);
 }
 
 static void secrets_on_reply(void *data, uint32_t events) {
@@ -176,10 +196,12 @@ static void secrets_on_reply(void *data, uint32_t events) {
                 loop_stop(gateway->loop); /* The fetcher has gone. */
                 return;
         }
+        fetched.told[sizeof(fetched.told) - 1] = '\0';
         fetched.why[sizeof(fetched.why) - 1] = fetched.secret[sizeof(fetched.secret) - 1] = '\0';
+        secrets_mask(gateway, fetched.told);
         secret_take(gateway, &fetched, why, sizeof(why));
         explicit_bzero(fetched.secret, sizeof(fetched.secret));
-        secrets_continue(gateway, fetched.number, why);
+        secrets_continue(gateway, fetched.number, why, fetched.told);
         server_turn(gateway);
 }
 

@@ -314,6 +314,7 @@ static void audit_request(const Keeper *keeper, const GatewayEvent *event) {
         json_write_uint(&w, "received", event->received);
         json_write_uint(&w, "ms", event->usec / 1000);
         json_write_string(&w, "error", event->reason[0] ? event->reason : NULL);
+        json_write_string(&w, "stderr", event->told[0] ? event->told : NULL);
         gateway_audit(keeper, &w, "route");
 }
 

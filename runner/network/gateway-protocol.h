@@ -22,6 +22,7 @@ enum {
         GATEWAY_SETTINGS_MAX = 160 * 1024, /* Bytes. */
         GATEWAY_COMMAND_MAX = 96 * 1024,   /* bytes of a command */
         GATEWAY_SECRETS_MAX = 256 * 1024,  /* bytes of the memory file with variables */
+        GATEWAY_TOLD_MAX = 240,            /* bytes of a command's stderr, with the NUL */
 };
 
 /* holt-gateway's first message, if plan->tls_hosts has a host. A memory file comes with it, which
@@ -37,6 +38,8 @@ typedef enum GatewayEventType {
         GATEWAY_DONE,    /* The upstream has answered. */
         GATEWAY_REFUSED, /* The route does not allow the request. */
         GATEWAY_FAILED,  /* The upstream was not reached, or the exchange broke off. */
+        GATEWAY_KEYLESS, /* There is no credential for the request. */
+        GATEWAY_DOUBTED, /* The upstream has answered a request with a credential by 401 or 403. */
         GATEWAY_READY,   /* no request: the gateway begins to serve */
         GATEWAY_CHANGED, /* A command is carried out, or `reason` says why not. */
         GATEWAY_EVENT_MAX,
@@ -51,4 +54,5 @@ typedef struct GatewayEvent {
         char method[24];
         char path[200]; /* without the query, cut at the end */
         char reason[240];
+        char told[GATEWAY_TOLD_MAX]; /* what the command of a credential has written to stderr */
 } GatewayEvent;

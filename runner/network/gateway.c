@@ -197,7 +197,8 @@ static bool gateway_event_valid(const GatewayEvent *event) {
                gateway_ascii_valid(event->route, sizeof(event->route)) &&
                gateway_ascii_valid(event->method, sizeof(event->method)) &&
                gateway_ascii_valid(event->path, sizeof(event->path)) &&
-               gateway_text_valid(event->reason, sizeof(event->reason));
+               gateway_text_valid(event->reason, sizeof(event->reason)) &&
+               gateway_text_valid(event->told, sizeof(event->told));
 }
 
 static bool gateway_event_same(const GatewayEvent *a, const GatewayEvent *b) {
@@ -206,14 +207,16 @@ static bool gateway_event_same(const GatewayEvent *a, const GatewayEvent *b) {
 }
 
 /* Many clients, such as git, send a login only after a response of 401. Once the request has
- * passed, its refusal is no news. */
+ * passed, its refusal is no news. The same holds for a credential that was renewed. */
 static void gateway_pardon(GatewayDenials *denials, const GatewayEvent *done) {
         for (unsigned i = 0; denials && i < denials->count; i++) {
-                GatewayEvent refused = *done;
+                const GatewayEvent *refused = &denials->items[i].event;
+                GatewayEvent same = *done;
 
-                refused.type = GATEWAY_REFUSED;
-                refused.status = 401;
-                if (gateway_event_same(&denials->items[i].event, &refused))
+                same.type = refused->type;
+                same.status = refused->status;
+                if ((refused->type == GATEWAY_DOUBTED || refused->status == 401) &&
+                    gateway_event_same(refused, &same))
                         denials->items[i].count = 0;
         }
 }
@@ -346,6 +349,13 @@ static const char *gateway_why_not(const GatewayEvent *event) {
                 { 429, "later requests can pass, unless the route limits its bytes" },
         };
 
+        if (event->type == GATEWAY_KEYLESS)
+                return event->told[0]
+                               ? "the route allows it, but the command of its credential failed; "
+                                 "holt audit, or the messages of holt run, have its stderr"
+                               : "the route allows it, but its credential is missing";
+        if (event->type == GATEWAY_DOUBTED)
+                return "the route allows it, so check the credential on the host";
         if (event->type != GATEWAY_REFUSED)
                 return "the route allows it, but the service did not answer";
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)

@@ -15,7 +15,7 @@ from lib.routes import WITH_KEY, MakePolicy, acme, policy_maker
 from lib.sandbox import Holt, Result
 from lib.sessions import RpcError, Sessions
 from lib.tools import needs
-from lib.upstream import Upstream, upstream
+from lib.upstream import KEY, Upstream, upstream
 
 pytestmark = needs("curl", "python3")
 
@@ -104,3 +104,79 @@ def test_a_credential_in_plain_text_is_refused_everywhere(holt: Holt, sessions: 
             rpc.call("route.add", route=acme(service.url, header={"x-api-key": "sk-plain-text-0123"}))
     for written in (path.parent, session.directory):
         assert not any(b"sk-plain" in file.read_bytes() for file in written.rglob("*") if file.is_file() and file != path)
+
+
+# --- a credential whose command fails ---
+
+
+def command(script: str) -> "dict[str, Any]":
+    return {"authorization": {"command": ["sh", "-c", script], "prefix": "Bearer "}}
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_only_the_caller_learns_what_the_command_of_a_credential_said(run: Run, service: Upstream) -> None:
+    result = run(f"{GET} $ACME_URL/v1/x; exit 1", header=command("echo the store is locked >&2; exit 3"))
+    assert "there is no credential for this route: the command sh: it ended with exit code 3" in result.out
+    assert result.err.splitlines()[-1] == "  It said: the store is locked"
+    assert "locked" not in result.out + json.dumps(result.report) and not service.seen
+    [denial] = result.report["denials"] if result.report else []
+    assert "have its stderr" in denial["why_not"]
+
+
+@pytest.mark.parametrize("script,said", (
+    (f"echo {KEY}; echo + curl {KEY} >&2; exit 1", f"+ curl {'*' * len(KEY)}"),  # as "set -x" does
+    (f"printf '%s\\n' a sk-other-0123; echo sk-other-0123 >&2", "*" * 13),  # more than one line
+    (f"echo $OTHER_KEY >&2; exit 1", "*" * 14),
+    ("printf 'one\\033[31m\\000\\377two\\302\\233\\n\\n' >&2; exit 1", "one [31m  two"),
+    ("head -c 300 /dev/zero | tr '\\0' a >&2; echo >&2; echo the reason >&2; exit 1", "the reason"),
+    ("head -c 100000 /dev/zero | tr '\\0' a >&2; exit 1", "a" * 239),
+), ids=("traced", "lines", "other-route", "control", "last-line", "much"))
+def test_what_a_command_said_gives_no_credential_away(script: str, said: str, holt: Holt, place: Path, identity: Identity, service: Upstream) -> None:
+    path = place / "policy.json"
+    other = acme(service.url, name="other", header={"x-key": "{env:OTHER_KEY}"}, env={})
+    path.write_text(json.dumps({"holt": 1, "bridge": {"routes": [acme(service.url, header=command(script)), other]}}))
+    result = holt.sh(f"{GET} $ACME_URL/v1/x; exit 1", "--policy", identity.own(path), env={"OTHER_KEY": "sk-other-route"})
+    assert result.err.splitlines()[-1].rstrip() == f"  It said: {said}"
+    assert not any(key in result.err for key in (KEY, "sk-other")) and result.err.isascii()
+
+
+def test_the_audit_has_what_a_command_said(sessions: Sessions, policy: MakePolicy) -> None:
+    session = sessions.create("w", "--policy", policy(header=command("echo the store is locked >&2; exit 3")))
+    result = sessions(["exec", "w", "--", "sh", "-c", f"{GET} $ACME_URL/v1/x; exit 1"], env=WITH_KEY)
+    assert "locked" not in result.out and "exit code 3" in result.err
+    [row] = json.loads(sessions(["audit", "w", "--kind", "route", "--json"]).ok().out)["rows"]
+    assert row["detail"]["stderr"] == "the store is locked" and row["detail"]["status"] == 502
+    with session.rpc() as rpc:
+        ended = rpc.call("exec", argv=["sh", "-c", f"{GET} $ACME_URL/v1/x; exit 1"])
+        assert "locked" not in json.dumps(ended)
+
+
+# --- a credential that the service refuses ---
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_the_result_says_that_the_service_refused_the_credential(run: Run) -> None:
+    result = run(f"{GET} $ACME_URL/v1/unauthorized; {GET} $ACME_URL/v1/forbidden; exit 1")
+    assert "holt: answered GET /v1/unauthorized of the route acme with 401 (1x): the service refused the credential of this route\n" in result.err
+    assert "with 403 (1x): the service refused the request; perhaps the credential of this route does not allow it\n" in result.err
+    denials = result.report["denials"] if result.report else []
+    assert [(d["layer"], d["answer"], d["why_not"]) for d in denials] == [
+        ("route", status, "the route allows it, so check the credential on the host") for status in ("401", "403")]
+
+
+def test_a_route_without_a_credential_has_none_to_refuse(run: Run) -> None:
+    result = run(f"{GET} $ACME_URL/v1/unauthorized; exit 1", header={"x-version": "1"})
+    assert result.err == "" and result.report and result.report["denials"] == []
+
+
+def test_a_credential_that_works_later_is_no_news(run: Run) -> None:
+    result = run(f"{GET} $ACME_URL/v1/unauthorized; {GET} $ACME_URL/v1/go_on; {GET} -f $ACME_URL/v1/unauthorized; exit 1")
+    assert result.err == "" and result.report and result.report["denials"] == []
+
+
+def test_a_session_says_that_the_service_refused_the_credential(sessions: Sessions, policy: MakePolicy) -> None:
+    sessions.create("w", "--policy", policy())
+    result = sessions(["exec", "w", "--", "sh", "-c", f"{GET} $ACME_URL/v1/unauthorized; exit 1"], env=WITH_KEY)
+    assert "with 401 (1x): the service refused the credential of this route" in result.err
+    [row] = json.loads(sessions(["audit", "w", "--kind", "route", "--json"]).ok().out)["rows"]
+    assert (row["detail"]["status"], row["detail"]["error"]) == (401, "the service refused the credential of this route")

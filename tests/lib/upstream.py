@@ -112,6 +112,13 @@ class Service(BaseHTTPRequestHandler):
         self.wfile.write(b"half")
         self.close_connection = True
 
+    def do_unauthorized(self, seen: Any) -> None:
+        """Refuses a credential until the test sets `went_on`."""
+        self.reply(b"", 200 if self.server.went_on.is_set() else 401)
+
+    def do_forbidden(self, seen: Any) -> None:
+        self.reply(b"", 403)
+
     def do_slow(self, seen: Any) -> None:
         self.server.went_on.wait(20)
         self.reply(b"late")
