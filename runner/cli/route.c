@@ -294,10 +294,10 @@ static int route_print_changed(const char *session, const char *item, const Json
         }
         if (reason)
                 (void)fprintf(stderr,
-                              "holt: the route applies from the next start of the session on: %s\n"
+                              "holt: the %s applies from the next start of the session on: %s\n"
                               "  Stop the session: holt stop %s. The next command starts it "
                               "again.\n",
-                              reason, session);
+                              item ? "route" : "removal", reason, session);
         return item ? route_print_variables(item, reterr) : 0;
 }
 

@@ -385,6 +385,7 @@ static int keeper_make_timers(Keeper *keeper, Error *reterr) {
                 { &keeper->idle_timer, keeper_on_idle },
                 { &keeper->rest_timer, keeper_on_rest },
                 { &keeper->look_timer, keeper_on_look },
+                { &keeper->route_timer, keeper_on_route_late },
         };
         int r = 0;
 

@@ -4,8 +4,9 @@
  *
  * Theory of operation. The keeper first stores a change in the session's policy. Then it tells
  * holt-gateway, which replies to each command in order, and the keeper replies to the client. If
- * holt-gateway cannot take a route, the route applies from the next start on. The credential comes
- * in a sealed memory file. The keeper passes its descriptor on, and never reads it. */
+ * holt-gateway cannot take a route, or hangs, the route applies from the next start on. The
+ * credential comes in a sealed memory file. The keeper passes its descriptor on, and never reads
+ * it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include <sys/stat.h>
 
 #include "base/list.h"
+#include "base/time.h"
+#include "base/wait.h"
 #include "keeper/keeper.h"
 #include "network/gateway-protocol.h"
 #include "policy/plan-parts.h"
@@ -21,13 +24,17 @@
 #include "session/route-store.h"
 #include "store/unwritten.h"
 
-enum { ROUTE_CHANGES_MAX = 16 }; /* changes without a reply of holt-gateway */
+enum {
+        ROUTE_CHANGES_MAX = 16,               /* changes without a reply of holt-gateway */
+        ROUTE_CHANGE_TIME = HOLT_WAIT(10000), /* milliseconds until the client gets a reply */
+};
 
 /* A command to which holt-gateway has not replied yet. */
 struct RouteChange {
         struct RouteChange *next;
-        RpcCall *call; /* NULL if the client has gone */
-        char *text;    /* the new route in the form that holt-gateway reads, or NULL: a removal */
+        RpcCall *call;     /* NULL if the client has gone, or has a reply */
+        uint64_t deadline; /* usec of time_now_usec() */
+        char *text; /* the new route in the form that holt-gateway reads, or NULL: a removal */
         char name[ROUTE_NAME_MAX + 1];
 };
 
@@ -135,6 +142,15 @@ static void route_answer(RpcCall *call, bool live, const char *reason) {
         rpc_reply(call);
 }
 
+/* Sets the timer to the deadline of the oldest change whose client waits. */
+static void routes_set_timer(const Keeper *keeper) {
+        const RouteChange *change = keeper->route_changes;
+
+        while (change && !change->call)
+                change = change->next;
+        loop_timer_set(keeper->route_timer, change ? change->deadline : 0);
+}
+
 /* Returns 0 if holt-gateway got the command; then the call waits for its reply. */
 static int route_begin(Keeper *keeper, const char *name, char *text, int secrets_fd,
                        RpcCall *call) {
@@ -153,8 +169,10 @@ static int route_begin(Keeper *keeper, const char *name, char *text, int secrets
                 return r;
         }
         change->call = call;
+        change->deadline = time_now_usec() + ROUTE_CHANGE_TIME * 1000ULL;
         rpc_call_on_end(call, route_change_on_end, change);
         list_append(&keeper->route_changes, change);
+        routes_set_timer(keeper);
         return 0;
 }
 
@@ -267,6 +285,23 @@ static void route_change_settle(Keeper *keeper, RouteChange *change, const char 
                 rpc_call_on_end(change->call, NULL, NULL);
                 route_answer(change->call, !reason, reason);
         }
+}
+
+/* holt-gateway hangs. It may still carry out the change later, so that stays in the list. */
+void keeper_on_route_late(void *data) {
+        Keeper *keeper = data;
+        const uint64_t now = time_now_usec();
+
+        for (RouteChange *change = keeper->route_changes; change; change = change->next) {
+                RpcCall *call = change->call;
+
+                if (!call || change->deadline > now)
+                        continue;
+                rpc_call_on_end(call, NULL, NULL);
+                change->call = NULL;
+                route_answer(call, false, "holt-gateway does not answer");
+        }
+        routes_set_timer(keeper);
 }
 
 void keeper_on_route_changed(Keeper *keeper, const char *reason) {

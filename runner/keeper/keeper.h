@@ -81,7 +81,7 @@ typedef struct Keeper {
         uint64_t used_at; /* usec of time_now_usec(), at the last use. */
         /* Why the last check could not set aside everything, or "". */
         char unguarded[PROCESS_UNGUARDED_MAX];
-        LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer;
+        LoopTimer *look_timer, *idle_timer, *stop_timer, *rest_timer, *route_timer;
         /* Path whose replacement stopped the sandbox (guards/watch.h), or NULL. */
         const char *replaced;
         StrList set_aside;         /* Paths set aside since it was told to stop. */
@@ -243,6 +243,8 @@ int keeper_route_add(Keeper *keeper, const char *item, int secrets_fd, RpcCall *
 int keeper_route_remove(Keeper *keeper, const char *name, RpcCall *call, Error *reterr);
 /* holt-gateway has replied to the oldest change. reason: why it failed, or NULL. */
 void keeper_on_route_changed(Keeper *keeper, const char *reason);
+/* Replies to clients whose change holt-gateway has not carried out in time. */
+void keeper_on_route_late(void *data);
 /* holt-gateway has gone. */
 void keeper_fail_routes(Keeper *keeper);
 void keeper_routes_free(Keeper *keeper);

@@ -40,7 +40,7 @@ static const RpcParam remove_params[] = {
 static const RpcField changed_fields[] = {
         { "live", RPC_BOOL, RPC_ALWAYS,
           "true: the change applies now. false: it applies from the session's next start on" },
-        { "reason", RPC_STRING, RPC_OR_NULL, "why a live session does not have the route yet" },
+        { "reason", RPC_STRING, RPC_OR_NULL, "why a live session has not changed yet" },
 };
 static const RpcShape changed_shape = { .name = "RouteChanged", RPC_FIELDS(changed_fields) };
 

@@ -223,6 +223,25 @@ def test_refusals(sessions: Sessions, session: Session, service: Upstream) -> No
         assert result.code == 125 and why in result.err, (arguments, result)
 
 
+@pytest.mark.slow
+@pytest.mark.identities("user", "root")
+def test_a_gateway_that_hangs_lets_nobody_wait_forever(sessions: Sessions, session: Session, service: Upstream) -> None:
+    """When it goes on, it carries out the changes after all."""
+    session.out("true")
+    [gateway] = gateways()
+    os.kill(gateway, signal.SIGSTOP)
+    try:
+        added = add(sessions, service).ok()
+        assert added.err.startswith("holt: the route applies from the next start of the session on: holt-gateway does not answer\n")
+        with session.rpc() as rpc:
+            assert rpc.call("route.remove", name="first") == {"live": False, "reason": "holt-gateway does not answer"}
+        assert [(route["name"], route["live"]) for route in listed(session)] == [("acme", False)]
+    finally:
+        os.kill(gateway, signal.SIGCONT)
+    until(lambda: listed(session)[0]["live"], "it has gone on")
+    assert json.loads(session.out(f"{GET} $ACME_URL/v1/x"))["path"] == "/v1/x"
+
+
 def test_the_methods(sessions: Sessions, session: Session, service: Upstream) -> None:
     route = {"name": "acme", "upstream": service.url, "header": {"authorization": "Bearer {env:ACME_KEY}"},
              "env": {"ACME_URL": "{url}", "ACME_TOKEN": "{token}"}}

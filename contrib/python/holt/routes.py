@@ -55,9 +55,13 @@ class RoutesApi(Part):
         return [Route(each["name"], each["upstream"], tuple(each["env"]), each["live"]) for each in answer["routes"]]
 
     @operation
-    def remove(self, name: str) -> "Steps[None]":
-        """Removes a route, and ends its open requests. Raises MissingError."""
-        yield self._ask("route.remove", {"name": name})
+    def remove(self, name: str) -> "Steps[Optional[str]]":
+        """Removes a route, ends its open requests, and returns None.
+
+        If a live session still has the route, the result says why; then the removal applies from the next start on. Raises
+        MissingError.
+        """
+        return (yield self._ask("route.remove", {"name": name})).get("reason")  # type: ignore[no-any-return]
 
 
 class Routes(RoutesApi, SyncFace):
