@@ -143,14 +143,18 @@ static void print_network(const JsonValue *session) {
 
 static void print_routes(const JsonValue *session) {
         const JsonValue *first = json_first(json_member(session, "routes"));
+        const bool rest = streq(json_member_text(session, "state"), "at rest");
 
         for (const JsonValue *route = first; route; route = json_next(route)) {
                 const JsonValue *hosts = json_member(route, "terminate_tls");
-                _cleanup_free_ char *text = str_format("%s to %s%s",
-                                                       json_member_text(route, "name"),
-                                                       json_member_text(route, "upstream"),
-                                                       json_first(hosts) ? ", and TLS of" : "");
+                _cleanup_free_ char *text = NULL;
+                bool live = false;
 
+                (void)json_bool(json_member(route, "live"), &live);
+                text = str_format("%s to %s%s%s", json_member_text(route, "name"),
+                                  json_member_text(route, "upstream"),
+                                  live || rest ? "" : " (from the next start on)",
+                                  json_first(hosts) ? ", and TLS of" : "");
                 for (const JsonValue *host = json_first(hosts); text && host;
                      host = json_next(host)) {
                         char *longer = str_format("%s %s", text, json_string(host));

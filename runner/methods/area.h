@@ -36,6 +36,8 @@ extern const RpcShape method_content, method_opened;
 /* Directory that could not be listed, written by method_write_next(). */
 extern const RpcShape method_missed;
 extern const RpcShape method_size, method_stat;
+/* Route of a session, written by route_store_write(). */
+extern const RpcShape method_route;
 
 /* Port of the host that leads inside, written by net_published_write_port(). */
 extern const RpcShape method_port;

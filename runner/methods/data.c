@@ -21,7 +21,7 @@ static int method_session_show(RpcCall *call, void *data, Error *error) {
         json_write_int(w, "keeper_pid", getpid());
         json_write_uint(w, "started_ms", keeper->started_ms);
         json_write_uint(w, "processes", processes_live(keeper->processes));
-        settings_write_facts(&keeper->settings, &keeper->plan, w);
+        settings_write_facts(&keeper->settings, &keeper->plan, true, w);
         result_write_layers(w, &keeper->launch.layers, keeper->launch.identity.from_root);
         if (keeper->sandbox.network.level)
                 json_write_uint(w, "network_level", keeper->sandbox.network.level);
@@ -216,16 +216,6 @@ static const RpcShape network_shape = { .name = "SessionNetwork",
                                         .help = "the network of a session",
                                         RPC_FIELDS(network_fields) };
 
-static const RpcField route_fields[] = {
-        { "name", RPC_STRING, RPC_ALWAYS, "name of the route" },
-        { "upstream", RPC_STRING, RPC_ALWAYS, "URL of the service" },
-        { "terminate_tls", RPC_STRINGS, RPC_ALWAYS, "hosts for which holt-gateway terminates TLS" },
-};
-static const RpcShape route_shape = { .name = "Route",
-                                      .help = "a service that commands reach with a credential of "
-                                              "the host",
-                                      RPC_FIELDS(route_fields) };
-
 static const RpcField show_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "name of the session" },
         { "state", RPC_STRING, RPC_ALWAYS, "\"at rest\" if nothing runs in it",
@@ -253,7 +243,7 @@ static const RpcField show_fields[] = {
         { "network", RPC_SHAPE, RPC_ALWAYS, "the hosts that commands can reach",
           .shape = &network_shape },
         { "routes", RPC_SHAPES, RPC_ALWAYS,
-          "services that commands reach with a credential of the host", .shape = &route_shape },
+          "services that commands reach with a credential of the host", .shape = &method_route },
         { "allow_degraded", RPC_STRINGS, RPC_ALWAYS, "layers that may be missing" },
         { "layers", RPC_MAP, RPC_SOMETIMES,
           "the state of each layer of a live session, such as \"on\"" },

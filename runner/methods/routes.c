@@ -48,14 +48,18 @@ static const RpcField route_fields[] = {
         { "name", RPC_STRING, RPC_ALWAYS, "its name" },
         { "upstream", RPC_STRING, RPC_ALWAYS, "URL of the service" },
         { "env", RPC_STRINGS, RPC_ALWAYS, "names of the variables that commands get" },
+        { "terminate_tls", RPC_STRINGS, RPC_ALWAYS, "hosts for which holt-gateway terminates TLS" },
         { "live", RPC_BOOL, RPC_ALWAYS, "whether commands can use it now" },
 };
-static const RpcShape route_shape = { .name = "StoredRoute",
-                                      .help = "a route of the session's policy",
-                                      RPC_FIELDS(route_fields) };
+const RpcShape method_route = {
+        .name = "Route",
+        .help = "a service that commands reach with a credential of the host",
+        RPC_FIELDS(route_fields)
+};
 
 static const RpcField list_fields[] = {
-        { "routes", RPC_SHAPES, RPC_ALWAYS, "the routes, the oldest first", .shape = &route_shape },
+        { "routes", RPC_SHAPES, RPC_ALWAYS, "the routes, the oldest first",
+          .shape = &method_route },
 };
 static const RpcShape list_shape = { .name = "StoredRoutes", RPC_FIELDS(list_fields) };
 
@@ -77,10 +81,9 @@ static const RpcMethod methods[] = {
                 .result = &list_shape,
                 .errors = RPC_ERROR(DATA),
                 .at_rest = true,
-                .example = { "{}",
-                             "{\"routes\": [{\"name\": \"acme\", \"upstream\": "
-                             "\"https://api.acme.example\", \"env\": [\"ACME_URL\"], \"live\": "
-                             "true}]}" },
+                .example = { "{}", "{\"routes\": [{\"name\": \"acme\", \"upstream\": "
+                                   "\"https://api.acme.example\", \"env\": [\"ACME_URL\"], "
+                                   "\"terminate_tls\": [], \"live\": true}]}" },
                 .function = method_route_list,
         },
         {

@@ -90,7 +90,7 @@ int stored_show_plan(RpcCall *call, void *data, Error *error) {
         (void)error;
         json_write_string(w, "name", reader->name);
         json_write_string(w, "state", session_states[0]);
-        settings_write_facts(&reader->settings, &reader->plan, w);
+        settings_write_facts(&reader->settings, &reader->plan, false, w);
         rpc_reply(call);
         return 0;
 }

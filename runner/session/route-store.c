@@ -58,6 +58,19 @@ static int route_item_parse(const char *item, JsonDocument **ret, Error *reterr)
         return json_parse(text, strlen(text), "route", ret, reterr);
 }
 
+/* Does the same in the form that holt-gateway reads (route_write()). */
+static int route_item_normal(const char *item, JsonDocument **ret, Error *reterr) {
+        _cleanup_(json_freep) JsonDocument *document = NULL;
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        int r = route_item_parse(item, &document, reterr);
+
+        if (r == 0)
+                r = route_write(json_root(document), "route: $", &w, reterr);
+        if (r == 0 && json_write_finish(&w) < 0)
+                r = error_oom(reterr);
+        return r < 0 ? r : json_parse(w.data, w.length, "route", ret, reterr);
+}
+
 int route_item_variables(const char *item, StrList *ret) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *env;
@@ -199,19 +212,26 @@ const char *route_waits(const char *text, const char *item) {
 }
 
 static void route_write_one(const char *item, const LaunchPlan *plan, JsonWriter *w) {
-        _cleanup_(json_freep) JsonDocument *document = NULL;
-        const JsonValue *route, *env;
+        _cleanup_(json_freep) JsonDocument *written = NULL;
+        _cleanup_(strlist_clear) StrList variables = { 0 };
+        const JsonValue *route;
+        Error ignored;
 
-        if (route_item_parse(item, &document, NULL) < 0)
+        if (route_item_normal(item, &written, &ignored) < 0 ||
+            route_item_variables(item, &variables) < 0)
                 return;
-        route = json_root(document);
-        env = json_member(route, "env");
+        route = json_root(written);
         json_write_object(w, NULL);
         json_write_string(w, "name", json_member_text(route, "name"));
         json_write_string(w, "upstream", json_member_text(route, "upstream"));
         json_write_array(w, "env");
-        for (const JsonValue *variable = json_first(env); variable; variable = json_next(variable))
-                json_write_string(w, NULL, json_key(variable));
+        for (size_t i = 0; i < variables.count; i++)
+                json_write_string(w, NULL, variables.items[i]);
+        json_write_end(w);
+        json_write_array(w, "terminate_tls");
+        for (const JsonValue *host = json_first(json_member(route, "terminate_tls")); host;
+             host = json_next(host))
+                json_write_string(w, NULL, json_string(host));
         json_write_end(w);
         json_write_bool(w, "live", plan && route_is_live(plan, json_member_text(route, "name")));
         json_write_end(w);
@@ -276,19 +296,12 @@ static int route_secrets_write(int fd, const JsonValue *written, size_t *length,
 }
 
 int route_secrets_pack(const char *item, int *ret, Error *reterr) {
-        _cleanup_(json_freep) JsonDocument *document = NULL, *written = NULL;
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_(json_freep) JsonDocument *written = NULL;
         _cleanup_close_ int fd = FD_NONE;
         size_t length = 0;
-        int r = route_item_parse(item, &document, reterr);
+        int r = route_item_normal(item, &written, reterr);
 
         *ret = FD_NONE;
-        if (r == 0)
-                r = route_write(json_root(document), "route: $", &w, reterr);
-        if (r == 0 && json_write_finish(&w) < 0)
-                r = error_oom(reterr);
-        if (r == 0)
-                r = json_parse(w.data, w.length, "route", &written, reterr);
         if (r < 0)
                 return r;
         fd = sys_memfd_create("holt-route", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);

@@ -28,8 +28,8 @@ int route_remove_at_rest(const char *session, const char *name, Error *reterr);
  * holt-gateway reads. item: the same route in the policy. Static. */
 const char *route_waits(const char *text, const char *item);
 
-/* Writes the array "routes", one object for each route of the policy. plan: that of the live
- * session, or NULL. */
+/* Writes the array "routes", one object for each route of the policy, without the sources of
+ * credentials. plan: that of the live session, or NULL. */
 void route_store_write(const Policy *policy, const LaunchPlan *plan, JsonWriter *w);
 /* Does the same from the database of a session. Returns 0 or a negative errno. */
 int route_store_write_at_rest(Store *store, JsonWriter *w, Error *reterr);

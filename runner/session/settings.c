@@ -18,6 +18,7 @@
 #include "policy/schema.h"
 #include "session/directory.h"
 #include "session/helpers.h"
+#include "session/route-store.h"
 #include "session/routes.h"
 #include "session/tier.h"
 
@@ -276,31 +277,8 @@ static void settings_write_network(const Settings *settings, const LaunchPlan *p
         json_write_end(w);
 }
 
-/* The routes without their credentials' sources. */
-static void settings_write_routes(const LaunchPlan *plan, JsonWriter *w) {
-        json_write_array(w, "routes");
-        for (size_t i = 0; i < plan->routes.count; i++) {
-                const char *text = plan->routes.items[i];
-                _cleanup_(json_freep) JsonDocument *document = NULL;
-                const JsonValue *route;
-
-                if (json_parse(text, strlen(text), "route", &document, NULL) < 0)
-                        continue;
-                route = json_root(document);
-                json_write_object(w, NULL);
-                json_write_string(w, "name", json_member_text(route, "name"));
-                json_write_string(w, "upstream", json_member_text(route, "upstream"));
-                json_write_array(w, "terminate_tls");
-                for (const JsonValue *host = json_first(json_member(route, "terminate_tls")); host;
-                     host = json_next(host))
-                        json_write_string(w, NULL, json_string(host));
-                json_write_end(w);
-                json_write_end(w);
-        }
-        json_write_end(w);
-}
-
-void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w) {
+void settings_write_facts(const Settings *settings, const LaunchPlan *plan, bool live,
+                          JsonWriter *w) {
         const PlanMount *workspace = plan_workspace(plan);
 
         json_write_uint(w, "created_ms", settings->created_ms);
@@ -315,7 +293,7 @@ void settings_write_facts(const Settings *settings, const LaunchPlan *plan, Json
         write_mounts(plan, w);
         result_write_limits(w, plan);
         settings_write_network(settings, plan, w);
-        settings_write_routes(plan, w);
+        route_store_write(&settings->policy, live ? plan : NULL, w);
         json_write_array(w, "allow_degraded");
         for (Layer layer = LAYER_USER; layer < LAYER_MAX; layer++)
                 if (settings->degraded & LAYER_BIT(layer))

@@ -57,6 +57,7 @@ void settings_use_once(Settings *settings, uint32_t id);
  * plan_make(). */
 int settings_plan(const Settings *settings, const char *path, LaunchPlan *ret, Error *reterr);
 
-/* Writes members of an object, the same for a live session and one at rest. They are created_ms,
- * idle_us, preset, tier, cpus, owned, directory, cwd, mounts, limits, allow_degraded. */
-void settings_write_facts(const Settings *settings, const LaunchPlan *plan, JsonWriter *w);
+/* Writes members of an object for a live session or one at rest. They are created_ms, idle_us,
+ * preset, tier, cpus, owned, directory, cwd, mounts, limits, routes, allow_degraded. */
+void settings_write_facts(const Settings *settings, const LaunchPlan *plan, bool live,
+                          JsonWriter *w);

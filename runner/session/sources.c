@@ -111,7 +111,7 @@ int sources_write_facts(Store *store, const char *path, JsonWriter *w, Error *re
         if (r == 0)
                 r = sources_plan(&settings, store, path, &plan, reterr);
         if (r == 0)
-                settings_write_facts(&settings, &plan, w);
+                settings_write_facts(&settings, &plan, false, w);
         return r;
 }
 

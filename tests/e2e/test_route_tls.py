@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lib.identity import Identity
+from lib.routes import WITH_KEY, MakePolicy, policy_maker
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
 from lib.tools import needs
@@ -18,7 +19,6 @@ from lib.upstream import KEY, Upstream, upstream
 
 pytestmark = needs("curl", "python3", "openssl")
 
-ENV = {"ACME_KEY": KEY}
 HOST = "api.acme.example"
 GET = 'curl -sS -m 20 -H "authorization: Bearer $T"'
 
@@ -32,20 +32,13 @@ def service() -> Iterator[Upstream]:
 
 
 @pytest.fixture
-def policy(service: Upstream, place: Path, identity: Identity) -> Callable[..., Path]:
-    def make(more: "dict[str, Any] | None" = None, **route: Any) -> Path:
-        path = place / "policy.json"
-        whole = {"name": "acme", "upstream": service.url, "header": {"authorization": "Bearer {env:ACME_KEY}"},
-                 "terminate_tls": [HOST, "Files.Acme.Example."], "env": {"T": "{token}", "U": "{url}"}, **route}
-        path.write_text(json.dumps({"holt": 1, "bridge": {"routes": [whole]}, **(more or {})}))
-        return identity.own(path)
-
-    return make
+def policy(service: Upstream, place: Path, identity: Identity) -> MakePolicy:
+    return policy_maker(place, identity, service.url, terminate_tls=[HOST, "Files.Acme.Example."], env={"T": "{token}", "U": "{url}"})
 
 
 @pytest.fixture
-def run(holt: Holt, policy: Callable[..., Path]) -> Run:
-    return lambda script, *options, **route: holt.sh(script, "--policy", policy(**route), *options, env=ENV)
+def run(holt: Holt, policy: MakePolicy) -> Run:
+    return lambda script, *options, **route: holt.sh(script, "--policy", policy(**route), *options, env=WITH_KEY)
 
 
 @pytest.mark.identities("user", "root", "nested")
@@ -148,18 +141,19 @@ def test_wrong_hosts(run: Run, route: Any, why: str) -> None:
 
 
 @pytest.mark.identities("user", "root")
-def test_a_session(sessions: Sessions, policy: Callable[..., Path], service: Upstream) -> None:
+def test_a_session(sessions: Sessions, policy: MakePolicy, service: Upstream) -> None:
     session = sessions.create("w", "--policy", policy())
     assert f"routes      acme to {service.url}, and TLS of {HOST} files.acme.example\n" in sessions(["show", "w"]).ok().out
-    assert json.loads(sessions(["show", "w", "--json"]).ok().out)["routes"] == [
-        {"name": "acme", "upstream": service.url, "terminate_tls": [HOST, "files.acme.example"]}]
+    route = {"name": "acme", "upstream": service.url, "env": ["T", "U"], "terminate_tls": [HOST, "files.acme.example"], "live": False}
+    for verb in (["show"], ["route", "list"]):
+        assert json.loads(sessions([*verb, "w", "--json"]).ok().out)["routes"] == [route]
     assert session.cp("w:/etc/hosts", "-").ok().out.endswith(" files.acme.example\n"), "a session at rest"
     for _ in range(2):
-        assert '"/v1/x"' in sessions(["exec", "w", "--", "sh", "-c", f"{GET} https://{HOST}/v1/x"], env=ENV).ok().out
+        assert '"/v1/x"' in sessions(["exec", "w", "--", "sh", "-c", f"{GET} https://{HOST}/v1/x"], env=WITH_KEY).ok().out
         sessions(["stop", "w"]).ok()
 
 
 def test_with_a_network_of_its_own(run: Run) -> None:
     """The host is reached at the loopback, although holt's resolver answers for other names."""
-    result = run(f"{GET} -o /dev/null -w '%{{http_code}}' https://{HOST}/v1/x; cat /etc/resolv.conf", more={"network": {"allow": ["other.example:443"]}})
+    result = run(f"{GET} -o /dev/null -w '%{{http_code}}' https://{HOST}/v1/x; cat /etc/resolv.conf", network={"allow": ["other.example:443"]})
     assert result.out.startswith("200") and "198.18.0.1" in result.out, result

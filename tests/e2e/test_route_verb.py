@@ -45,7 +45,9 @@ def add(sessions: Sessions, service: Upstream, *options: str, name: str = "acme"
 
 
 def listed(session: Session) -> "list[dict[str, Any]]":
+    """The routes, which holt show lists in the same form."""
     routes: "list[dict[str, Any]]" = json.loads(session.sessions(["route", "list", "w", "--json"]).ok().out)["routes"]
+    assert json.loads(session.sessions(["show", "w", "--json"]).ok().out)["routes"] == routes
     return routes
 
 

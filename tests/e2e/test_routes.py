@@ -16,6 +16,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.leaks import descendants
+from lib.routes import WITH_KEY, MakePolicy, policy_maker
 from lib.sandbox import Holt, Result
 from lib.sessions import Session, Sessions, until
 from lib.tools import needs
@@ -23,10 +24,7 @@ from lib.upstream import KEY, Upstream, upstream
 
 pytestmark = needs("curl", "python3", "openssl")
 
-ENV = {"ACME_KEY": KEY}
 GET = 'curl -sS -m 20 -H "authorization: Bearer $ACME_TOKEN"'
-
-MakePolicy = Callable[..., Path]
 
 
 @pytest.fixture
@@ -37,28 +35,13 @@ def service() -> Iterator[Upstream]:
 
 @pytest.fixture
 def policy(service: Upstream, place: Path, identity: Identity) -> MakePolicy:
-    """Writes a policy with one route, and returns its path."""
-
-    def make(network: Any = None, **route: Any) -> Path:
-        path = place / "policy.json"
-        document = {
-            "holt": 1,
-            "bridge": {"routes": [{
-                "name": "acme", "upstream": service.url, "header": {"authorization": "Bearer {env:ACME_KEY}"},
-                "env": {"ACME_URL": "{url}", "ACME_TOKEN": "{token}", "ACME_AT": "{address}"}, **route,
-            }]},
-            **({"network": network} if network else {}),
-        }
-        path.write_text(json.dumps(document))
-        return identity.own(path)
-
-    return make
+    return policy_maker(place, identity, service.url)
 
 
 @pytest.fixture
 def run(holt: Holt, policy: MakePolicy) -> Callable[..., Result]:
     def run(script: str, env: "dict[str, str] | None" = None, **route: Any) -> Result:
-        return holt.sh(script, "--policy", policy(**route), env=ENV if env is None else env)
+        return holt.sh(script, "--policy", policy(**route), env=WITH_KEY if env is None else env)
 
     return run
 
@@ -245,7 +228,7 @@ def test_a_name_must_not_lead_to_the_host(name: str, line: str, rule: "str | Non
     hosts = place / "hosts"
     hosts.write_text(f"{line}\n")
     path = policy(network={"allow": [rule]} if rule else None, upstream=service.url.replace("127.0.0.1", name))
-    result = holt.sh(f"{GET} -w '%{{http_code}}' $ACME_URL/v1/x; exit 1", "--policy", path, env=ENV,
+    result = holt.sh(f"{GET} -w '%{{http_code}}' $ACME_URL/v1/x; exit 1", "--policy", path, env=WITH_KEY,
                      prefix=["unshare", *(() if identity.name == "root" else ("--map-root-user",)), "--mount", "sh", "-c",
                              'mount --bind "$0" /etc/hosts && exec "$@"', identity.own(hosts)])
     assert result.out.endswith(status) and ("which no rule allows" in result.err) == (status == "502")
@@ -261,7 +244,7 @@ def test_the_certificate_is_checked(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(place / "ca.pem", place / "key.pem")
     service.socket = context.wrap_socket(service.socket, server_side=True)
-    env = {**ENV, "SSL_CERT_FILE": str(identity.own(place / "ca.pem"))} if trusted else ENV
+    env = {**WITH_KEY, "SSL_CERT_FILE": str(identity.own(place / "ca.pem"))} if trusted else WITH_KEY
     result = run(f"{GET} -w '%{{http_code}}' $ACME_URL/v1/x; exit 1", env=env, network={"allow": ["127.0.0.0/8:*"]},
                  upstream=service.url.replace("http:", "https:").replace("127.0.0.1", name))
     assert result.out.endswith("200" if works else "502") and len(service.seen) == works
@@ -306,7 +289,7 @@ def test_an_unset_variable_is_an_error_before_the_command(run: Run, holt: Holt) 
 
 
 def test_a_route_needs_a_network_of_its_own(holt: Holt, policy: MakePolicy) -> None:
-    assert "a route needs a network of its own" in holt.sh("true", "--policy", policy(), "--network", "host", env=ENV).refusal()
+    assert "a route needs a network of its own" in holt.sh("true", "--policy", policy(), "--network", "host", env=WITH_KEY).refusal()
     (holt.cwd / ".holt.json").write_text('{"holt": 1, "bridge": {"routes": ["openai"]}}')
     assert "bridge.routes" in holt.sh("true").refusal()
 
@@ -320,7 +303,7 @@ def gateways() -> "list[int]":
 
 @pytest.mark.identities("user", "root", "nested")
 def test_the_gateway_is_confined_and_ends_with_the_command(holt: Holt, policy: MakePolicy) -> None:
-    with holt.start(["run", "--policy", policy(), "--", "sh", "-c", "echo ready; sleep 60"], env=ENV) as running:
+    with holt.start(["run", "--policy", policy(), "--", "sh", "-c", "echo ready; sleep 60"], env=WITH_KEY) as running:
         assert running.readline() == "ready"
         [pid] = gateways()
 
@@ -338,7 +321,7 @@ def test_the_gateway_is_confined_and_ends_with_the_command(holt: Holt, policy: M
 
 
 def test_a_command_outlives_the_gateway(holt: Holt, policy: MakePolicy) -> None:
-    with holt.start(["run", "--policy", policy(), "--", "sh", "-c", f"echo ready; read line; {GET} $ACME_URL/v1/x"], env=ENV,
+    with holt.start(["run", "--policy", policy(), "--", "sh", "-c", f"echo ready; read line; {GET} $ACME_URL/v1/x"], env=WITH_KEY,
                     stdin=-1) as running:
         assert running.readline() == "ready"
         for pid in gateways():
@@ -390,7 +373,7 @@ input()
 
 @pytest.fixture
 def session(sessions: Sessions, policy: MakePolicy) -> Session:
-    sessions.env.update(ENV)
+    sessions.env.update(WITH_KEY)
     return sessions.create("w", "--policy", policy(allow=["/v1/*"]))
 
 

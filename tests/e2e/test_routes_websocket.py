@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lib.identity import Identity
+from lib.routes import WITH_KEY, MakePolicy, policy_maker
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
 from lib.tools import needs
@@ -21,9 +22,6 @@ from lib.websocket import CLIENT, Service, websocket
 
 pytestmark = needs("python3", "openssl")
 
-ENV = {"ACME_KEY": KEY}
-
-MakePolicy = Callable[..., Path]
 Run = Callable[..., Result]
 
 
@@ -35,20 +33,13 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def policy(service: Service, place: Path, identity: Identity) -> MakePolicy:
-    def make(network: Any = None, **route: Any) -> Path:
-        path = place / "policy.json"
-        made = {"name": "acme", "upstream": service.url, "header": {"authorization": "Bearer {env:ACME_KEY}"},
-                "env": {"ACME_TOKEN": "{token}", "ACME_AT": "{address}"}, **route}
-        path.write_text(json.dumps({"holt": 1, "bridge": {"routes": [made]}, **({"network": network} if network else {})}))
-        return identity.own(path)
-
-    return make
+    return policy_maker(place, identity, service.url)
 
 
 @pytest.fixture
 def run(holt: Holt, policy: MakePolicy) -> Run:
     def run(program: str, env: "dict[str, str] | None" = None, **route: Any) -> Result:
-        return holt(["run", "--policy", policy(**route), "--", "python3", "-c", CLIENT + program], env={**ENV, **(env or {})})
+        return holt(["run", "--policy", policy(**route), "--", "python3", "-c", CLIENT + program], env={**WITH_KEY, **(env or {})})
 
     return run
 
@@ -86,7 +77,7 @@ def test_a_websocket_needs_the_url_of_the_route(holt: Holt, policy: MakePolicy, 
     """wss:// with a host whose TLS is terminated gets a clear answer."""
     document = policy(terminate_tls=["api.acme.example"])
     upgrade = "-H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='"
-    result = holt.sh(f'curl -sS -m 20 --http1.1 -H "x: $ACME_TOKEN" {upgrade} https://api.acme.example/v1/echo', "--policy", document, env=ENV)
+    result = holt.sh(f'curl -sS -m 20 --http1.1 -H "x: $ACME_TOKEN" {upgrade} https://api.acme.example/v1/echo', "--policy", document, env=WITH_KEY)
     assert "a WebSocket needs the URL of the route" in result.out and not service.heads
 
 
@@ -97,7 +88,7 @@ def test_by_tls(trusted: bool, holt: Holt, policy: MakePolicy, place: Path, iden
                    check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(place / "ca.pem", place / "key.pem")
-    env = {**ENV, "SSL_CERT_FILE": str(identity.own(place / "ca.pem"))} if trusted else ENV
+    env = {**WITH_KEY, "SSL_CERT_FILE": str(identity.own(place / "ca.pem"))} if trusted else WITH_KEY
     with websocket(context) as service:
         document = policy(upstream=service.url.replace("127.0.0.1", "localhost"), network={"allow": ["127.0.0.0/8:*"]})
         program = MESSAGES if trusted else 'print(connect("/v1/echo")[2][0])'
@@ -199,7 +190,7 @@ print(read(f), read(f))
 
 
 def test_a_session_audits_it(sessions: Sessions, policy: MakePolicy, service: Service) -> None:
-    sessions.env.update(ENV)
+    sessions.env.update(WITH_KEY)
     session = sessions.create("w", "--policy", policy())
     program = 's, f, head = connect("/v1/echo"); s.sendall(frame(1, b"x" * 100)); print(len(read(f)[1]))'
     assert session("exec", "--", "python3", "-c", CLIENT + program).ok().out == "100\n"

@@ -9,11 +9,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lib.identity import Identity
+from lib.routes import WITH_KEY, policy_maker
 from lib.sandbox import Holt
 from lib.sessions import Sessions
 from lib.tools import needs
@@ -21,7 +21,6 @@ from lib.upstream import KEY, read_head
 
 pytestmark = needs("curl", "python3")
 
-ENV = {"ACME_KEY": KEY}
 GET = 'curl -sS -i -m 10 -H "authorization: Bearer $ACME_TOKEN"'
 SECRET = KEY.encode()
 
@@ -75,20 +74,13 @@ def hostile() -> Iterator[Callable[[bytes], str]]:
 
 @pytest.fixture
 def policy(place: Path, identity: Identity) -> Callable[..., Path]:
-    def make(url: str, credential: Any = "Bearer {env:ACME_KEY}") -> Path:
-        path = place / "policy.json"
-        route = {"name": "acme", "upstream": url, "header": {"authorization": credential},
-                 "env": {"ACME_URL": "{url}", "ACME_TOKEN": "{token}"}}
-        path.write_text(json.dumps({"holt": 1, "bridge": {"routes": [route]}}))
-        return identity.own(path)
-
-    return make
+    return lambda url, credential="Bearer {env:ACME_KEY}": policy_maker(place, identity, url)(header={"authorization": credential})
 
 
 @pytest.mark.identities("user", "root", "nested")
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_hostile_service(answer: str, holt: Holt, policy: Callable[[str], Path], hostile: Callable[[bytes], str]) -> None:
-    result = holt.sh(f"for i in 1 2; do {GET} $ACME_URL/x; echo; done; exit 1", "--policy", policy(hostile(ANSWERS[answer])), env=ENV)
+    result = holt.sh(f"for i in 1 2; do {GET} $ACME_URL/x; echo; done; exit 1", "--policy", policy(hostile(ANSWERS[answer])), env=WITH_KEY)
     assert KEY not in result.out + result.err and KEY not in json.dumps(result.report)
     assert result.out.count("HTTP/1.1 ") == 2, "the gateway goes on"
 
@@ -96,12 +88,12 @@ def test_a_hostile_service(answer: str, holt: Holt, policy: Callable[[str], Path
 @pytest.mark.identities("user", "root", "nested")
 def test_the_token_is_worth_nothing_elsewhere(holt: Holt, policy: Callable[[str], Path], hostile: Callable[[bytes], str]) -> None:
     path = policy(hostile(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"))
-    with holt.start(["run", "--policy", path, "--", "sh", "-c", "echo $ACME_TOKEN; sleep 60"], env=ENV) as running:
+    with holt.start(["run", "--policy", path, "--", "sh", "-c", "echo $ACME_TOKEN; sleep 60"], env=WITH_KEY) as running:
         token = running.readline()
         assert token.startswith("holt-")
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", 8474))
-        other = holt.sh(f"ACME_TOKEN={token}; {GET} $ACME_URL/x", "--policy", path, env=ENV)
+        other = holt.sh(f"ACME_TOKEN={token}; {GET} $ACME_URL/x", "--policy", path, env=WITH_KEY)
         assert "HTTP/1.1 401" in other.out
         assert holt.sh("curl -sS -m 5 http://127.0.0.1:8474/acme/x").code == 7
         running.kill()
@@ -117,13 +109,13 @@ for address in ("127.0.0.1", "0.0.0.0", "::1", "::"):
     try: s.bind((address, 8474)); s.listen()
     except OSError as error: print(address, error.errno)
 """
-    result = holt(["run", "--policy", policy(hostile(b"")), "--", "python3", "-c", program], env=ENV).ok()
+    result = holt(["run", "--policy", policy(hostile(b"")), "--", "python3", "-c", program], env=WITH_KEY).ok()
     assert "127.0.0.1 98" in result.out and "0.0.0.0 98" in result.out
 
 
 @pytest.mark.identities("user", "root", "nested")
 def test_a_keeper_erases_the_credential(sessions: Sessions, policy: Callable[[str], Path], hostile: Callable[[bytes], str]) -> None:
-    sessions.env.update(ENV)
+    sessions.env.update(WITH_KEY)
     session = sessions.create("w", "--policy", policy(hostile(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")))
     assert "ok" in session.out(f"{GET} $ACME_URL/x; env; true")
     keeper = Path(f"/proc/{session.keeper()}/environ").read_bytes()
@@ -204,7 +196,7 @@ def test_a_command_cannot_put_a_program_into_the_path(holt: Holt, policy: Callab
 
 
 def test_a_command_cannot_change_the_trusted_certificates(holt: Holt, policy: Callable[..., Path], hostile: Callable[[bytes], str]) -> None:
-    env = {**ENV, "SSL_CERT_FILE": f"{holt.cwd}/ca/ca.pem"}
+    env = {**WITH_KEY, "SSL_CERT_FILE": f"{holt.cwd}/ca/ca.pem"}
     assert "but the command could change it" in holt.sh("true", "--policy", policy(hostile(OK)), env=env).refusal()
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from lib.identity import Identity
+from lib.routes import WITH_KEY, policy_maker
 from lib.sandbox import Holt, Result
 from lib.sessions import until
 from lib.tools import needs
@@ -20,7 +20,6 @@ from lib.websocket import BINARY, CLIENT, Service, frame, websocket
 
 pytestmark = needs("python3")
 
-ENV = {"ACME_KEY": KEY}
 SECRET = KEY.encode()
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 ACCEPT = b"Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n"
@@ -61,11 +60,8 @@ def service() -> Iterator[Service]:
 @pytest.fixture
 def run(service: Service, holt: Holt, place: Path, identity: Identity) -> Callable[..., Result]:
     def run(program: str, **route: Any) -> Result:
-        path = place / "policy.json"
-        made = {"name": "acme", "upstream": service.url, "header": {"authorization": "Bearer {env:ACME_KEY}"},
-                "env": {"ACME_TOKEN": "{token}", "ACME_AT": "{address}"}, **route}
-        path.write_text(json.dumps({"holt": 1, "bridge": {"routes": [made]}}))
-        return holt(["run", "--policy", identity.own(path), "--", "python3", "-c", CLIENT + program], env=ENV)
+        path = policy_maker(place, identity, service.url)(**route)
+        return holt(["run", "--policy", path, "--", "python3", "-c", CLIENT + program], env=WITH_KEY)
 
     return run
 

@@ -16,13 +16,13 @@ WITH_KEY = {"ACME_KEY": KEY}
 MakePolicy = Callable[..., Path]
 
 
-def acme(upstream: str, **members: Any) -> "dict[str, Any]":
-    """Returns the route acme, whose credential is the variable ACME_KEY."""
-    return {"name": "acme", "upstream": upstream, "header": {"authorization": "Bearer {env:ACME_KEY}"},
+def acme(service: str, **members: Any) -> "dict[str, Any]":
+    """Returns the route acme to the URL, with the variable ACME_KEY as its credential."""
+    return {"name": "acme", "upstream": service, "header": {"authorization": "Bearer {env:ACME_KEY}"},
             "env": {"ACME_URL": "{url}", "ACME_TOKEN": "{token}", "ACME_AT": "{address}"}, **members}
 
 
-def policy_maker(place: Path, identity: Identity, upstream: str, **always: Any) -> MakePolicy:
+def policy_maker(place: Path, identity: Identity, service: str, **always: Any) -> MakePolicy:
     """Returns a function that writes a policy with the route acme, and returns its path.
 
     always   members of the route
@@ -30,7 +30,7 @@ def policy_maker(place: Path, identity: Identity, upstream: str, **always: Any) 
 
     def make(network: Any = None, **members: Any) -> Path:
         path = place / "policy.json"
-        document = {"holt": 1, "bridge": {"routes": [acme(upstream, **{**always, **members})]}, **({"network": network} if network else {})}
+        document = {"holt": 1, "bridge": {"routes": [acme(service, **{**always, **members})]}, **({"network": network} if network else {})}
         path.write_text(json.dumps(document))
         return identity.own(path)
 

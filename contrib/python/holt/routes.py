@@ -15,14 +15,16 @@ from .errors import UsageError
 class Route:
     """A route of the session.
 
-    env   names of the variables that commands get
-    live  whether commands can use it now; a session at rest has no live routes
+    env            names of the variables that commands get
+    live           whether commands can use it now; a session at rest has no live routes
+    terminate_tls  hosts whose TLS holt-gateway terminates
     """
 
     name: str
     upstream: str
     env: Tuple[str, ...]
     live: bool
+    terminate_tls: Tuple[str, ...] = ()
 
 
 class RoutesApi(Part):
@@ -52,7 +54,8 @@ class RoutesApi(Part):
     def list(self) -> "Steps[List[Route]]":
         """Returns the routes, the oldest first. A session at rest is not started."""
         answer = yield self._ask("route.list", {})
-        return [Route(each["name"], each["upstream"], tuple(each["env"]), each["live"]) for each in answer["routes"]]
+        return [Route(each["name"], each["upstream"], tuple(each["env"]), each["live"], tuple(each["terminate_tls"]))
+                for each in answer["routes"]]
 
     @operation
     def remove(self, name: str) -> "Steps[Optional[str]]":
