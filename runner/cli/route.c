@@ -172,11 +172,23 @@ static int route_take_file(const char *path, char **ret, size_t *ret_length, Err
         return 0;
 }
 
+/* name: the file for messages, or "route" for the options. */
 static int route_parse_own(const char *name, const char *bytes, size_t length, char **ret,
                            Error *reterr) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
+        _cleanup_free_ char *where = str_format("%.200s: $", name);
         int r = json_parse(bytes, length, name, &document, reterr);
 
+        if (r < 0 || !where)
+                return r < 0 ? r : error_oom(reterr);
+        if (json_member(json_root(document), "bridge") ||
+            json_member(json_root(document), "holt")) {
+                r = error_set(reterr, ERROR_USAGE, 0, "%.200s: this is a policy, and not a route",
+                              name);
+                return error_cure(reterr, r,
+                                  "Write one item of its bridge.routes into a file of its own.");
+        }
+        r = route_check(json_root(document), where, reterr);
         return r < 0 ? r : route_item_make(NULL, json_root(document), ret, reterr);
 }
 
@@ -204,7 +216,9 @@ static int route_read_item(const char *word, const RouteOptions *options, char *
                 if (!file)
                         return route_known(word, ret, reterr);
                 r = route_take_file(word, &bytes, &length, reterr);
-                return r < 0 ? r : route_parse_own(word, bytes, length, ret, reterr);
+                return r < 0 ? r
+                             : route_parse_own(streq(word, "-") ? "stdin" : word, bytes, length,
+                                               ret, reterr);
         }
         if (file || !options->upstream) {
                 r = error_set(reterr, ERROR_USAGE, 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Any
 import pytest
 
 from lib.identity import Identity
+from lib.paths import PROJECT
 from lib.registry import LOGIN, Registry, registry
 from lib.sandbox import Holt, Result
 from lib.sessions import Sessions
 from lib.tools import needs
 from lib.upstream import KEY
+from lib.websocket import CLIENT, websocket
 
 pytestmark = needs("git", "python3", "curl")
 
@@ -181,6 +184,44 @@ def test_git(run: Run, registry: Registry) -> None:
 
     assert result.out == "one\nhttps://git.example/project.git\n", result
     assert {seen[2] for seen in registry.seen} == {LOGIN}
+
+
+def of_readme(name: str) -> Route:
+    """The members of an example of README.md, except for those that lead to its service."""
+    found: "list[Route]" = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", (PROJECT / "README.md").read_text(), re.M | re.S)
+                            if '"upstream"' in block and '"holt"' not in block]
+    [route] = [route for route in found if route["name"] == name]
+    return {**route, "header": json.loads(re.sub(r"[A-Z]+_(TOKEN|KEY)", "ACME_KEY", json.dumps(route["header"])))}
+
+
+def test_the_example_for_git(run: Run, registry: Registry) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", registry.place / "project.git"], check=True)
+    result = run("git clone -q https://git.acme.example/project.git; git -C project config remote.origin.url",
+                 **{**of_readme("git"), "upstream": f"{registry.url}/git"}).ok()
+    assert result.out == "https://git.acme.example/project.git\n" and {seen[2] for seen in registry.seen} == {LOGIN}
+
+
+@needs("npm")
+def test_the_example_for_a_scope_of_npm(run: Run, registry: Registry) -> None:
+    """The registry names its own host in the URLs of packages."""
+    registry.publish_npm("@acme/left-pad", "https://npm.acme.example")
+    result = run("npm install --no-audit --no-fund --loglevel=error @acme/left-pad && node -p 'require(\"@acme/left-pad\")'",
+                 **{**of_readme("packages"), "upstream": registry.url})
+    assert result.ok().out.endswith("from npm\n"), result
+    assert {seen[2] for seen in registry.seen} == {f"Bearer {KEY}"}
+
+
+def test_the_example_for_a_websocket(holt: Holt, policy: Callable[..., Path]) -> None:
+    with websocket() as service:
+        document = policy(**{**of_readme("live"), "upstream": service.url})
+        client = CLIENT.replace("GET /acme", "GET /live") + """
+os.environ["ACME_AT"] = os.environ["LIVE_URL"].split("/")[2]
+assert os.environ["LIVE_URL"].endswith("/live")
+s, f, head = connect("/v1/echo", "Authorization: Bearer " + os.environ["LIVE_TOKEN"])
+s.sendall(frame(1, b"hello")); print(head[0], read(f))
+"""
+        result = holt(["run", "--policy", document, "--", "python3", "-c", client], env=ENV).ok()
+    assert result.out == "HTTP/1.1 101 Switching Protocols (1, b'hello')\n" and f"authorization: Bearer {KEY}" in service.heads[0]
 
 
 @needs("npm")

@@ -204,6 +204,20 @@ def test_removing_a_route_ends_its_websockets(sessions: Sessions, session: Sessi
             running.wait()
 
 
+def test_a_file_is_named_in_its_mistakes(sessions: Sessions, place: Path, identity: Identity) -> None:
+    sessions.create("w")
+    file = place / "route.json"
+    for text, why, cure in (
+        ('{"holt": 1, "bridge": {"routes": []}}', "this is a policy, and not a route", "Write one item of its bridge.routes into a file of its own."),
+        ('{"name": "acme", "upstream": "https://a.example", "headers": {}}', "$.headers: unknown member", "Allowed in a route: name, "),
+        ('{"name": "acme",}', '1:16: remove the "," before this "}"', ""),
+    ):
+        file.write_text(text)
+        result = sessions(["route", "add", "w", identity.own(file)])
+        assert result.refusal().replace(f"{file}:", "FILE:").replace("FILE: ", "FILE:").startswith(f"FILE:{why}"), result
+        assert result.cure.startswith(cure)
+
+
 def test_refusals(sessions: Sessions, session: Session, service: Upstream) -> None:
     session.out("true")
     assert "needs the environment variable ACME_KEY, which is not set" in add(sessions, service, env={}).refusal()

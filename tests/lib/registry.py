@@ -32,8 +32,8 @@ class Registry(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def publish_npm(self, name: str) -> None:
-        """A package whose tarball has an absolute URL, as the public registry writes it."""
+    def publish_npm(self, name: str, registry: str = "https://registry.npmjs.org") -> None:
+        """A package whose tarball has an absolute URL, as the registry writes it."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz") as tar:
             for path, text in (("package.json", json.dumps({"name": name, "version": "1.0.0"})), ("index.js", "module.exports = 'from npm'")):
@@ -41,9 +41,9 @@ class Registry(ThreadingHTTPServer):
                 entry.size = len(text)
                 tar.addfile(entry, io.BytesIO(text.encode()))
         tarball = f"/{name}/-/{name}-1.0.0.tgz"
-        version = {"name": name, "version": "1.0.0", "dist": {"tarball": f"https://registry.npmjs.org{tarball}"}}
+        version = {"name": name, "version": "1.0.0", "dist": {"tarball": f"{registry}{tarball}"}}
         document = {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-        self.pages[f"/{name}"] = ("application/json", json.dumps(document).encode())
+        self.pages["/" + name.replace("/", "%2f")] = ("application/json", json.dumps(document).encode())
         self.pages[tarball] = ("application/octet-stream", packed.getvalue())
 
     def publish_wheel(self, name: str) -> None:
