@@ -19,7 +19,7 @@ int route_refuse_name(const char *name, const char **ret_why) {
         return error_why(ret_why,
                          nearest.best
                                  ? route_provider(nearest.best)->nearly
-                                 : "is not a known route; holt policy list lists the routes\n"
+                                 : "is not a known route; holt policy routes lists them\n"
                                    "Describe a route of your own in a policy file, as an object "
                                    "in bridge.routes.");
 }

@@ -197,9 +197,7 @@ static int route_known(const char *name, char **ret, Error *reterr) {
 
         return r == 0 || r == -ENOMEM
                        ? r
-                       : error_cure(reterr, r,
-                                    "holt policy routes lists the known routes. A route of your "
-                                    "own needs --upstream.");
+                       : error_cure(reterr, r, "A route of your own needs --upstream.");
 }
 
 /* Makes the item of the operand: a known name, a name with --upstream, a file, or stdin. Names of

@@ -43,7 +43,7 @@ int route_item_make(const char *provider, const JsonValue *object, char **ret, E
                 if (!route_provider(provider)) {
                         (void)route_refuse_name(provider, &why);
                         return error_set(reterr, ERROR_USAGE, 0, "\"%.60s\" %.*s", provider,
-                                         (int)strcspn(why, ";\n"), why);
+                                         (int)strcspn(why, "\n"), why);
                 }
                 *ret = strdup(provider);
         }

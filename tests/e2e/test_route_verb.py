@@ -210,7 +210,7 @@ def test_a_file_is_named_in_its_mistakes(sessions: Sessions, place: Path, identi
     for text, why, cure in (
         ('{"holt": 1, "bridge": {"routes": []}}', "this is a policy, and not a route", "Write one item of its bridge.routes into a file of its own."),
         ('{"name": "acme", "upstream": "https://a.example", "headers": {}}', "$.headers: unknown member", "Allowed in a route: name, "),
-        ('{"name": "acme",}', '1:16: remove the "," before this "}"', ""),
+        ('{"name": "acme",}', '1:17: remove the "," before this "}"', ""),
     ):
         file.write_text(text)
         result = sessions(["route", "add", "w", identity.own(file)])
@@ -223,7 +223,8 @@ def test_refusals(sessions: Sessions, session: Session, service: Upstream) -> No
     assert "needs the environment variable ACME_KEY, which is not set" in add(sessions, service, env={}).refusal()
     assert listed(session)[-1]["name"] == "first"
     for arguments, why in (
-        (["add", "w", "nope"], '"nope" is not a known route'),
+        (["add", "w", "nope"], '"nope" is not a known route; holt policy routes lists them\n  A route of your own needs --upstream.'),
+        (["add", "w", "opnai"], '"opnai" is not a known route; did you mean openai?'),
         (["add", "w", "first", "--upstream", service.url], 'has a route "first" already\n  Remove it first: holt route remove w first'),
         (["add", "w", "acme", "--header", "a: b"], "options of a route need --upstream"),
         (["add", "w", "acme", "--upstream", service.url, "--header", "a"], '--header takes a name and a value with ":" between'),
