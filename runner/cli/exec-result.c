@@ -99,8 +99,16 @@ static int exec_result_add_ports(const JsonValue *ports, StrList *ret) {
 void exec_result_tell_network(const JsonValue *result, const JsonValue *show, const char *text,
                               size_t length) {
         const JsonValue *network = show ? json_member(show, "network") : NULL;
-        _cleanup_(strlist_clear) StrList publish = { 0 }, import = { 0 };
+        _cleanup_(strlist_clear) StrList publish = { 0 }, import = { 0 }, routes = { 0 };
 
+        for (const JsonValue *route = json_first(json_member(show, "routes")); route;
+             route = json_next(route)) {
+                char *item = str_format("%s %s", json_member_text(route, "name"),
+                                        json_member_text(route, "upstream"));
+
+                if (item)
+                        (void)strlist_take(&routes, item);
+        }
         if (network && exec_result_add_ports(json_member(network, "publish"), &publish) == 0 &&
             exec_result_add_ports(json_member(network, "import"), &import) == 0)
                 network_hint_print(
@@ -110,6 +118,7 @@ void exec_result_tell_network(const JsonValue *result, const JsonValue *show, co
                                               .length = length,
                                               .publish = &publish,
                                               .import = &import,
+                                              .routes = &routes,
                                               .told = exec_result_has_net_denial(result) },
                         stderr);
 }

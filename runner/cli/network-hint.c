@@ -3,12 +3,14 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/strings.h"
 #include "base/util.h"
 #include "outcome/network-words.h"
 #include "policy/net/ports.h"
 #include "policy/net/rules.h"
+#include "policy/plan.h"
 #include "policy/policy.h"
 
 static bool network_hint_is_host(char byte) {
@@ -37,6 +39,37 @@ static bool network_hint_host(const char *text, size_t length, char ret[NET_NAME
                 return net_rule_check(ret, &ignored) == 0;
         }
         return false;
+}
+
+/* Returns "NAME URL" of the route that leads to the host, or NULL. */
+static const char *network_hint_route(const NetworkHint *hint, const char *host) {
+        const size_t length = strlen(host);
+
+        for (size_t i = 0; hint->routes && i < hint->routes->count; i++) {
+                const char *url = strstr(hint->routes->items[i], "://");
+
+                if (url && strncasecmp(url + 3, host, length) == 0 && strchr(":/", url[3 + length]))
+                        return hint->routes->items[i];
+        }
+        return NULL;
+}
+
+/* The client has ignored the URL of the route. Returns false if no route leads to the host. */
+static bool network_hint_print_route(const NetworkHint *hint, FILE *out) {
+        char host[NET_NAME_MAX + 1];
+        const char *route = network_hint_host(hint->text, hint->length, host)
+                                    ? network_hint_route(hint, host)
+                                    : NULL;
+        const int name = route ? (int)strcspn(route, " ") : 0;
+
+        if (route)
+                (void)fprintf(
+                        out,
+                        "holt: the command looked up %s, but only the route %.*s leads to it\n"
+                        "  Let it use the URL http://127.0.0.1:%d/%.*s, or add %s to "
+                        "terminate_tls of the route\n",
+                        host, name, route, ROUTES_PORT, name, route, host);
+        return route;
 }
 
 static void network_hint_print_none(const NetworkHint *hint, FILE *out) {
@@ -139,8 +172,9 @@ void network_hint_print(const NetworkHint *hint, FILE *out) {
                 network_hint_print_port(hint, out);
         if (!network_words_missed(hint->mode, hint->text, hint->length))
                 return;
-        if (hint->mode == NETWORK_NONE)
-                network_hint_print_none(hint, out);
-        else if (!hint->told)
+        if (hint->mode == NETWORK_NONE) {
+                if (!network_hint_print_route(hint, out))
+                        network_hint_print_none(hint, out);
+        } else if (!hint->told)
                 network_hint_print_rules(hint->session, out);
 }

@@ -14,6 +14,7 @@ typedef struct NetworkHint {
         const char *text;    /* the end of the command's messages, or NULL */
         size_t length;
         const StrList *publish, *import; /* the ports that the host shares; or NULL */
+        const StrList *routes;           /* "NAME URL" of each route's upstream; or NULL */
         bool by_project;                 /* The project's file has set the mode. */
         bool asked; /* The project's file has rules, but nobody else has any. */
         bool told;  /* The denials already name what the network has refused. */

@@ -535,7 +535,28 @@ static void print_git_hint(const RunResult *result, FILE *out) {
                 (void)git_hint_print(&hint, out);
 }
 
+/* Adds "NAME URL" of each route. The text of a route begins with {"name":"NAME","upstream":"URL"
+ * (policy/routes/route.h). The light holt, which has no JSON, never has one. */
+static void report_add_routes(const LaunchPlan *plan, StrList *ret) {
+        static const char name[] = "{\"name\":\"", url[] = "\",\"upstream\":\"";
+
+        for (size_t i = 0; plan && i < plan->routes.count; i++) {
+                const char *text = plan->routes.items[i];
+                const char *at = str_starts(text, name) ? strstr(text, url) : NULL;
+                const char *first = text + strlen(name), *rest = at ? at + strlen(url) : "";
+                char *item = at ? str_format("%.*s %.*s", (int)(at - first), first,
+                                             (int)strcspn(rest, "\""), rest)
+                                : NULL;
+
+                if (item)
+                        (void)strlist_take(ret, item);
+        }
+}
+
 void report_print_text(const RunResult *result, FILE *out) {
+        _cleanup_(strlist_clear) StrList routes = { 0 };
+
+        report_add_routes(result->plan, &routes);
         reset_colours(result, out);
         if (result->error)
                 error_print(result->error, out);
@@ -550,6 +571,7 @@ void report_print_text(const RunResult *result, FILE *out) {
                                 .length = result->outcome.said_length,
                                 .publish = result->plan ? &result->plan->net_publish : NULL,
                                 .import = result->plan ? &result->plan->net_import : NULL,
+                                .routes = &routes,
                                 .asked = result->policy && result->policy->net_asked > 0,
                                 .told = result->outcome.net_denials != NULL,
                                 .by_project = result->policy &&

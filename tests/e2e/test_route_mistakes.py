@@ -180,3 +180,20 @@ def test_a_session_says_that_the_service_refused_the_credential(sessions: Sessio
     assert "with 401 (1x): the service refused the credential of this route" in result.err
     [row] = json.loads(sessions(["audit", "w", "--kind", "route", "--json"]).ok().out)["rows"]
     assert (row["detail"]["status"], row["detail"]["error"]) == (401, "the service refused the credential of this route")
+
+
+# --- a client that does not use the route ---
+
+
+@pytest.mark.parametrize("host,upstream,told", (
+    ("api.acme.example", "https://api.acme.example/v2", True), ("api.acme.example", "https://api.acme.example", True),
+    ("api.acme.example", "https://api.acme.example.org", False), ("acme.example", "https://api.acme.example", False),
+))
+def test_a_client_that_goes_to_the_service_itself(host: str, upstream: str, told: bool, holt: Holt, policy: MakePolicy, sessions: Sessions) -> None:
+    path = policy(upstream=upstream)
+    sessions.create("w", "--policy", path)
+    for result in (holt.sh(f"curl -sS https://{host}/", "--policy", path, env=WITH_KEY),
+                   sessions(["exec", "w", "--", "curl", "-sS", f"https://{host}/"], env=WITH_KEY)):
+        assert (f"holt: the command looked up {host}, but only the route acme leads to it\n  Let it use the URL http://127.0.0.1:8474/acme, "
+                f"or add {host} to terminate_tls of the route\n" in result.err) == told
+        assert ("the sandbox has no network" in result.err) != told
