@@ -66,6 +66,8 @@ def test_mistakes(server: Server) -> None:
             box.routes.add({"name": "acme"}, upstream="http://a.example")
         with pytest.raises(UsageError, match="not a known route"):
             box.routes.add("nope")
+        with pytest.raises(UsageError, match="did you mean openai"):
+            box.routes.add("opnai")
 
 
 def test_async(server: Server, service: Upstream) -> None:
