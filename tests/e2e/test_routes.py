@@ -350,7 +350,7 @@ for _ in range(2):
     print("closed", flush=True)
 input()
 """
-    with holt.start(["run", "--policy", policy(concurrent=40), "--", "python3", "-c", program], env=ENV, stdin=-1) as running:
+    with holt.start(["run", "--policy", policy(concurrent=40), "--", "python3", "-c", program], env=WITH_KEY, stdin=-1) as running:
         assert running.readline() == "ready"
         [pid] = gateways()
 
