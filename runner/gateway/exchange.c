@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/json-write.h"
 #include "base/list.h"
 #include "base/time.h"
+#include "gateway/client.h"
 #include "gateway/plain.h"
 #include "gateway/secrets.h"
 #include "gateway/server.h"
@@ -171,28 +171,20 @@ static void exchange_check_body(Exchange *e, uint64_t length) {
                             (unsigned long long)e->route->body_max);
 }
 
-/* libmicrohttpd does not notice the end of a suspended connection. Without this, the exchange would
- * go on until the upstream answers, and count as a running one. */
-static void exchange_on_closed(void *data, uint32_t events) {
-        Exchange *e = data;
+/* Without this, the exchange would go on until the upstream answers, and count as a running one. */
+bool exchange_leave(Gateway *gateway, const struct MHD_Connection *connection) {
+        Exchange *e = gateway->exchanges;
+        bool waits;
 
-        (void)events;
-        e->closed_watch = loop_unwatch(e->closed_watch);
-        if (e->done)
-                return;
+        while (e && e->connection != connection)
+                e = e->next;
+        if (!e || !e->counted || e->done)
+                return false;
+        waits = e->suspended;
         verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);
         exchange_resume(e);
-        server_turn(e->gateway);
-}
-
-static void exchange_watch_closed(Exchange *e) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(
-                e->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-        if (info)
-                (void)loop_watch(e->gateway->loop, info->connect_fd, EPOLLRDHUP, exchange_on_closed,
-                                 e, &e->closed_watch, NULL);
+        return waits;
 }
 
 static void exchange_on_secrets(void *data, const char *why, const char *told) {
@@ -226,7 +218,7 @@ static enum MHD_Result exchange_begin(Exchange *e, const char *method, bool http
                 return exchange_queue(e);
         e->counted = true;
         e->route->running++;
-        exchange_watch_closed(e);
+        client_watch(e->connection);
         secrets_get(e->gateway, e->route, exchange_on_secrets, e);
         return MHD_YES;
 }
@@ -345,7 +337,6 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         if (!e)
                 return;
         e->gateway->calls++;
-        e->closed_watch = loop_unwatch(e->closed_watch);
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
                 verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);

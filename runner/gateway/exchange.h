@@ -25,7 +25,6 @@ typedef struct Exchange {
         bool counted; /* in the route's running exchanges */
 
         /* libmicrohttpd's side */
-        LoopWatch *closed_watch; /* tells when the program closes the connection */
         bool suspended;
         bool uploaded;   /* the whole request has come */
         bool queued;     /* the response was queued */
@@ -60,6 +59,10 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
 
 /* Ends all exchanges of a route. */
 void exchanges_end(Gateway *gateway, const Route *route, const char *why);
+
+/* Ends the exchange of a connection that the program has closed. Returns whether it had waited, and
+ * so was resumed. */
+bool exchange_leave(Gateway *gateway, const struct MHD_Connection *connection);
 
 /* Lets libmicrohttpd go on with the exchange. */
 void exchange_resume(Exchange *e);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "gateway/client.h"
 #include "gateway/exchange.h"
 
 enum {
@@ -114,6 +115,7 @@ static int server_listen(Gateway *gateway, Listener listener, Error *reterr) {
                 0, NULL, NULL, exchange_on_request, gateway, MHD_OPTION_LISTEN_SOCKET,
                 gateway->listen_fds[listener], MHD_OPTION_URI_LOG_CALLBACK, exchange_on_target,
                 gateway, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, gateway,
+                MHD_OPTION_NOTIFY_CONNECTION, client_on_connection, gateway,
                 MHD_OPTION_UNESCAPE_CALLBACK, server_keep_escapes, NULL,
                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "gateway/client.h"
 #include "gateway/frames.h"
 #include "gateway/server.h"
 #include "gateway/transfer.h"
@@ -429,9 +430,8 @@ static void tunnel_on_upgrade(void *data, struct MHD_Connection *connection, voi
         Exchange *e = data;
         Tunnel *t = e->tunnel;
 
-        (void)connection;
         (void)state;
-        e->closed_watch = loop_unwatch(e->closed_watch);
+        client_unwatch(connection);
         if (!t) { /* It ended while the response was on its way. */
                 (void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
                 return;

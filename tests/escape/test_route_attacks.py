@@ -304,6 +304,15 @@ def test_forms_of_a_credential(basic: bool, holt: Holt, policy: Callable[..., Pa
         assert line.count("*") >= len(SECRET) - 2, f"{name}: {form!r} became {line}"
 
 
+@pytest.mark.parametrize("line", ("me:" + KEY, KEY + ": x", "x: me:" + KEY, "location:" + KEY))
+def test_a_header_that_is_a_credential(line: str, holt: Holt, policy: Callable[..., Path], serve: Serve) -> None:
+    """The asterisks also replace the colon of "me:KEY"."""
+    answer = b"HTTP/1.1 200 OK\r\n%s\r\ncontent-length: 2\r\n\r\nok" % line.encode()
+    document = policy(serve(answer), header={"authorization": {"env": "ACME_KEY", "basic": "location" if "location" in line else "me"}})
+    result = holt.sh('for i in 1 2; do curl -sS -i -m 10 -H "x-t: $T" $ACME_URL/x; done', "--policy", document, env=ENV).ok()
+    assert KEY not in result.out and result.out.count("HTTP/1.1 200 OK") == 2, result
+
+
 # --- policies ---
 
 @pytest.mark.parametrize("path", ("/etc/mtab", "/etc/mtab/x", "/etc/gitconfig/x", "/etc/hosts/x", "/etc/passwd/x", "/etc/passwd"))
@@ -342,7 +351,7 @@ def test_requests_that_are_given_up_leave_no_trace(tls: bool, holt: Holt, policy
     """An agent gives up a slow request and tries again. The first one must not count as a running one until the service answers."""
     url = f"https://{HOST}" if tls else "$ACME_URL"
     document = policy(service.url, concurrent=2, terminate_tls=[HOST])
-    result = holt.sh(f'for i in 1 2 3 4 5; do curl -sS -m 0.3 -H "x-t: $T" {url}/v1/slow; done 2>/dev/null; curl -sS -f -m 10 -H "x-t: $T" {url}/v1/x',
+    result = holt.sh(f'for i in 1 2 3 4 5; do curl -sS -m 1 -H "x-t: $T" {url}/v1/slow; done 2>/dev/null; curl -sS -f -m 10 -H "x-t: $T" {url}/v1/x',
                      "--policy", document, env=ENV).ok()
     assert '"/v1/x"' in result.out and [seen["path"] for seen in service.seen].count("/v1/slow") == 5
 
@@ -375,3 +384,26 @@ raise SystemExit(1)
         for what in ("GET /%C2%9B31m of", "%C2%9B31m / of", "GET /%E2%80%AE of", "GET /%FF of"):
             assert f"holt: answered {what} the route acme with 401" in result.err
         assert result.err.isascii() and "\x1b" not in result.err
+
+
+LEAVE = """
+import os, socket
+token = os.environ["T"]
+starts = {
+    "upload": f"POST /acme/x HTTP/1.1\\r\\nHost: x\\r\\nX-T: {token}\\r\\nContent-Length: 100000\\r\\n\\r\\n" + "x" * 5000,
+    "chunks": f"POST /acme/x HTTP/1.1\\r\\nHost: x\\r\\nX-T: {token}\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n3\\r\\nabc",
+    "head": "GET /acme/x HTTP/1.1\\r\\nHo",
+    "line": "GET",
+}
+for start in starts.values():
+    for _ in range(300):
+        with socket.create_connection(("127.0.0.1", 8474), 10) as s:
+            s.sendall(start.encode())
+"""
+
+
+def test_programs_that_go_away_within_a_request_leave_room(holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    """The last bytes and the end of the connection come together. More connections than holt-gateway takes at once must not stay."""
+    (holt.cwd / "leave.py").write_text(LEAVE)
+    result = holt.sh('python3 leave.py && curl -sS -f -m 20 -H "x-t: $T" $ACME_URL/v1/x', "--policy", policy(service.url), env=ENV).ok()
+    assert '"/v1/x"' in result.out
