@@ -10,6 +10,8 @@ int pipe_buffer_add(Buffer *buffer, const char *data, size_t length) {
         const size_t needed = buffer->length + length;
         char *grown;
 
+        if (length == 0)
+                return 0;
         if (buffer->start > 0 && buffer->start + needed > buffer->size) {
                 memmove(buffer->data, buffer->data + buffer->start, buffer->length);
                 buffer->start = 0;

@@ -9,6 +9,24 @@
 #include "base/strings.h"
 #include "base/util.h"
 
+/* Makes room for a piece of this size that is held back. */
+static int scrub_grow(Scrub *scrub, size_t size) {
+        char *held = size > scrub->held_size ? realloc(scrub->held, size) : scrub->held;
+        bool *marks;
+
+        if (size <= scrub->held_size)
+                return 0;
+        if (!held)
+                return -ENOMEM;
+        scrub->held = held;
+        marks = realloc(scrub->held_marks, size * sizeof(*marks));
+        if (!marks)
+                return -ENOMEM;
+        scrub->held_marks = marks;
+        scrub->held_size = size;
+        return 0;
+}
+
 /* Takes ownership of the pattern. */
 static int scrub_take(Scrub *scrub, char *pattern) {
         if (!pattern)
@@ -17,15 +35,9 @@ static int scrub_take(Scrub *scrub, char *pattern) {
                 free(pattern);
                 return 0;
         }
-        if (strlen(pattern) > scrub->held_size) {
-                char *held = realloc(scrub->held, strlen(pattern));
-
-                if (!held) {
-                        free(pattern);
-                        return -ENOMEM;
-                }
-                scrub->held = held;
-                scrub->held_size = strlen(pattern);
+        if (scrub_grow(scrub, strlen(pattern)) < 0) {
+                free(pattern);
+                return -ENOMEM;
         }
         scrub->patterns[scrub->count++] = pattern;
         return 0;
@@ -99,7 +111,6 @@ static int scrub_take_new(Scrub *scrub, char *pattern) {
         return scrub_take(scrub, pattern);
 }
 
-/* Longer forms come first, because a masked part of one is not found again. */
 int scrub_add(Scrub *scrub, const char *secret) {
         int r = scrub_take_new(scrub, strdup(secret));
 
@@ -117,15 +128,34 @@ int scrub_add(Scrub *scrub, const char *secret) {
         return r == 0 ? scrub_take_new(scrub, scrub_json(secret)) : r;
 }
 
-static void scrub_mask(const Scrub *scrub, char *data, size_t length) {
+/* --- marks --- */
+
+/* Marks all bytes of all patterns, which may overlap. Only then are bytes replaced: a pattern of
+ * which a part was replaced would not be found. *marks is NULL until the first pattern is found.
+ * Returns 0 or -ENOMEM. */
+static int scrub_mark(const Scrub *scrub, const char *data, size_t length, bool **marks) {
         for (size_t i = 0; i < scrub->count; i++) {
                 const size_t size = strlen(scrub->patterns[i]);
-                char *found = data;
+                const char *found = data, *marked = data, *end = data + length;
 
-                while ((found = memmem(found, (size_t)(data + length - found), scrub->patterns[i],
-                                       size)))
-                        memset(found, '*', size);
+                while ((found = memmem(found, (size_t)(end - found), scrub->patterns[i], size))) {
+                        if (!*marks)
+                                *marks = calloc(length, sizeof(**marks));
+                        if (!*marks)
+                                return -ENOMEM;
+                        if (marked < found)
+                                marked = found;
+                        memset(*marks + (marked - data), true, (size_t)(found + size - marked));
+                        marked = found++ + size;
+                }
         }
+        return 0;
+}
+
+static void scrub_replace(char *data, size_t length, const bool *marks) {
+        for (size_t i = 0; marks && i < length; i++)
+                if (marks[i])
+                        data[i] = '*';
 }
 
 /* Returns how many bytes at the end are the beginning of a pattern. */
@@ -142,29 +172,63 @@ static size_t scrub_partial(const Scrub *scrub, const char *data, size_t length)
         return most;
 }
 
+/* Makes the marks of a new piece, which begins with what was held back. */
+static int scrub_take_marks(Scrub *scrub, const char *data, size_t length, bool **marks) {
+        bool any = false;
+
+        for (size_t i = 0; i < scrub->held_length; i++)
+                any |= scrub->held_marks[i];
+        if (any) {
+                *marks = calloc(length, sizeof(**marks));
+                if (!*marks)
+                        return -ENOMEM;
+                memcpy(*marks, scrub->held_marks, scrub->held_length * sizeof(**marks));
+        }
+        return scrub_mark(scrub, data, length, marks);
+}
+
+/* Holds the last bytes back. */
+static void scrub_hold(Scrub *scrub, const char *end, const bool *marks_end, size_t size) {
+        if (size > 0) {
+                memcpy(scrub->held, end - size, size);
+                memset(scrub->held_marks, 0, size * sizeof(*scrub->held_marks));
+        }
+        if (size > 0 && marks_end)
+                memcpy(scrub->held_marks, marks_end - size, size * sizeof(*scrub->held_marks));
+        scrub->held_length = size;
+}
+
 int scrub_feed(Scrub *scrub, const char *data, size_t length, bool last, Buffer *ret) {
         const size_t before = ret->length;
+        _cleanup_free_ bool *marks = NULL;
         size_t added, partial;
         char *new;
         int r = pipe_buffer_add(ret, scrub->held, scrub->held_length);
 
         if (r == 0)
                 r = pipe_buffer_add(ret, data, length);
-        scrub->held_length = 0;
         added = ret->length - before;
         if (r < 0 || scrub->count == 0 || added == 0)
                 return r;
         new = ret->data + ret->start + before;
-        scrub_mask(scrub, new, added);
+        r = scrub_take_marks(scrub, new, added, &marks);
+        if (r < 0)
+                return r;
         partial = last ? 0 : scrub_partial(scrub, new, added);
-        memcpy(scrub->held, new + added - partial, partial);
-        scrub->held_length = partial;
+        scrub_hold(scrub, new + added, marks ? marks + added : NULL, partial);
         ret->length -= partial;
+        scrub_replace(new, added - partial, marks);
         return 0;
 }
 
 void scrub_text(const Scrub *scrub, char *text) {
-        scrub_mask(scrub, text, strlen(text));
+        const size_t length = strlen(text);
+        _cleanup_free_ bool *marks = NULL;
+
+        if (scrub_mark(scrub, text, length, &marks) < 0)
+                memset(text, '*', length);
+        else
+                scrub_replace(text, length, marks);
 }
 
 void scrub_clear(Scrub *scrub) {
@@ -172,6 +236,9 @@ void scrub_clear(Scrub *scrub) {
                 explicit_bzero(scrub->patterns[i], strlen(scrub->patterns[i]));
                 free(scrub->patterns[i]);
         }
+        if (scrub->held)
+                explicit_bzero(scrub->held, scrub->held_length);
         free(scrub->held);
+        free(scrub->held_marks);
         *scrub = (Scrub){ 0 };
 }

@@ -21,7 +21,8 @@ enum {
 typedef struct Scrub {
         char *patterns[SCRUB_PATTERNS]; /* owned */
         size_t count;
-        char *held; /* the end of the last piece, shorter than the longest pattern; owned */
+        char *held;       /* the end of the last piece, shorter than the longest pattern; owned */
+        bool *held_marks; /* which bytes of it will be asterisks; owned */
         size_t held_length, held_size;
 } Scrub;
 
@@ -29,6 +30,6 @@ typedef struct Scrub {
 int scrub_add(Scrub *scrub, const char *secret);
 /* Passes bytes on to ret. last: nothing follows, so nothing is held back. Returns 0 or -ENOMEM. */
 int scrub_feed(Scrub *scrub, const char *data, size_t length, bool last, Buffer *ret);
-/* The same for a text in memory. */
+/* The same for a text in memory. Without memory for that, the whole text becomes asterisks. */
 void scrub_text(const Scrub *scrub, char *text);
 void scrub_clear(Scrub *scrub);

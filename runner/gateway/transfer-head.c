@@ -273,6 +273,8 @@ int transfer_take_header(Exchange *e, const char *line, size_t length) {
         if (header_is_own(name))
                 return 0;
         scrub_text(&e->scrub, text);
+        if (*colon != ':') /* It was in a credential, such as "USER:PASSWORD". */
+                return 0;
         return header_is(text, "location") ? transfer_take_location(e, text)
                                            : strlist_add(&e->answer, text);
 }

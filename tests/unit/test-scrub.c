@@ -42,6 +42,22 @@ static void test_a_secret_is_masked_wherever_a_piece_ends(void **state) {
         scrub_clear(&scrub);
 }
 
+/* One is the beginning of the next, whose end is the beginning of the last. */
+static void test_secrets_that_overlap(void **state) {
+        Scrub scrub = { 0 };
+
+        (void)state;
+        assert_int_equal(scrub_add(&scrub, "secret"), 0);
+        assert_int_equal(scrub_add(&scrub, "secret-0123"), 0);
+        assert_int_equal(scrub_add(&scrub, "0123456789"), 0);
+        expect(&scrub, "<secret-0123>", "<***********>");
+        expect(&scrub, "<secret-012>", "<******-012>");
+        expect(&scrub, "<secret-0123456789>", "<*****************>");
+        expect(&scrub, "<secret-012345678>", "<***********45678>");
+        expect(&scrub, "<secretsecret>", "<************>");
+        scrub_clear(&scrub);
+}
+
 static void test_nothing_is_held_back_without_need(void **state) {
         Scrub scrub = { 0 };
         Buffer out = { 0 };
@@ -72,6 +88,7 @@ static void test_short_secrets_are_left_alone(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_secret_is_masked_wherever_a_piece_ends),
+                cmocka_unit_test(test_secrets_that_overlap),
                 cmocka_unit_test(test_nothing_is_held_back_without_need),
                 cmocka_unit_test(test_short_secrets_are_left_alone),
         };
