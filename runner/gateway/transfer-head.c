@@ -26,6 +26,7 @@ static const char *const own_headers[] = {
         "content-length",
         "expect",
         "host",
+        "set-cookie2", /* obsolete (RFC 6265); it could set cookies for other routes */
         /* The gateway looks for credentials in the response, so it must not be compressed. */
         "accept-encoding",
 };
@@ -275,6 +276,8 @@ int transfer_take_header(Exchange *e, const char *line, size_t length) {
         scrub_text(&e->scrub, text);
         if (*colon != ':') /* It was in a credential, such as "USER:PASSWORD". */
                 return 0;
-        return header_is(text, "location") ? transfer_take_location(e, text)
-                                           : strlist_add(&e->answer, text);
+        if (header_is(text, "location"))
+                return transfer_take_location(e, text);
+        return header_is(text, "set-cookie") ? transfer_take_cookie(e, text)
+                                             : strlist_add(&e->answer, text);
 }

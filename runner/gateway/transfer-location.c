@@ -12,6 +12,8 @@ static void location_clear(CURLU **url) {
         curl_url_cleanup(*url);
 }
 
+enum { HTTPS_PORT = 443 };
+
 #define _cleanup_url_ __attribute__((cleanup(location_clear)))
 
 /* Returns a part of the URL, or NULL. curl_free() it. */
@@ -30,15 +32,36 @@ static bool location_same(CURLU *a, CURLU *b, CURLUPart part) {
         return same;
 }
 
-/* Whether the port is that of the routes. Many names and addresses lead to the loopback, so the
- * host does not matter. */
-static bool location_is_route(CURLU *url) {
-        char *port = location_part(url, CURLUPART_PORT);
+/* Whether another route has the host of which the gateway terminates the TLS. Clients may translate
+ * other characters to those of a name, so a host with such characters counts, too. */
+static bool location_is_tls_host(const Exchange *e, const char *host) {
+        const size_t length = strlen(host), size = length - (length > 0 && host[length - 1] == '.');
+
+        for (const char *c = host; e->gateway->terminates && *c; c++)
+                if ((unsigned char)*c >= 0x80 || *c == '%')
+                        return true;
+        for (size_t i = 0; i < e->gateway->routes_count; i++) {
+                const Route *route = &e->gateway->routes[i];
+
+                for (size_t k = 0; route != e->route && k < route->tls_hosts.count; k++)
+                        if (strlen(route->tls_hosts.items[k]) == size &&
+                            strncasecmp(route->tls_hosts.items[k], host, size) == 0)
+                                return true;
+        }
+        return false;
+}
+
+/* Whether the place is one of another route. Many names and addresses lead to the loopback, so for
+ * the port of the routes, the host does not matter. */
+static bool location_is_route(const Exchange *e, CURLU *url) {
+        char *port = location_part(url, CURLUPART_PORT), *host = location_part(url, CURLUPART_HOST);
         uint64_t number = 0;
         const bool is = port && str_to_uint(port, UINT16_MAX, &number) == 0 &&
-                        number == ROUTES_PORT;
+                        (number == ROUTES_PORT ||
+                         (number == HTTPS_PORT && host && location_is_tls_host(e, host)));
 
         curl_free(port);
+        curl_free(host);
         return is;
 }
 
@@ -94,7 +117,7 @@ int transfer_take_location(Exchange *e, const char *line) {
                 return r;
         if (!location_same(url, base, CURLUPART_SCHEME) ||
             !location_same(url, base, CURLUPART_HOST) || !location_same(url, base, CURLUPART_PORT))
-                return location_is_route(url) ? -EPROTO : strlist_add(&e->answer, line);
+                return location_is_route(e, url) ? -EPROTO : strlist_add(&e->answer, line);
         path = location_part(url, CURLUPART_PATH);
         r = !path ? -ENOMEM
             : judge_is_ambiguous(path, strlen(path))

@@ -33,3 +33,9 @@ int transfer_take_header(Exchange *e, const char *line, size_t length);
  * program can follow it. Refuses one that would lead the program to another route, with a request
  * of the upstream's choice. Returns like transfer_take_header(). */
 int transfer_take_location(Exchange *e, const char *line);
+
+/* --- transfer-cookie.c --- */
+
+/* Takes the header Set-Cookie, and changes it so that only requests of the same route get the
+ * cookie. Returns 0 or -ENOMEM. */
+int transfer_take_cookie(Exchange *e, const char *line);

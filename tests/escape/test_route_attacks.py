@@ -276,6 +276,81 @@ def test_a_redirect_to_another_route(location: str, holt: Holt, policy: Callable
     assert not service.seen, "the other route was used"
 
 
+OTHER = "api.other.example"
+TLS_REDIRECTS = {
+    f"https://{OTHER}/x": False,
+    f"https://{OTHER.upper()}.:443/x": False,
+    "https://api%2Eother.example/x": False,
+    "https://api\u3002other.example/x": False,
+    f"https://user@{OTHER}/x": False,
+    f"https://{HOST}/x": True,
+    "https://elsewhere.example/x": True,
+    f"https://{OTHER}:8443/x": True,
+}
+
+
+@needs("openssl")
+@pytest.mark.parametrize("location", TLS_REDIRECTS)
+def test_a_redirect_to_the_tls_host_of_another_route(location: str, holt: Holt, policy: Callable[..., Path], serve: Serve, service: Upstream) -> None:
+    """It is another way to the other route, with the credential of that route."""
+    answer = f"HTTP/1.1 307 Go\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n".encode()
+    path = policy(serve(answer), service.url, terminate_tls=[HOST])
+    document = json.loads(path.read_text())
+    document["bridge"]["routes"][1]["terminate_tls"] = [OTHER]
+    path.write_text(json.dumps(document))
+    result = holt.sh(f'curl -sS -i -m 10 -H "x-t: $T" $ACME_URL/x; curl -sS -i -m 10 -H "x-t: $T" https://{HOST}/x; '
+                     'curl -sSL -m 5 -H "x-t: $T" -d x $ACME_URL/x >/dev/null 2>&1; true', "--policy", path, env=ENV)
+    assert result.out.count("HTTP/1.1 307" if TLS_REDIRECTS[location] else "HTTP/1.1 502") == 2, result
+    assert not service.seen, "the other route was used"
+
+
+COOKIES = {
+    "k=v": "k=v; Path=/acme/a/",
+    "k=v; Path=/": "k=v; Path=/acme/",
+    "k=v; path=/v1": "k=v; Path=/acme/",
+    "k=v;PATH=/v1/a; HttpOnly": "k=v; HttpOnly; Path=/acme/a",
+    "k=v; Domain=acme.example; Path=/; SameSite=Lax": "k=v; SameSite=Lax; Path=/acme/",
+    "k=v; Domain = 127.0.0.1 ;domain": "k=v; Path=/acme/a/",
+    'k=v; Path="/v1/b"': "k=v; Path=/acme/b",
+    "k=v; Path=/v1; Path=/other": None,
+    "k=v; Path=/other": None,
+    "k=v; Path=/v10": None,
+    "k=v; Path": "k=v; Path=/acme/a/",
+    "k=v; Path=relative": "k=v; Path=/acme/a/",
+    "k=v; Path=/v1/../other": "k=v; Path=/acme/../other",
+    "path=/other": "path=/other; Path=/acme/a/",
+    "": "; Path=/acme/a/",
+    ";": ";; Path=/acme/a/",
+    "k=v" + ";" * 90000: "k=v" + ";" * 90000 + "; Path=/acme/a/",
+}
+
+
+@pytest.mark.parametrize("cookie", COOKIES, ids=lambda cookie: cookie[:50])
+def test_a_cookie_is_only_for_its_route(cookie: str, holt: Holt, policy: Callable[..., Path], serve: Serve) -> None:
+    answer = f"HTTP/1.1 200 OK\r\nset-cookie: {cookie}\r\nset-cookie2: a=b; path=/\r\ncontent-length: 0\r\n\r\n".encode()
+    result = holt.sh('curl -sS -i -m 10 -H "x-t: $T" "$ACME_URL/a/x?b/c"', "--policy", policy(serve(answer) + "/v1"), env=ENV).ok()
+    found = re.search(r"(?im)^set-cookie: (.*)\r$", result.out)
+    assert (found.group(1) if found else None) == COOKIES[cookie] and "set-cookie2" not in result.out.lower()
+
+
+JAR = """
+import http.cookiejar, os, urllib.request
+opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+for url in (os.environ["ACME_URL"] + "/v1/x", os.environ["ACME_URL"] + "/v1/y", os.environ["OTHER_URL"] + "/v1/x"):
+    opener.open(urllib.request.Request(url, headers={"x-t": os.environ["T"]}))
+"""
+
+
+@pytest.mark.parametrize("client", ("curl", "python"))
+def test_a_client_with_cookies(client: str, holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    """It sends them to the service that has set them, and to no other one."""
+    service.cookie = "k=v; Domain=acme.example; Path=/"
+    curl = " ".join(f'curl -sS -f -m 10 -c jar -b jar -H "x-t: $T" ${url};' for url in ("ACME_URL/v1/x", "ACME_URL/v1/y", "OTHER_URL/v1/x"))
+    (holt.cwd / "jar.py").write_text(JAR)
+    holt.sh(curl if client == "curl" else "python3 jar.py", "--policy", policy(service.url, service.url), env=ENV).ok()
+    assert [seen["headers"].get("cookie") for seen in service.seen] == [None, "k=v", None]
+
+
 def serve_once(port: int, answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", port)) as server, server.accept()[0] as client:
         read_head(client)

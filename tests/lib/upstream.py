@@ -45,7 +45,7 @@ class Service(BaseHTTPRequestHandler):
 
     def reply(self, body: bytes, status: int = 200, **headers: str) -> None:
         self.send_response(status)
-        for name, value in {"content-length": str(len(body)), **headers}.items():
+        for name, value in {"content-length": str(len(body)), **({"set-cookie": self.server.cookie} if self.server.cookie else {}), **headers}.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         if self.command != "HEAD":
@@ -131,6 +131,7 @@ class Upstream(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Service)
         self.seen: list[dict[str, Any]] = []
         self.went_on = threading.Event()
+        self.cookie = ""
 
     @property
     def url(self) -> str:
