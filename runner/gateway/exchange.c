@@ -152,13 +152,16 @@ void *exchange_on_target(void *data, const char *target, struct MHD_Connection *
 
 /* Reads the length that the request announces. libmicrohttpd reads chunks if both headers are
  * there. The request is framed anew for the upstream, so the two cannot read it in different ways.
- */
+ * For other codings than chunks, libmicrohttpd would wait for the end of the connection. */
 static void exchange_read_length(Exchange *e) {
         const char *length = MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
                                                          MHD_HTTP_HEADER_CONTENT_LENGTH);
+        const char *coding = MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
+                                                         MHD_HTTP_HEADER_TRANSFER_ENCODING);
 
-        if (MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND,
-                                        MHD_HTTP_HEADER_TRANSFER_ENCODING))
+        if (coding && strcasecmp(coding, "chunked") != 0)
+                verdict_set(&e->verdict, 501, "the only transfer coding of a request is chunked");
+        else if (coding)
                 e->length = LENGTH_UNKNOWN;
         else if (length && str_to_uint(length, INT64_MAX, &e->length) < 0)
                 verdict_set(&e->verdict, 400, "the length of the body is no number");

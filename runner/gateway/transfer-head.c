@@ -210,6 +210,7 @@ static int transfer_take_status(Exchange *e, const char *line) {
 
         e->status = space ? (unsigned)strtoul(space + 1, NULL, 10) : 0;
         e->answer_length = LENGTH_UNKNOWN;
+        e->upgrades = e->chunked = false;
         strlist_clear(&e->answer);
         /* 101 without a request for it would switch to a protocol that the gateway does not carry.
          */
@@ -256,6 +257,9 @@ int transfer_take_header(Exchange *e, const char *line, size_t length) {
                 e->answered = e->status >= 200;
                 if (e->status == 204 || e->status == 304)
                         e->answer_length = 0;
+                else if (e->chunked) /* Then Content-Length does not count (RFC 9112, section 6.3).
+                                      */
+                        e->answer_length = LENGTH_UNKNOWN;
                 return 0;
         }
         if (str_starts(text, "HTTP/"))

@@ -175,7 +175,6 @@ static int tunnel_take_heads(Exchange *e) {
 
                 if (n <= 0)
                         return (int)n;
-                e->upgrades = e->chunked = false;
                 r = tunnel_take_head(e, head, (size_t)n);
                 buffer_drop(&t->head, (size_t)n);
                 t->heads += (size_t)n;

@@ -167,6 +167,13 @@ def test_a_header_of_the_route_cannot_be_replaced(header: str, holt: Holt, polic
     assert service.seen[0]["headers"]["x-api-key"] == KEY
 
 
+@pytest.mark.parametrize("coding", ("identity", "gzip, chunked", "xchunked", "chunked, chunked"))
+def test_other_codings_of_a_request(coding: str, holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    """The body would end with the connection, so the request would never be complete."""
+    result = holt.sh(f'curl -sS -m 10 -i -H "x-t: $T" -H "transfer-encoding: {coding}" -H "content-length: 3" --data-raw abc $ACME_URL/x', "--policy", policy(service.url), env=ENV)
+    assert "HTTP/1.1 501" in result.ok().out and not service.seen
+
+
 # --- services ---
 
 Serve = Callable[..., str]
@@ -235,6 +242,11 @@ def test_a_malformed_head(kind: str, holt: Holt, policy: Callable[..., Path], se
     answer = b"HTTP/1.1 200 OK\r\n" + HEADS[kind] + b"content-length: 2\r\n\r\nok"
     result = holt.sh('curl -sS -i -m 10 -H "x-t: $T" $ACME_URL/x', "--policy", policy(serve(answer)), env=ENV)
     assert "HTTP/1.1 502" in result.out, result
+
+
+def test_a_length_beside_chunks(holt: Holt, policy: Callable[..., Path], serve: Serve) -> None:
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    assert holt.sh('curl -sS -m 10 -H "x-t: $T" $ACME_URL/x', "--policy", policy(serve(answer)), env=ENV).ok().out == "hello"
 
 
 REDIRECTS = {
