@@ -157,7 +157,7 @@ static unsigned links_begin_upload(const Links *links, const KeeperLink *link, L
 
         if (links_is_uploading(links, link->link.id))
                 return 423;
-        if (use->length > link->max_size)
+        if (use->length != LINKS_UNKNOWN && use->length > link->max_size)
                 return 413;
         r = links_upload_place(links->keeper->files, links->dir_fd, link->link.path, &use->mode,
                                &use->file.place);
@@ -199,9 +199,10 @@ static void links_on_open(Links *links, const LinksMessage *message) {
 
         if (use && (!link || !link_is_usable(link)))
                 answer.status = 410;
-        else if (use && link->link.upload)
+        else if (use && link->link.upload) {
                 answer.status = links_begin_upload(links, link, use, &fd);
-        else if (use)
+                answer.size = link->max_size;
+        } else if (use)
                 answer.status = links_status(
                         links_open_file(links->dir_fd, link->link.path, &fd, &answer.size));
         links_send(links, &answer, answer.status == 200 ? fd : FD_NONE);
@@ -228,7 +229,8 @@ static unsigned links_store(const Links *links, LinkUse *use) {
                 return 410;
         if (use->file.fd < 0 || fstat(use->file.fd, &st) < 0)
                 return 500;
-        if ((uint64_t)st.st_size != use->length || use->length > link->max_size)
+        if ((use->length != LINKS_UNKNOWN && use->length != (uint64_t)st.st_size) ||
+            (uint64_t)st.st_size > link->max_size)
                 return 413;
         r = links_upload_place(links->keeper->files, links->dir_fd, link->link.path, &mode, &place);
         if (r == 0 && !links_same_directory(place.dir_fd, use->file.place.dir_fd))

@@ -79,6 +79,7 @@ static void receive_fail(Request *request, int errnum) {
         request->file_fd = fd_close(request->file_fd);
         link_request_respond(request, errnum == ENOSPC || errnum == EDQUOT ? 507
                                       : errnum == EFBIG                    ? 413
+                                      : errnum == EBADMSG                  ? 400
                                                                            : 500);
 }
 
@@ -96,17 +97,30 @@ static void receive_store(Request *request) {
         link_request_wait(request, REQUEST_STORING, 0, REQUEST_SILENT_TIME);
 }
 
-bool link_request_take(Request *request, const char *data, size_t length) {
-        int r;
+/* Finds the bytes of the body in a piece. Bytes after the body belong to nobody. Returns their
+ * number or a negative errno. */
+static ssize_t receive_find(Request *request, char *data, size_t length) {
+        ssize_t n;
 
-        if (length > request->left) /* Bytes after the body belong to nobody. */
-                length = (size_t)request->left;
-        r = sys_write_all(request->file_fd, data, length);
+        if (!request->chunked)
+                return (ssize_t)(length < request->left ? length : (size_t)request->left);
+        n = chunks_decode(&request->chunks, data, length);
+        return n >= 0 && (uint64_t)n > request->most - request->moved ? -EFBIG : n;
+}
+
+bool link_request_take(Request *request, char *data, size_t length) {
+        const ssize_t n = receive_find(request, data, length);
+        const int r = n < 0 ? (int)n : sys_write_all(request->file_fd, data, (size_t)n);
+
         if (r < 0) {
                 receive_fail(request, -r);
                 return false;
         }
-        request->left -= length;
+        length = (size_t)n;
+        if (request->chunked)
+                request->left = request->chunks.state != CHUNK_END;
+        else
+                request->left -= length;
         request->moved += length;
         receive_flush_some(request);
         return true;

@@ -59,8 +59,12 @@ static unsigned judge_collect(const HttpHead *head, JudgeFields *ret) {
 static unsigned judge_upload(Request *request, const JudgeFields *fields) {
         char digits[24];
 
-        if (fields->coding.at)
-                return fields->length.at ? 400 : 411;
+        request->expects = fields->expect.at != NULL;
+        if (fields->coding.at) {
+                request->chunked = http_text_is(&fields->coding, "chunked");
+                request->length = LINKS_UNKNOWN;
+                return fields->length.at ? 400 : request->chunked ? 0 : 501;
+        }
         if (!fields->length.at)
                 return 411;
         if (fields->length.length >= sizeof(digits))
@@ -69,7 +73,6 @@ static unsigned judge_upload(Request *request, const JudgeFields *fields) {
         digits[fields->length.length] = '\0';
         if (str_to_uint(digits, INT64_MAX, &request->length) < 0)
                 return 400;
-        request->expects = fields->expect.at != NULL;
         return 0;
 }
 

@@ -34,12 +34,16 @@ typedef struct LinksMessage {
         uint32_t request; /* Number of the request, which the answer repeats. */
         uint32_t id;      /* The link's. */
         uint32_t status;  /* LINKS_END, LINKS_REFUSED: the code of the response. */
-        uint64_t bytes;   /* LINKS_OPEN of an upload: the length; LINKS_END: the bytes moved. */
+        /* LINKS_OPEN of an upload: the length, or LINKS_UNKNOWN; LINKS_END: the bytes moved. */
+        uint64_t bytes;
 } LinksMessage;
+
+#define LINKS_UNKNOWN UINT64_MAX
 
 typedef struct LinksAnswer {
         uint32_t request; /* 0: the link `id` was revoked, and its requests must end. */
         uint32_t id;
         uint32_t status; /* 200, with the descriptor for LINKS_OPEN; or the code of a refusal. */
-        uint64_t size;   /* LINKS_OPEN of a file to read: its size in bytes. */
+        /* LINKS_OPEN: the size of the file to read, or the largest size of the upload; bytes. */
+        uint64_t size;
 } LinksAnswer;

@@ -57,7 +57,7 @@ static void link_request_begin_upload(Request *request) {
         static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
         const size_t more = request->filled - request->seen;
 
-        request->left = request->length;
+        request->left = request->chunked ? 1 : request->length;
         if (request->expects && more == 0 && request->length > 0)
                 (void)send(request->fd, line, sizeof(line) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (link_request_take(request, request->head + request->seen, more))
@@ -73,6 +73,7 @@ void link_request_answered(Request *request, const LinksAnswer *answer, int file
         }
         if (answer->status == 200 && opening && file_fd >= 0) {
                 request->file_fd = file_fd;
+                request->most = answer->size;
                 return request->link.upload ? link_request_begin_upload(request)
                                             : link_request_respond_file(request, answer->size);
         }
@@ -172,8 +173,7 @@ void link_request_new(Server *server, int fd) {
                 server->last_number = 1;
         request->number = server->last_number;
         list_push(&server->requests, request);
-        if (++server->requests_count == REQUESTS_MAX)
-                loop_watch_set(server->listen_watch, 0);
+        server->requests_count++;
         if (loop_timer_new(server->loop, link_request_on_time, request, &request->timer, &ignored) <
                     0 ||
             loop_watch(server->loop, fd, EPOLLIN, link_request_on_event, request, &request->watch,

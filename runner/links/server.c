@@ -51,13 +51,29 @@ static void server_on_control(void *data, uint32_t events) {
 
 /* --- connections --- */
 
-/* Takes one connection in each turn, so that the limit holds. */
+/* Ends the oldest connection without a valid link. Returns whether there was one. */
+static bool server_make_room(Server *server) {
+        Request *oldest = NULL;
+
+        for (Request *request = server->requests; request; request = request->next)
+                if (!request->opened)
+                        oldest = request;
+        if (oldest)
+                link_request_free(oldest);
+        return oldest != NULL;
+}
+
+/* Takes one connection in each turn, so that the requests of earlier ones are read before. */
 static void server_on_connection(void *data, uint32_t events) {
         Server *server = data;
         int fd;
 
-        if (!(events & EPOLLIN) || server->requests_count >= REQUESTS_MAX)
+        if (!(events & EPOLLIN))
                 return;
+        if (server->requests_count >= REQUESTS_MAX && !server_make_room(server)) {
+                loop_watch_set(server->listen_watch, 0); /* Until a request ends. */
+                return;
+        }
         fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
                 link_request_new(server, fd);

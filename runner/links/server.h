@@ -17,6 +17,9 @@
  *     READING -> OPENING -> SENDING -> ENDING
  *                      \-> RECEIVING -> STORING -> SENDING -> ENDING
  *
+ * If REQUESTS_MAX connections are open, a new one takes the place of the oldest that has not shown
+ * a valid link. So strangers cannot keep others out.
+ *
  * In OPENING and STORING, holt-links waits for the keeper. In ENDING, it waits until the client has
  * read the response; closing earlier would make the kernel drop it. Any failure is a response from
  * SENDING on, or a closed connection if a response has begun.
@@ -28,6 +31,7 @@
 
 #include "base/loop.h"
 #include "base/wait.h"
+#include "links/chunks.h"
 #include "links/protocol.h"
 #include "wire/http-head.h"
 
@@ -63,9 +67,12 @@ typedef struct Request {
         bool head_only; /* HEAD */
         bool expects;   /* The client waits for "100 Continue". */
         bool has_range;
+        bool chunked; /* The upload is in chunks; then left is 1 until the last one. */
+        ChunkReader chunks;
         Link link;
         unsigned status;              /* The code of the response; 0 before it. */
         uint64_t start, left, length; /* The part of the file; bytes still to move; of the body. */
+        uint64_t most;                /* Bytes that an upload may have. */
         uint64_t moved, flushed;      /* Bytes of the body so far. */
         size_t filled, seen;          /* Bytes in head; the offset after the head. */
         size_t out_length, out_at;
@@ -118,5 +125,6 @@ void link_request_respond_file(Request *request, uint64_t size);
 /* Moves bytes until the socket or a fair share ends. They may free the request. */
 void link_request_send(Request *request);
 void link_request_receive(Request *request);
-/* Takes bytes of an upload. Returns false after a failure, with the response begun. */
-bool link_request_take(Request *request, const char *data, size_t length);
+/* Takes bytes of an upload, which it may change. Returns false after a failure, with the response
+ * begun. */
+bool link_request_take(Request *request, char *data, size_t length);

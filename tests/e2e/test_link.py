@@ -128,13 +128,21 @@ def test_an_empty_upload(session: Session) -> None:
 def test_the_largest_upload(session: Session) -> None:
     url = link(session, "data", "--upload", "--max-size", "4B")
     assert curl(url, "-d", "12345").status == 413
-    assert curl(url, "-d", "1234").status == 201
+    assert curl(url, "-T", "-", stdin=b"12345").status == 413
+    assert curl(url, "-T", "-", stdin=b"1234").status == 201
 
 
-def test_an_upload_without_a_length(session: Session) -> None:
+def test_an_upload_without_a_length(session: Session, place: Path) -> None:
+    """curl sends it in chunks."""
     url = link(session, "data", "--upload")
-    assert curl(url, "-T", "-", stdin=b"x").status == 411
-    assert curl(url, "-d", "x").status == 201
+    large = os.urandom(3_000_000)
+    assert curl(url, "-X", "PUT").status == 411
+    assert curl(url, "-T", "-", "-H", "Transfer-Encoding: gzip", stdin=b"x").status == 501
+    assert curl(url, "-T", "-", stdin=large).status == 201
+    session.cp("w:/mnt/files/data", place / "back").ok()
+    assert (place / "back").read_bytes() == large
+    assert curl(link(session, "empty", "--upload"), "-T", "-").status == 201
+    assert session.out("stat -c %s /mnt/files/empty").strip() == "0"
 
 
 def test_a_failed_upload_can_be_repeated(session: Session) -> None:

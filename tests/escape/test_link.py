@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -259,7 +260,9 @@ def test_the_hosts_that_are_allowed(report: Session) -> None:
 @pytest.mark.parametrize("fields, code", (
     (("Content-Length: 3", "Content-Length: 3"), 400),
     (("Content-Length: 3", "Transfer-Encoding: chunked"), 400),
-    (("Transfer-Encoding: chunked",), 411),
+    (("Transfer-Encoding: chunked, chunked",), 501),
+    (("Transfer-Encoding: identity",), 501),
+    (("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), 400),
     (("Content-Length: -1",), 400),
     (("Content-Length: +3",), 400),
     (("Content-Length: 3,3",), 400),
@@ -275,6 +278,42 @@ def test_lengths_of_uploads(fields: tuple[str, ...], code: int, session: Session
     assert status(url, "PUT", *fields, body=b"abc") == code
     assert session.out("ls -A /mnt/files") == ""
     assert status(url, "PUT", "Content-Length: 3", body=b"abc") == 201
+
+
+CHUNKS = {
+    b"3\r\nabc\r\n0\r\n\r\n": 201,
+    b"1;x=\"y\"\r\na\r\n002\r\nbc\r\n0\r\nA: b\r\n\r\nGET / HTTP/1.1\r\n\r\n": 201,
+    b"-3\r\nabc\r\n": 400, b"+3\r\nabc\r\n": 400, b"0x3\r\nabc\r\n": 400, b" 3\r\nabc\r\n": 400, b"3 \r\nabc\r\n": 400,
+    b"\r\nabc": 400, b"3\nabc\n0\n\n": 400, b"3\r\nabcd\r\n": 400, b"3\r\nabc\n0": 400, b"g\r\n": 400,
+    b"10000000000000003\r\nabc": 400, b"3;\x01\r\nabc\r\n": 400, b"0\r\na\nb\r\n\r\n": 400,
+    b"3;" + b"a" * 20000: 400, b"0\r\n" + b"A: b\r\n" * 4000: 400,
+    b"11\r\n" + b"a" * 17: 413, b"8\r\naaaaaaaa\r\n" * 3: 413, b"fffffffffffffff\r\n" + b"a" * 17: 413,
+}
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=lambda chunks: str(chunks[:24]))
+def test_chunks_of_uploads(chunks: bytes, session: Session) -> None:
+    url = link(session, "a", "--upload", "--max-size", "16B")
+    assert status(url, "PUT", "Transfer-Encoding: chunked", body=chunks) == CHUNKS[chunks]
+    assert session.out("cat /mnt/files/a 2>/dev/null; ls -A /mnt/files") == ("abca\n" if CHUNKS[chunks] == 201 else "")
+
+
+def test_chunks_in_pieces(session: Session) -> None:
+    with Peer(link(session, "a", "--upload")) as peer:
+        peer.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer.ask("PUT", "Transfer-Encoding: chunked", "Expect: 100-continue")
+        for byte in b"3;x\r\nabc\r\n00a\r\n0123456789\r\n0\r\nA: b\r\n\r\n":
+            peer.socket.sendall(bytes([byte]))
+        assert peer.reply().status == 201
+    assert session.out("cat /mnt/files/a") == "abc0123456789"
+
+
+def test_an_upload_in_chunks_that_does_not_end(session: Session) -> None:
+    url = link(session, "a", "--upload")
+    with Peer(url) as peer:
+        peer.ask("PUT", "Transfer-Encoding: chunked", body=b"3\r\nabc\r\n")
+    until(lambda: status(url, "PUT", "Content-Length: 0") == 201, "an upload works again")
+    assert session.out("cat /mnt/files/a") == ""
 
 
 def test_bytes_after_a_request_are_no_request(report: Session) -> None:
@@ -351,6 +390,32 @@ def test_slow_heads_end(report: Session) -> None:
     finally:
         for peer in peers:
             peer.socket.close()
+
+
+def is_open(peer: Peer) -> bool:
+    """Whether holt-links has neither answered nor ended the connection."""
+    return not select.select([peer.socket], [], [], 0)[0]
+
+
+@pytest.mark.parametrize("start", (b"", b"GET"))
+def test_strangers_keep_nobody_out(start: bytes, report: Session) -> None:
+    """The connections of strangers make room before their time is over. Those with a valid link stay."""
+    url, put = link(report, "report"), link(report, "new", "--upload")
+    with Peer(put) as used:
+        used.ask("PUT", "Content-Length: 6", body=b"abc")
+        until(lambda: status(put, "PUT", "Content-Length: 0") == 423, "the upload has begun")
+        peers = [Peer(url) for _ in range(64)]
+        try:
+            for peer in peers:
+                peer.socket.sendall(start)
+            for _ in range(20):
+                assert status(url) == 200
+            assert 32 < sum(map(is_open, peers)) < 64
+        finally:
+            for peer in peers:
+                peer.socket.close()
+        used.socket.sendall(b"def")
+        assert used.reply().status == 201
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the readers of links and of ranges. The first byte says how the input is used.
+/* Fuzzes the readers of links, of ranges, and of bodies in chunks. The first byte says how the
+ * input is used.
  *
  * An input as it is has no valid signature, so it must be refused. To reach what lies behind the
  * signature, a link is also made from the input. Its text must give the same link, and no link with
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "links/chunks.h"
 #include "links/link.h"
 #include "links/range.h"
 #include "tests/fuzz/harness.h"
@@ -68,18 +70,60 @@ static void check_range(Input *in) {
         REQUIRE(r != 1 || (count > 0 && start < size && count <= size - start));
 }
 
+/* Decodes in pieces of up to `step` bytes. Returns the length of the body, or -1. */
+static ssize_t decode(const Input *in, size_t step, char *ret) {
+        const size_t size = (size_t)(in->end - in->at);
+        ChunkReader reader = { 0 };
+        ssize_t length = 0;
+
+        for (size_t at = 0; at < size; at += step) {
+                const size_t n = size - at < step ? size - at : step;
+                char *piece = malloc(n);
+                ssize_t got;
+
+                REQUIRE(piece);
+                memcpy(piece, in->at + at, n);
+                got = chunks_decode(&reader, piece, n);
+                REQUIRE(got <= (ssize_t)n);
+                if (got > 0)
+                        memcpy(ret + length, piece, (size_t)got);
+                free(piece);
+                if (got < 0)
+                        return -1;
+                length += got;
+        }
+        return reader.state == CHUNK_END ? length : -2 - length;
+}
+
+/* A body is the same wherever it is cut. */
+static void check_chunks(Input *in) {
+        const size_t step = 1 + take_byte(in) % 24, size = (size_t)(in->end - in->at);
+        char *whole = malloc(size + 1), *parts = malloc(size + 1);
+        ssize_t length;
+
+        REQUIRE(whole && parts);
+        length = decode(in, SIZE_MAX / 2, whole);
+        REQUIRE(decode(in, step, parts) == length);
+        REQUIRE(length < 0 || memcmp(whole, parts, (size_t)length) == 0);
+        free(whole);
+        free(parts);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Input in = { data, data + size };
 
-        switch (take_byte(&in) % 3) {
+        switch (take_byte(&in) % 4) {
         case 0:
                 check_forged(in.at, (size_t)(in.end - in.at));
                 break;
         case 1:
                 check_made(&in);
                 break;
-        default:
+        case 2:
                 check_range(&in);
+                break;
+        default:
+                check_chunks(&in);
         }
         return 0;
 }

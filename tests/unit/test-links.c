@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signed links: SHA-256, the text and the signature of a link, and ranges. */
+/* Signed links: SHA-256, the text and the signature of a link, ranges, and bodies in chunks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "links/chunks.h"
 #include "links/link.h"
 #include "links/range.h"
 
@@ -268,6 +269,46 @@ static void test_ranges(void **state) {
         }
 }
 
+/* Decodes the text, and again in single bytes. */
+static void expect_chunks(const char *text, const char *wanted, ChunkState end) {
+        for (size_t step = 1; step <= strlen(text); step += strlen(text) - 1) {
+                ChunkReader reader = { 0 };
+                char got[64] = "";
+                ssize_t n = 0;
+
+                for (size_t at = 0; n >= 0 && at < strlen(text); at += step) {
+                        char piece[64];
+
+                        memcpy(piece, text + at, step);
+                        n = chunks_decode(&reader, piece, step);
+                        if (n > 0)
+                                strncat(got, piece, (size_t)n);
+                }
+                if ((n < 0) != !wanted)
+                        fail_msg("\"%s\": %zd", text, n);
+                if (!wanted)
+                        continue;
+                assert_string_equal(got, wanted);
+                assert_int_equal(reader.state, end);
+        }
+}
+
+static void test_chunks(void **state) {
+        (void)state;
+        expect_chunks("3\r\nabc\r\n0\r\n\r\n", "abc", CHUNK_END);
+        expect_chunks("1;x=y\r\na\r\n0\r\nA: b\r\n\r\n", "a", CHUNK_END);
+        expect_chunks("a\r\n0123456789\r\n", "0123456789", CHUNK_SIZE);
+        expect_chunks("0\r\n\r\n3\r\nabc\r\n", "", CHUNK_END);
+        expect_chunks("fffffffffffffff\r\nab", "ab", CHUNK_DATA);
+        expect_chunks("0000000000000001\r\n", NULL, 0);
+        expect_chunks("3\nabc\n", NULL, 0);
+        expect_chunks("-3\r\nabc", NULL, 0);
+        expect_chunks("3\r\nabcd\r\n", NULL, 0);
+        expect_chunks("\r\nabc", NULL, 0);
+        expect_chunks("0\r\n\rx", NULL, 0);
+        expect_chunks("0\r\na\nb", NULL, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sha256),
@@ -280,6 +321,7 @@ int main(void) {
                 cmocka_unit_test(test_other_keys),
                 cmocka_unit_test(test_texts_that_are_no_links),
                 cmocka_unit_test(test_ranges),
+                cmocka_unit_test(test_chunks),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
