@@ -3,8 +3,10 @@
 
 import mimetypes
 import os
+import resource
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import urllib.parse
@@ -17,6 +19,7 @@ FILES = "/mnt/files"
 STORED = "uploads"  # the directory for files from other places
 
 TEXT_MAX = 16 << 20  # bytes of a document's text
+OUTPUT_MAX = 4 * TEXT_MAX  # bytes that a program may write
 TIMEOUT = 120  # seconds of a program that reads a document
 PREVIEW_LINES, PREVIEW_COLUMNS = 10, 200
 
@@ -116,18 +119,24 @@ def store(paths):
 # --- programs that read documents ---
 
 
+def _limit():
+    """Limits a program before it starts. A small document can have very much text."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT_MAX, OUTPUT_MAX))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def _run(argv, package):
     """Runs a program of the system, and returns its output. package: the Debian package that has it."""
     if not shutil.which(argv[0]):
         raise Unreadable(f"{argv[0]} is missing; install the package {package} on the host")
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:  # in memory, both could grow without bounds
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=TIMEOUT)
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=TIMEOUT, preexec_fn=_limit)
         except subprocess.TimeoutExpired:
             raise Unreadable(f"{argv[0]} needed more than {TIMEOUT} seconds") from None
         out.seek(0)
         err.seek(0)
-        if done.returncode != 0:
+        if done.returncode not in (0, -signal.SIGXFSZ):
             why = err.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
             raise Unreadable(f"{argv[0]} cannot read the file: {why[-1] if why else f'exit code {done.returncode}'}")
         return _text(out.read(TEXT_MAX + 1))
@@ -200,7 +209,7 @@ def extract(path, show_preview):
         if not os.path.isfile(path):
             raise Unreadable(f"{path} is not a file")
         text = _reader(path)(path)
-    except (OSError, ValueError, SyntaxError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, Unreadable) as error:
+    except (OSError, ValueError, SyntaxError, LookupError, NotImplementedError, RuntimeError, zipfile.BadZipFile, Unreadable) as error:
         return "", f"cannot extract the text: {error}"
     if show_preview:
         for line in text.splitlines()[:PREVIEW_LINES]:

@@ -48,7 +48,7 @@ RATE_LIMITED = re.compile(r"rate.?limit|too many requests|quota exceeded|throttl
 BODY_METHODS = ("POST", "PUT", "PATCH")
 METHODS = (*BODY_METHODS, "GET", "DELETE")
 
-SHAPE_DEPTH, SHAPE_KEYS = 4, 30  # of the printed shape of a response
+SHAPE_DEPTH, SHAPE_KEYS, SHAPE_MAX = 4, 30, 10_000  # of the printed shape of a response; SHAPE_MAX in characters
 
 
 # --- the backend ---
@@ -113,6 +113,16 @@ def _read(response):
     return _decoded(data)
 
 
+def _send(request):
+    """Returns (status, reason, body). The body of an error can break off, too."""
+    try:
+        response = _open(request)
+    except urllib.error.HTTPError as error:
+        response = error
+    with response:
+        return response.status, response.reason, _read(response)
+
+
 def _post(action, payload):
     """Sends one request to the session, and returns the JSON of the response. Raises _Failure, or RuntimeError for a missing
     setting."""
@@ -124,15 +134,13 @@ def _post(action, payload):
         headers={"content-type": "application/json", "x-api-key": key, "x-request-id": str(uuid.uuid4())},
     )
     try:
-        with _open(request) as response:
-            body = _read(response)
-    except urllib.error.HTTPError as error:
-        body = _read(error)
-        raise _Failure(f"{_said(body) or error.reason}: HTTP {error.code}", body, _may_pass(error.code, body)) from None
+        status, reason, body = _send(request)
     except (OSError, EOFError, http.client.HTTPException) as error:
         raise _Failure(f"cannot reach {base}: {getattr(error, 'reason', error)}", again=True) from None
     except ValueError as error:  # a URL that is none
         raise _Failure(f"cannot reach {base}: {error}") from None
+    if status >= 300:
+        raise _Failure(f"{_said(body) or reason}: HTTP {status}", body, _may_pass(status, body))
     if not isinstance(body, dict):
         raise _Failure("the backend has not answered with a JSON object", body)
     return body
@@ -184,7 +192,7 @@ def run_composio_tool(tool_slug, arguments=None, retry_params=None, print_schema
     except _Failure as failure:
         return failure.body if isinstance(failure.body, dict) else {}, str(failure)
     if print_schema_for_tool:
-        print(f"{slug}: {_shape(envelope)}")
+        print(f"{slug}: {_shape(envelope)[:SHAPE_MAX]}")
     return envelope, str(envelope.get("error") or "")
 
 

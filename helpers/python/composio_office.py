@@ -14,6 +14,7 @@ from xml.parsers import expat
 TEXT_MAX = 16 << 20  # characters of a document's text
 PART_MAX = 64 << 20  # bytes of one unpacked part of an office document
 ALL_MAX = 256 << 20  # bytes of all unpacked parts that are read
+TOKEN_MAX = 1 << 20  # bytes of one tag or comment: expat reads an incomplete one again for each piece, so the time grows with the square
 PARTS_MAX = 2000
 DEPTH_MAX = 1000  # nested elements
 STRINGS_MAX = 1 << 20  # texts in the table of a workbook
@@ -229,6 +230,8 @@ class _Parts:
                 if left < 0:
                     raise Unreadable(f"{self.path} is too large: unpacked, {name} has more than {most >> 20} MiB")
                 walk.parser.Parse(data, False)
+                if most - left - walk.parser.CurrentByteIndex > TOKEN_MAX:
+                    raise Unreadable(f"a tag or a comment in {name} has more than {TOKEN_MAX >> 20} MiB")
         walk.parser.Parse(b"", True)
         self.left -= most - left
         return walk

@@ -84,11 +84,16 @@ def test_a_busy_backend_is_asked_again(python: Python, backend: Backend, slug: s
     ("ACME_ALWAYS_BUSY", "Too many requests: HTTP 429", 4), ("ACME_BROKEN", "Internal error: HTTP 500", 1),
     ("ACME_FAILS", "the tool has failed", 1), ("ACME_TEXT", "has not answered with a JSON object", 1),
     ("ACME_DEEP", "has not answered with a JSON object", 1), ("ACME_MOVED", "HTTP 302", 1),
+    ("ACME_BROKEN_OFF", "cannot reach", 4),
 ))
 def test_errors(python: Python, backend: Backend, slug: str, message: str, requests: int) -> None:
     response, error = value(python(f"print(json.dumps(run_composio_tool({slug!r}, None, {FAST}, False)))"))
     assert message in error and len(backend.seen) == requests
     assert isinstance(response, dict)
+
+
+def test_the_shape_of_a_large_response_is_short(python: Python) -> None:
+    assert len(python("run_composio_tool('ACME_LARGE')[1]").ok().out) < 20_000
 
 
 def test_a_model_and_a_search(python: Python) -> None:
@@ -269,6 +274,10 @@ BOMBS = {
     "entities.docx": {"word/document.xml": '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><d><p><t>&b;</t></p></d>'},
     "deep.docx": {"word/document.xml": "<p>" * 100_000 + "<t>x</t>" + "</p>" * 100_000},
     "large.docx": {"word/document.xml": "<d>" + " " * (65 << 20) + "</d>"},
+    "attribute.docx": {"word/document.xml": "<p a='" + "x" * (60 << 20) + "'/>"},
+    "attributes.docx": {"word/document.xml": "<p " + " ".join(f"a{i}='x'" for i in range(1_000_000)) + "/>"},
+    "comment.docx": {"word/document.xml": "<p><!--" + "x" * (60 << 20) + "--></p>"},
+    "encoding.docx": {"word/document.xml": "<?xml version='1.0' encoding='no-such'?><p/>"},
     "many.pptx": {f"ppt/slides/slide{i}.xml": "<p/>" for i in range(2001)},
 }
 
@@ -278,6 +287,14 @@ def test_hostile_documents(python: Python, session: Session, place: Path, name: 
     put_document(session, place, name, BOMBS[name])
     text, error = value(python(f"print(json.dumps(smart_file_extract({name!r}, False)))"))
     assert text == "" and error
+
+
+@needs_peer("pdftotext")
+def test_a_small_pdf_cannot_fill_the_disk(python: Python, session: Session) -> None:
+    """What a program has written up to its limit is the text."""
+    session.sh("cat >pdftotext <<'E'\n#!/bin/sh\nexec yes text\nE\nchmod +x pdftotext; echo %PDF- >a.pdf").ok()
+    code = "import os\nos.environ['PATH'] = os.getcwd() + ':' + os.environ['PATH']\ntext, error = smart_file_extract('a.pdf', False)\nprint(len(text), error)"
+    assert python(code).ok().out.split() == [str(16 << 20)]
 
 
 def test_a_small_document_does_not_need_much_memory(python: Python, session: Session, place: Path) -> None:

@@ -107,6 +107,14 @@ class Router(BaseHTTPRequestHandler):
             self.reply(200, b"not JSON")
         elif slug == "ACME_DEEP":
             self.reply(200, b"[" * 100_000)
+        elif slug == "ACME_LARGE":
+            self.envelope({"k" * (1 << 20): 1})
+        elif slug == "ACME_BROKEN_OFF":
+            self.send_response(500)
+            self.send_header("transfer-encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"ffff\r\n{")
+            self.close_connection = True
         elif slug == "ACME_MOVED":
             self.reply(302, {}, location=f"{self.server.url}/elsewhere")
         elif slug in ("COMPOSIO_REMOTE_WORKBENCH", "COMPOSIO_REMOTE_BASH_TOOL"):
