@@ -20,7 +20,10 @@
 #include "gateway/scrub.h"
 #include "policy/routes/route.h"
 
-enum { FETCH_ERRORS_MAX = 4096 }; /* bytes of stderr that are searched for credentials */
+enum {
+        FETCHER_FD = 3,          /* The socket to the first process. */
+        FETCH_ERRORS_MAX = 4096, /* Bytes of stderr that are searched for credentials. */
+};
 
 static const char empty[] = "it is empty";
 
@@ -34,18 +37,23 @@ int fetcher_add(const JsonValue *source) {
         return (int)sources_count++;
 }
 
-/* Reads until the end of the file, or up to the deadline. Returns the number of bytes, or a
- * negative errno. */
+/* Reads until the end of the file, or up to the deadline, or until the first process ends. Returns
+ * the number of bytes, or a negative errno. */
 static ssize_t fetcher_read(int fd, char *ret, size_t size, uint64_t deadline) {
         size_t length = 0;
 
         while (length < size) {
-                struct pollfd ready = { .fd = fd, .events = POLLIN };
+                struct pollfd ready[] = { { .fd = fd, .events = POLLIN }, { .fd = FETCHER_FD } };
                 const uint64_t now = time_now_usec();
                 ssize_t n;
 
-                if (now >= deadline || poll(&ready, 1, (int)((deadline - now) / 1000) + 1) == 0)
+                if (now >= deadline ||
+                    poll(ready, ELEMENTSOF(ready), (int)((deadline - now) / 1000) + 1) == 0)
                         return -ETIMEDOUT;
+                if (ready[1].revents)
+                        return -ECANCELED;
+                if (!ready[0].revents)
+                        continue;
                 n = read(fd, ret + length, size - length);
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -242,10 +250,10 @@ int fetcher_fork(int *ret) {
         if (pid == 0) {
                 (void)prctl(PR_SET_DUMPABLE, 0);
                 /* Ends with the gateway: only this end stays open. */
-                (void)dup2(pair[1], 3);
-                closefrom(4);
-                (void)fcntl(3, F_SETFD, FD_CLOEXEC);
-                fetcher_serve(3);
+                (void)dup2(pair[1], FETCHER_FD);
+                closefrom(FETCHER_FD + 1);
+                (void)fcntl(FETCHER_FD, F_SETFD, FD_CLOEXEC);
+                fetcher_serve(FETCHER_FD);
         }
         fd_close(pair[1]);
         if (pid < 0) {
