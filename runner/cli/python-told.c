@@ -90,25 +90,47 @@ static void told_tell_forgotten(const JsonValue *result) {
                             stderr);
 }
 
-void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
+typedef struct ToldWords {
+        const char *noun, *owns, *next; /* "interpreter", "variables", "run" */
+} ToldWords;
+
+static void told_tell_lost(const JsonValue *result, const ToldWords *words) {
+        (void)fprintf(stderr,
+                      "holt: the %s ended after the last %s (%s)\n  Its %s are lost. This %s had a "
+                      "new %s.\n",
+                      words->noun, words->next, json_member_text(result, "lost"), words->owns,
+                      words->next, words->noun);
+}
+
+static void told_tell_end(const JsonValue *result, uint64_t asked, bool fresh,
+                          const ToldWords *words) {
         const char *cause = json_member_text(result, "cause");
         bool kept = false;
 
         report_unrecorded(json_member_text(result, "unrecorded"), stderr);
         if (json_member_text(result, "lost")[0])
-                (void)fprintf(stderr,
-                              "holt: the interpreter ended after the last run (%s)\n  Its "
-                              "variables are lost. This run had a new interpreter.\n",
-                              json_member_text(result, "lost"));
+                told_tell_lost(result, words);
         else
                 told_tell_forgotten(result);
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (streq(cause, "timeout"))
                 exec_result_tell_time_over(result, asked);
         else if (!kept)
-                (void)fprintf(stderr, "holt: the interpreter ended (%s, %" PRIu64 ")\n", cause,
+                (void)fprintf(stderr, "holt: the %s ended (%s, %" PRIu64 ")\n", words->noun, cause,
                               json_member_uint(result, "exit_code"));
         if (!kept && !fresh)
-                (void)fputs("  Its variables are lost. The next run has a new interpreter.\n",
-                            stderr);
+                (void)fprintf(stderr, "  Its %s are lost. The next %s has a new %s.\n", words->owns,
+                              words->next, words->noun);
+}
+
+void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh) {
+        static const ToldWords words = { "interpreter", "variables", "run" };
+
+        told_tell_end(result, asked, fresh, &words);
+}
+
+void shell_tell_end(const JsonValue *result, uint64_t asked) {
+        static const ToldWords words = { "shell", "directory, variables and functions", "call" };
+
+        told_tell_end(result, asked, false, &words);
 }

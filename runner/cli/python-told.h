@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages on stderr at the end of a run of holt python. result is the result of python.run. */
+/* The messages on stderr at the end of a run of holt python or a call of holt shell. result is the
+ * result of python.run or shell.run. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,3 +15,5 @@ void python_tell_missed(const JsonValue *result, uint64_t printed);
 /* Reports how the run ended, unless it ended by itself. asked: usec of --timeout, or 0. fresh: the
  * run had its own interpreter (--fresh). */
 void python_tell_end(const JsonValue *result, uint64_t asked, bool fresh);
+/* The same for a call of holt shell. */
+void shell_tell_end(const JsonValue *result, uint64_t asked);

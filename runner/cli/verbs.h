@@ -12,6 +12,7 @@
         FULL(create, "create a session, a sandbox that lasts")                                     \
         FULL(exec, "run a command in a session")                                                   \
         FULL(sh, "run an interactive bash in a session")                                           \
+        FULL(shell, "run commands in the lasting shell of a session")                              \
         FULL(python, "run code in the Python interpreter of a session")                            \
         FULL(ps, "list the processes of a session")                                                \
         FULL(logs, "print the output of a process")                                                \

@@ -12,7 +12,8 @@ static const char *answer_note(const Request *request, const char *cause, int ex
         json_write_end(&w);
         if (!request->params || json_write_finish(&w) < 0)
                 return NULL;
-        return session->note(session->data, request->params, w.data, request->came_ms);
+        return session->note(session->data, session->kind->method, request->params, w.data,
+                             request->came_ms);
 }
 
 /* Notes the end of a run, and begins its result with the members that every run has. complaint: the
@@ -36,7 +37,7 @@ static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exi
         json_write_bool(w, "state_kept", state_kept);
         json_write_string(w, "lost", state_kept ? i->lost : NULL);
         i->lost = NULL;
-        json_write_bool(w, "new_interpreter", i->replaces);
+        json_write_bool(w, i->all->session.kind->renewed, i->replaces);
         i->replaces = false;
         i->had_run = true;
         process_write_output(process, 0, "stdout", request->base64, w);
@@ -49,8 +50,7 @@ static JsonWriter *answer_begin_run(const Request *request, Cause ended, int exi
         return w;
 }
 
-/* Copies the members that are text. object is an attacker's, and may be no object. */
-static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) {
+void answer_copy_texts(const JsonValue *object, const char *key, JsonWriter *w) {
         json_write_object(w, key);
         if (object && json_type(object) == JSON_OBJECT)
                 for (const JsonValue *v = json_first(object); v; v = json_next(v))
@@ -59,22 +59,13 @@ static void copy_texts(const JsonValue *object, const char *key, JsonWriter *w) 
         json_write_end(w);
 }
 
-/* Copies the named members as text; a missing one becomes `missing`. */
-static void copy_named(const JsonValue *object, const char *const *names, size_t count,
+void answer_copy_named(const JsonValue *object, const char *const *names, size_t count,
                        const char *missing, JsonWriter *w) {
         for (size_t n = 0; n < count; n++) {
                 const char *text = json_member_string(object, names[n]);
 
                 json_write_string(w, names[n], text ? text : missing);
         }
-}
-
-static void copy_displays(const JsonValue *displays, JsonWriter *w) {
-        json_write_array(w, "displays");
-        for (const JsonValue *v = json_first(displays); v; v = json_next(v))
-                if (json_type(v) == JSON_OBJECT)
-                        copy_texts(v, NULL, w);
-        json_write_end(w);
 }
 
 static void copy_usage(const Request *request, const JsonValue *said, JsonWriter *w) {
@@ -94,19 +85,6 @@ static void copy_usage(const Request *request, const JsonValue *said, JsonWriter
         json_write_end(w);
 }
 
-static void write_said(const JsonValue *root, JsonWriter *w) {
-        static const char *const names[] = { "name", "message", "traceback" };
-        const JsonValue *result = json_member(root, "result"), *error = json_member(root, "error");
-
-        json_write_string(w, "result", json_string(result));
-        copy_displays(json_member(root, "displays"), w);
-        if (!error || json_type(error) != JSON_OBJECT)
-                return json_write_null(w, "error");
-        json_write_object(w, "error");
-        copy_named(error, names, ELEMENTSOF(names), "", w);
-        json_write_end(w);
-}
-
 static void answer_run(Request *request, const JsonValue *root) {
         const JsonValue *said = json_member(root, "exit_code");
         const char *complaint = json_member_string(json_member(root, "error"), "traceback");
@@ -120,7 +98,7 @@ static void answer_run(Request *request, const JsonValue *root) {
         w = answer_begin_run(request, cause, (int)code, complaint ? complaint : "", true);
         if (!w)
                 return;
-        write_said(root, w);
+        request->interpreter->all->session.kind->write_said(root, w);
         copy_usage(request, json_member(root, "usage"), w);
         rpc_reply(request->call);
 }
@@ -145,8 +123,8 @@ static void copy_variables(const JsonValue *list, const char *key, JsonWriter *w
         if (list && json_type(list) == JSON_ARRAY)
                 for (const JsonValue *v = json_first(list); v; v = json_next(v)) {
                         json_write_object(w, NULL);
-                        copy_named(v, names, ELEMENTSOF(names), "", w);
-                        copy_named(v, may_lack, ELEMENTSOF(may_lack), NULL, w);
+                        answer_copy_named(v, names, ELEMENTSOF(names), "", w);
+                        answer_copy_named(v, may_lack, ELEMENTSOF(may_lack), NULL, w);
                         json_write_end(w);
                 }
         json_write_end(w);
@@ -165,10 +143,10 @@ static const struct {
 } answers[] = {
         { "variables", "variables", copy_variables },
         { "save", "saved", copy_strings },
-        { "save", "left_out", copy_texts },
+        { "save", "left_out", answer_copy_texts },
         { "save", "path", copy_text },
         { "load", "loaded", copy_strings },
-        { "load", "failed", copy_texts },
+        { "load", "failed", answer_copy_texts },
         { "load", "path", copy_text },
 };
 
@@ -238,10 +216,7 @@ void request_answer_lost(Request *request) {
 
         if (!w)
                 return;
-        json_write_null(w, "result");
-        json_write_array(w, "displays");
-        json_write_end(w);
-        json_write_null(w, "error");
+        request->interpreter->all->session.kind->write_said(NULL, w);
         write_lost_usage(request, w);
         rpc_reply(request->call);
 }

@@ -17,8 +17,7 @@ static int ask_choose(Interpreters *all, bool once, Interpreter **ret, Error *re
 
         if (!once) {
                 if (all->lasting && all->lasting->waiting >= INTERPRETER_QUEUE_MAX)
-                        return ask_busy(reterr, "requests wait for the interpreter",
-                                        INTERPRETER_QUEUE_MAX);
+                        return ask_busy(reterr, "requests wait for it", INTERPRETER_QUEUE_MAX);
                 r = all->lasting ? 0 : interpreter_new(all, false, &all->lasting, reterr);
                 *ret = all->lasting;
                 return r;
@@ -35,38 +34,20 @@ static int ask_choose(Interpreters *all, bool once, Interpreter **ret, Error *re
         return r;
 }
 
-static void write_env(const StrList *env, const Grant *grant, JsonWriter *w) {
-        json_write_object(w, "env");
-        json_write_string(w, "HOLT_BRIDGE_TOKEN", grant_token(grant));
-        for (size_t n = 0; env && n < env->count; n++) {
-                const size_t length = strcspn(env->items[n], "=");
-                _cleanup_free_ char *name = strndup(env->items[n], length);
-
-                if (name)
-                        json_write_string(w, name, env->items[n] + length + 1);
-        }
-        json_write_end(w);
-}
-
 static Request *request_new(Interpreters *all) {
         Request *request = calloc(1, sizeof(*request));
 
         if (!request)
                 return NULL;
         request->number = ++all->last_number;
-        json_write_object(&request->line, NULL);
-        json_write_uint(&request->line, "id", request->number);
         return request;
 }
 
 static int ask_finish(Interpreters *all, Request *request, RpcCall *call, bool once,
                       Error *reterr) {
         Interpreter *i;
-        int r;
+        int r = ask_choose(all, once, &i, reterr);
 
-        json_write_end(&request->line);
-        r = json_write_finish(&request->line) < 0 ? error_oom(reterr)
-                                                  : ask_choose(all, once, &i, reterr);
         if (r < 0) {
                 (void)request_free(request);
                 return r;
@@ -75,7 +56,7 @@ static int ask_finish(Interpreters *all, Request *request, RpcCall *call, bool o
         return 0;
 }
 
-int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Error *reterr) {
+int interpreter_run(Interpreters *all, RpcCall *call, const CodeRun *run, Error *reterr) {
         Request *request = request_new(all);
 
         if (!request) {
@@ -83,11 +64,10 @@ int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Erro
                 return error_oom(reterr);
         }
         request->grant = run->grant;
-        json_write_string(&request->line, "code", run->code);
-        if (run->file)
-                json_write_string(&request->line, "file", run->file);
-        json_write_string(&request->line, "cwd", run->cwd);
-        write_env(run->env, run->grant, &request->line);
+        if (all->session.kind->write_run(request, run) < 0) {
+                (void)request_free(request);
+                return error_oom(reterr);
+        }
         request->is_run = true;
         request->timeout = run->timeout;
         request->kept = run->kept;
@@ -108,8 +88,15 @@ int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const ch
         request->what = what;
         /* Listing values runs their own code, such as __repr__. */
         request->timeout = all->session.plan->timeout;
+        json_write_object(&request->line, NULL);
+        json_write_uint(&request->line, "id", request->number);
         json_write_string(&request->line, "do", what);
         json_write_string(&request->line, "path", path);
+        json_write_end(&request->line);
+        if (json_write_finish(&request->line) < 0) {
+                (void)request_free(request);
+                return error_oom(reterr);
+        }
         return ask_finish(all, request, call, false, reterr);
 }
 

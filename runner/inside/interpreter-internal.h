@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types and functions that the files of interpreter.h share. interpreter.c has the process, its
  * channel and its queue; interpreter-ask.c takes requests of clients; interpreter-answers.c writes
- * the replies. */
+ * the replies; interpreter-python.c and interpreter-shell.c have the two kinds. */
 #pragma once
 
 #include "base/json.h"
@@ -9,12 +9,18 @@
 #include "inside/tools.h"
 #include "rpc/framing.h"
 
+enum {
+        INTERPRETER_STALE_MAX = 16, /* Consecutive answers to earlier requests that are ignored. */
+        INTERPRETER_WORD_SIZE = 33, /* 128 random bits in hexadecimal digits, and a NUL */
+};
+
 typedef struct Request {
         struct Request *next;
         struct Interpreter *interpreter;
-        RpcCall *call;   /* NULL once its client has gone. */
-        uint64_t number; /* From 1; 0 marks the interpreter's first message. */
-        JsonWriter line; /* The finished line for the interpreter. */
+        RpcCall *call;                    /* NULL once its client has gone. */
+        uint64_t number;                  /* From 1; 0 marks the interpreter's first message. */
+        JsonWriter line;                  /* The finished line or lines for the interpreter. */
+        char word[INTERPRETER_WORD_SIZE]; /* The answer must have it; "" if there is none. */
         bool is_run;
         char *name;       /* The client's name for the run, or NULL. */
         const char *what; /* "variables", "save" or "load"; not for a run. */
@@ -46,10 +52,14 @@ typedef struct Interpreter {
         /* Cause by which the previous interpreter ended between runs, losing its variables; NULL
          * once a run has reported it. */
         const char *lost;
+        bool begun, signal_due; /* See InterpreterKind.tells_begin. */
+        uint64_t repeat_at;     /* Time of the next interrupt of the current run, in usec, or 0. */
         uint64_t interrupts,
-                settled; /* Interrupts that were sent, and how many of them it has been told of. */
-        unsigned stale;  /* Consecutive answers to earlier requests. */
-        Usage spent;     /* CPU times up to its last answer, as the interpreter reports them. */
+                settled; /* Interrupts that were sent, and how many of them have arrived. */
+        char fence[INTERPRETER_WORD_SIZE]; /* See interpreter-shell.c. */
+        uint64_t fence_at;                 /* Time of the last fence, in usec, or 0. */
+        unsigned stale;                    /* Consecutive answers to earlier requests. */
+        Usage spent; /* CPU times up to its last answer, as the interpreter reports them. */
         Request *first;
         /* Answer to the first request, a run; held until protected paths have been checked. */
         JsonDocument *said;
@@ -64,6 +74,33 @@ struct Interpreters {
         uint64_t last_number;
 };
 
+struct InterpreterKind {
+        const char *noun;    /* "interpreter" */
+        const char *method;  /* Method that runs code, "python.run". */
+        const char *renewed; /* Member of its result that reports a new interpreter. */
+        /* Fills in argv and env. Returns 0 or -ENOMEM. */
+        int (*fill_command)(const InterpreterSession *session, ProcessSpec *spec);
+        /* Sends what must come before the first request; or NULL. Returns 0 or a negative errno. */
+        int (*begin)(Interpreter *i, Error *reterr);
+        /* Writes the line of a run. Returns 0 or -ENOMEM. */
+        int (*write_run)(Request *request, const CodeRun *run);
+        /* Makes a JSON object of a line from the interpreter, or returns false if the line violates
+         * the protocol. NULL if lines are JSON. */
+        bool (*read_line)(const FramingLine *line, char *buf, size_t size);
+        /* Repeat an interrupt after this time, in usec, until the run has ended; 0: never. */
+        uint64_t repeat;
+        /* The interpreter sends the id alone when a run begins, and must not get SIGINT before. */
+        bool tells_begin;
+        /* Makes sure that no earlier interrupt reaches the next request. Returns 1 if that is
+         * so, 0 if the answer comes later, or a negative errno. */
+        int (*settle)(Interpreter *i, Error *reterr);
+        /* Called after the current run was sent SIGINT; or NULL. */
+        void (*interrupted)(Interpreter *i);
+        /* Writes the members of the result that only this kind has. root: NULL if the interpreter
+         * has ended. */
+        void (*write_said)(const JsonValue *root, JsonWriter *w);
+};
+
 /* Makes an interpreter without a process. Returns 0 or -ENOMEM. */
 int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr);
 /* Interrupts the current run. */
@@ -71,6 +108,10 @@ void interpreter_signal(Interpreter *i);
 /* Kills the interpreter at a client's request and fails all waiting requests. It must have a
  * process. */
 void interpreter_end(Interpreter *i);
+
+/* Takes a message with the id 0 from an interpreter that is ready. Returns false if too many of
+ * them are not the answer to the last fence. */
+bool shell_take_fence(Interpreter *i, const JsonValue *root);
 
 /* NULL is legal; returns NULL. */
 Request *request_free(Request *request);
@@ -80,6 +121,12 @@ void request_append(Interpreter *i, Request *request, RpcCall *call);
 bool request_has_begun(const Request *request);
 /* Removes and frees a request that has not begun. */
 void request_take_back(Request *request);
+
+/* Copies the members that are text. object is an attacker's, and may be no object. */
+void answer_copy_texts(const JsonValue *object, const char *key, JsonWriter *w);
+/* Copies the named members as text; a missing one becomes `missing`. */
+void answer_copy_named(const JsonValue *object, const char *const *names, size_t count,
+                       const char *missing, JsonWriter *w);
 
 /* Both functions below reply to a request if its client still exists. The caller still owns the
  * request. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,11 +10,9 @@
 #include "base/list.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "inside/bridge.h"
 #include "policy/policy.h"
 
 enum {
-        STALE_MAX = 16,
         READY_TIME = HOLT_WAIT(10000000), /* Longest time to become ready, in usec. */
         READY_TIME_MIN = HOLT_WAIT(
                 3000000), /* Shortest such time, in usec, even if the run's timeout is shorter. */
@@ -193,14 +190,35 @@ static void answer_first(Interpreter *i) {
         ask_next(i);
 }
 
+static int interpreter_parse(const Interpreter *i, const FramingLine *line, JsonDocument **ret) {
+        const InterpreterKind *kind = i->all->session.kind;
+        FramingLine made = *line;
+        char buf[128];
+        Error ignored;
+
+        if (kind->read_line) {
+                if (!kind->read_line(line, buf, sizeof(buf)))
+                        return -EBADMSG;
+                made.bytes = buf;
+                made.length = strlen(buf);
+        }
+        return json_parse_large(made.bytes, made.length, INTERPRETER_ANSWER_MAX, "answer", ret,
+                                &ignored);
+}
+
+/* A run has begun, so that it can be interrupted. */
+static void interpreter_note_begin(Interpreter *i) {
+        i->begun = true;
+        if (i->signal_due)
+                interpreter_signal(i);
+}
+
 static void on_line(Interpreter *i, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         const JsonValue *root, *id;
         uint64_t number;
-        Error ignored;
 
-        if (!line->bytes || json_parse_large(line->bytes, line->length, INTERPRETER_ANSWER_MAX,
-                                             "answer", &document, &ignored) < 0)
+        if (!line->bytes || interpreter_parse(i, line, &document) < 0)
                 return interpreter_give_up(i);
         root = json_root(document);
         id = json_member(root, "id");
@@ -214,9 +232,15 @@ static void on_line(Interpreter *i, const FramingLine *line) {
         }
         /* Ignores a second answer to an earlier run: its code had written the first one itself. */
         if (number > 0 && number <= i->all->last_number &&
-            (!i->asked || number < i->first->number) && ++i->stale <= STALE_MAX)
+            (!i->asked || number < i->first->number) && ++i->stale <= INTERPRETER_STALE_MAX)
                 return;
-        if (!i->asked || number != i->first->number)
+        if (number == 0 && i->ready && i->all->session.kind == &interpreter_shell &&
+            shell_take_fence(i, root))
+                return;
+        if (i->asked && number == i->first->number && !i->begun)
+                return interpreter_note_begin(i);
+        if (!i->asked || number != i->first->number ||
+            (i->first->word[0] && !streq(json_member_text(root, "word"), i->first->word)))
                 return interpreter_give_up(i);
         i->stale = 0;
         note_spent(i, root);
@@ -278,21 +302,6 @@ static void interpreter_resume(Interpreter *i) {
                 interpreter_give_up(i);
 }
 
-/* The interpreter has no token of its own, because each run has one. Startup files in the session's
- * home (-s) and Python's environment variables (-E) must not affect whether it becomes ready. */
-static int fill_command(const InterpreterSession *session, ProcessSpec *spec) {
-        const char *program = session->program;
-        int r = strlist_add(&spec->argv, program ? program : "python3");
-
-        if (r == 0)
-                r = strlist_add(&spec->argv, "-s") < 0 ? -ENOMEM : strlist_add(&spec->argv, "-E");
-        if (r == 0)
-                r = strlist_add(&spec->argv, INTERPRETER_MODULE);
-        for (size_t n = 0; r == 0 && n < session->plan->env.count; n++)
-                r = strlist_add(&spec->env, session->plan->env.items[n]);
-        return r == 0 ? bridge_fill_env(NULL, &spec->env) : r;
-}
-
 /* The time allowed for becoming ready. Code in the session's root may run before the interpreter is
  * ready, so the time is limited. */
 static uint64_t ready_time(const Interpreter *i) {
@@ -309,7 +318,7 @@ static int interpreter_start(Interpreter *i, Error *reterr) {
                              .fds = { FD_NONE, FD_NONE, FD_NONE },
                              .input = INPUT_SOCKET,
                              .kept = CAPTURE_KEPT };
-        int r = fill_command(session, &spec) < 0 ? error_oom(reterr) : 0;
+        int r = session->kind->fill_command(session, &spec) < 0 ? error_oom(reterr) : 0;
 
         if (r == 0)
                 r = process_start(session->processes, &spec, &i->process, reterr);
@@ -318,15 +327,18 @@ static int interpreter_start(Interpreter *i, Error *reterr) {
         if (r < 0)
                 return r;
         i->ready = i->asked = i->stopped = i->broken = false;
-        i->replaces = !i->once && (i->had_run || session->has_run(session->data));
+        i->replaces = !i->once &&
+                      (i->had_run || session->has_run(session->data, session->kind->method));
         i->stale = 0;
         i->interrupts = i->settled = 0;
         i->spent = (Usage){ 0 };
         loop_timer_set(i->deadline, time_now_usec() + ready_time(i));
         i->channel = fcntl(i->process->input, F_DUPFD_CLOEXEC, 3);
         if (i->channel < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot watch the interpreter");
-        return loop_watch(session->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
+                return error_set(reterr, ERROR_SETUP, errno, "cannot watch the %s",
+                                 session->kind->noun);
+        r = loop_watch(session->loop, i->channel, EPOLLIN, on_channel, i, &i->watch, reterr);
+        return r == 0 && session->kind->begin ? session->kind->begin(i, reterr) : r;
 }
 
 /* A client that leaves replies unread must wait, because the answer may be large; other clients
@@ -341,21 +353,6 @@ static Request *take_next(Interpreter *i) {
         return NULL;
 }
 
-/* Interrupts travel by init and requests by the channel, so a request may arrive first. Before the
- * next request, the interpreter is therefore told how many interrupts to expect. */
-static int settle_interrupts(Interpreter *i, Error *reterr) {
-        char line[64];
-        int length, r;
-
-        if (i->settled == i->interrupts)
-                return 0;
-        length = snprintf(line, sizeof(line), "{\"interrupts\":%" PRIu64 "}\n", i->interrupts);
-        r = process_write(i->process, line, (size_t)length, reterr);
-        if (r == 0)
-                i->settled = i->interrupts;
-        return r;
-}
-
 /* Output reaches the watching client as fast as it reads: nothing is lost, and nothing piles up. */
 static void begin_watch(Interpreter *i, const Request *request) {
         Capture *output = &i->process->output;
@@ -365,27 +362,55 @@ static void begin_watch(Interpreter *i, const Request *request) {
                 capture_hold(output, request->watcher, true);
 }
 
+static void interpreter_repeat_later(Interpreter *i) {
+        const uint64_t after = i->all->session.kind->repeat;
+
+        if (!after || !i->asked)
+                return;
+        i->repeat_at = time_now_usec() + after;
+        loop_timer_set(i->wake, i->repeat_at);
+}
+
 /* Sends the waiting request first, because an interrupt that arrived before it would have no
  * effect. Code that must end does not wait for a watching client. */
 void interpreter_signal(Interpreter *i) {
         if (i->asked && i->first->watcher)
                 capture_hold(&i->process->output, i->first->watcher, false);
+        i->signal_due = i->asked && !i->begun;
+        if (i->signal_due)
+                return process_flush_input(i->process);
         process_follow_output(i->process);
         process_flush_input(i->process);
         process_signal(i->process, SIGINT);
         i->interrupts++;
+        interpreter_repeat_later(i);
+        if (i->all->session.kind->interrupted)
+                i->all->session.kind->interrupted(i);
+}
+
+/* A request that cannot be sent fails. */
+static void fail_next(Interpreter *i, const Error *error) {
+        fail_first(i, error);
+        loop_timer_set(i->wake, time_now_usec());
 }
 
 static void ask_next(Interpreter *i) {
         const InterpreterSession *session = &i->all->session;
         Request *request;
         Error error;
+        int r;
 
         if (i->asked || !i->ready || !i->process || i->process->settled || i->stopped)
                 return;
         request = take_next(i);
         if (!request)
                 return;
+        r = i->settled == i->interrupts ? 1 : session->kind->settle(i, &error);
+        if (r < 0)
+                return fail_next(i, &error);
+        if (r == 0)
+                return;
+        process_drain(i->process);
         i->process->denied_before = *session->denials;
         net_denials_count(session->network->denials, &i->process->net_denied_before);
         gateway_denials_count(session->gateway->denials, &i->process->gateway_denied_before);
@@ -393,13 +418,12 @@ static void ask_next(Interpreter *i) {
         capture_restart(&i->process->output, request->kept, request->keep_tail);
         begin_watch(i, request);
         request->asked_at = time_now_usec();
-        if (settle_interrupts(i, &error) < 0 ||
-            process_write(i->process, request->line.data, request->line.length, &error) < 0) {
-                fail_first(i, &error);
-                loop_timer_set(i->wake, time_now_usec());
-                return;
-        }
+        if (process_write(i->process, request->line.data, request->line.length, &error) < 0)
+                return fail_next(i, &error);
         i->asked = true;
+        i->begun = !session->kind->tells_begin;
+        i->signal_due = false;
+        i->repeat_at = 0;
         if (request->grant)
                 grant_set_exec(request->grant, i->process->id);
         session->on_run(session->data);
@@ -411,8 +435,8 @@ static void ask_next(Interpreter *i) {
 static void end_unready(Interpreter *i) {
         Error error;
 
-        (void)error_set(&error, ERROR_SETUP, ETIMEDOUT,
-                        "the interpreter did not become ready in time");
+        (void)error_set(&error, ERROR_SETUP, ETIMEDOUT, "the %s did not become ready in time",
+                        i->all->session.kind->noun);
         (void)error_cure(&error, 0,
                          "Other processes of the session may slow it down: holt ps lists them.");
         i->stopped = true;
@@ -444,11 +468,20 @@ static void remove_once(Interpreter *i) {
                 (void)interpreter_free(i);
 }
 
+static void interpreter_repeat(Interpreter *i) {
+        if (time_now_usec() >= i->repeat_at)
+                interpreter_signal(i);
+        else
+                loop_timer_set(i->wake, i->repeat_at);
+}
+
 /* Starts the interpreter for waiting requests, or frees it if it has done its single run. */
 static void on_wake(void *data) {
         Interpreter *i = data;
         Error error;
 
+        if (i->process && i->asked && i->repeat_at)
+                return interpreter_repeat(i);
         if (i->process)
                 return ask_next(i);
         if (!i->first) {
@@ -463,14 +496,15 @@ static void on_wake(void *data) {
 static void set_ended(const Request *request, Error *reterr) {
         _cleanup_free_ char *time = policy_number_text(policy_field("limits.timeout"),
                                                        request->timeout);
+        const char *noun = request->interpreter->all->session.kind->noun;
 
         if (!request->timed_out)
-                (void)error_set(reterr, ERROR_SETUP, 0, "the interpreter ended by itself");
+                (void)error_set(reterr, ERROR_SETUP, 0, "the %s ended by itself", noun);
         else
                 (void)error_set(reterr, ERROR_SETUP, 0,
-                                "the interpreter was stopped after %s, the limit of the session's "
+                                "the %s was stopped after %s, the limit of the session's "
                                 "policy",
-                                time ? time : "its timeout");
+                                noun, time ? time : "its timeout");
 }
 
 /* Handles the end of the process. The current run learns how it ended, and waiting requests get a
@@ -545,7 +579,8 @@ void request_append(Interpreter *i, Request *request, RpcCall *call) {
 void interpreter_end(Interpreter *i) {
         Error error;
 
-        (void)error_set(&error, ERROR_SETUP, 0, "a client killed the interpreter");
+        (void)error_set(&error, ERROR_SETUP, 0, "a client killed the %s",
+                        i->all->session.kind->noun);
         while (i->first && i->first->next)
                 fail_behind(i, &error);
         if (i->first && !i->asked)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's interpreter is one lasting python3, started when it is first needed.
+/* A session has two lasting interpreters, each started when it is first needed: a python3, and a
+ * bash, which is called the shell.
  *
- * Theory of operation. The interpreter is an ordinary process of the session (process.h). It
- * executes helpers/python/holt_interpreter.py, with a socket for stdin that carries one JSON object
- * a line each way. It gets one request at a time; the others wait here in order. Its code prints to
- * the process's own pipes, so output includes that of all programs that the code started. Time
- * decides which run owns output: everything read before the answer belongs to the run. Code waits
- * for a watching client, just as it would for the reader of a pipe, until it is interrupted. An
- * answer is an attacker's word: it is bounded, parsed strictly, and copied member by member.
+ * Theory of operation. The interpreter is an ordinary process of the session (process.h). The
+ * python3 executes helpers/python/holt_interpreter.py, and interpreter-shell.c says how the bash is
+ * driven. stdin is a socket, on which each answer is one JSON object a line. An interpreter gets
+ * one request at a time; the others wait here in order. Its code prints to the process's own pipes,
+ * so output includes that of all programs that the code started. Time decides which run owns
+ * output: everything read before the answer belongs to the run. Code waits for a watching client,
+ * just as it would for the reader of a pipe, until it is interrupted. An answer is an attacker's
+ * word: it is bounded, parsed strictly, and copied member by member.
  *
  * A run that takes too long is interrupted (SIGINT). If it goes on for kill_after, the interpreter
  * is killed with everything that it started, and the next run gets a new one.
@@ -29,9 +31,14 @@ enum {
 
 typedef struct Interpreters Interpreters;
 
+/* What differs between languages (interpreter-internal.h). */
+typedef struct InterpreterKind InterpreterKind;
+extern const InterpreterKind interpreter_python, interpreter_shell;
+
 /* Members of a session that its interpreters need. */
 typedef struct InterpreterSession {
         /* These are borrowed. */
+        const InterpreterKind *kind;
         Loop *loop;
         Processes *processes;
         const LaunchPlan *plan;
@@ -41,16 +48,16 @@ typedef struct InterpreterSession {
         const GatewayLink *gateway; /* The same for its routes. */
         void *data;                 /* Passed to the functions below. */
         void (*on_run)(void *data); /* A run begins. */
-        /* Returns whether the session's history has a run of code. */
-        bool (*has_run)(void *data);
+        /* Returns whether the session's history has a call of method. */
+        bool (*has_run)(void *data, const char *method);
         /* A run has ended, but its process goes on. The session must call interpreter_swept()
          * afterwards. */
         void (*on_run_end)(void *data, Process *process);
         /* A run has exceeded its timeout; id is that of its process. */
         void (*on_timeout)(void *data, const char *id);
-        /* Writes a run to the history; params and result are JSON. Returns NULL, or the reason why
-         * the row is not written yet. */
-        const char *(*note)(void *data, const char *params, const char *result,
+        /* Writes a run to the history, as a call of method; params and result are JSON. Returns
+         * NULL, or the reason why the row is not written yet. */
+        const char *(*note)(void *data, const char *method, const char *params, const char *result,
                             uint64_t started_ms);
         /* Writes the members "denials", "limits_hit" and "timeout_by_project". timeout: usec; 0
          * means no limit. complaint: the message of the error that ended the run, perhaps ""; NULL
@@ -64,12 +71,12 @@ int interpreters_new(const InterpreterSession *session, Interpreters **ret, Erro
 /* Must come before the processes are freed. NULL is legal; returns NULL. */
 Interpreters *interpreters_free(Interpreters *all);
 
-/* A run of Python code. Everything is borrowed, except the grant. */
-typedef struct PythonRun {
+/* A run of code. Everything is borrowed, except the grant. */
+typedef struct CodeRun {
         const char *code, *cwd; /* cwd: absolute path, or NULL to change nothing. */
         const char *file;       /* File name that the code sees as its own, or NULL. */
         const char *name;       /* Name for interpreter_interrupt(), or NULL. */
-        const StrList *env;     /* "NAME=VALUE", for this run only. */
+        const StrList *env;     /* "NAME=VALUE": python3 has them for this run, bash keeps them. */
         /* Tools that the run may call; taken over even on failure, ends with the run. */
         struct Grant *grant;
         uint64_t timeout;     /* usec; 0 means no limit. */
@@ -77,11 +84,11 @@ typedef struct PythonRun {
         bool keep_tail, once; /* once: use a fresh interpreter, which ends with the run. */
         bool watch;           /* Send process.output notifications to the call's connection. */
         bool base64;
-} PythonRun;
+} CodeRun;
 
 /* Runs code, and replies to call with the result. Returns 0 or a negative errno with the error:
  * -EBUSY at a limit, -ENOMEM, and those of process_start(). */
-int interpreter_run(Interpreters *all, RpcCall *call, const PythonRun *run, Error *reterr);
+int interpreter_run(Interpreters *all, RpcCall *call, const CodeRun *run, Error *reterr);
 /* Makes a request that runs no code ("variables", "save" or "load"), and replies to call with the
  * answer. path may be NULL. Errors as above. */
 int interpreter_ask(Interpreters *all, RpcCall *call, const char *what, const char *path,

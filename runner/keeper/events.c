@@ -83,7 +83,7 @@ static void keeper_on_settled(void *data, Process *process) {
         if (process->sweep_due)
                 return;
         keeper_answer_settled(keeper);
-        interpreter_swept(keeper->interpreters, process);
+        keeper_interpreters_swept(keeper, process);
 }
 
 /* From now on, the process's token allows no tool. */
@@ -291,11 +291,17 @@ static void keeper_on_room(RpcConnection *connection, void *data) {
         keeper_answer_settled(keeper);
         works_pump(keeper->works);
         interpreters_pump(keeper->interpreters);
+        interpreters_pump(keeper->shells);
         processes_pump(keeper->processes);
         tools_pump(keeper->tools, connection);
 }
 
 /* --- events of its interpreters (inside/interpreter.h) --- */
+
+void keeper_interpreters_swept(const Keeper *keeper, Process *process) {
+        interpreter_swept(keeper->interpreters, process);
+        interpreter_swept(keeper->shells, process);
+}
 
 static void keeper_on_run(void *data) {
         keeper_used(data);
@@ -310,13 +316,12 @@ static int keeper_note_run(void *data, const StoreHistory *row) {
 }
 
 /* If the history cannot be read, the run itself reports that. */
-static bool keeper_on_has_run(void *data) {
+static bool keeper_on_has_run(void *data, const char *method) {
         const Keeper *keeper = data;
         bool found = false;
         Error ignored;
 
-        (void)store_history_list(keeper->store, 0, "python.run", 1, keeper_note_run, &found,
-                                 &ignored);
+        (void)store_history_list(keeper->store, 0, method, 1, keeper_note_run, &found, &ignored);
         return found;
 }
 
@@ -328,9 +333,9 @@ static void keeper_on_run_timeout(void *data, const char *id) {
         keeper_audit_end(data, id, CAUSE_TIMEOUT);
 }
 
-static const char *keeper_on_run_note(void *data, const char *params, const char *result,
-                                      uint64_t started_ms) {
-        return keeper_note_call(data, "python.run", params, result, started_ms);
+static const char *keeper_on_run_note(void *data, const char *method, const char *params,
+                                      const char *result, uint64_t started_ms) {
+        return keeper_note_call(data, method, params, result, started_ms);
 }
 
 static void keeper_on_write_denials(void *data, const Process *process, uint64_t timeout,
@@ -440,22 +445,28 @@ int keeper_make_processes(Keeper *keeper, Error *reterr) {
 }
 
 int keeper_make_interpreters(Keeper *keeper, Error *reterr) {
-        const InterpreterSession session = { .loop = keeper->loop,
-                                             .processes = keeper->processes,
-                                             .plan = &keeper->plan,
-                                             .program = keeper->settings.policy.python,
-                                             .denials = &keeper->denials,
-                                             .network = &keeper->sandbox.network,
-                                             .gateway = &keeper->sandbox.gateway,
-                                             .data = keeper,
-                                             .on_run = keeper_on_run,
-                                             .has_run = keeper_on_has_run,
-                                             .on_run_end = keeper_on_run_end,
-                                             .on_timeout = keeper_on_run_timeout,
-                                             .note = keeper_on_run_note,
-                                             .write_denials = keeper_on_write_denials };
+        InterpreterSession session = { .kind = &interpreter_python,
+                                       .loop = keeper->loop,
+                                       .processes = keeper->processes,
+                                       .plan = &keeper->plan,
+                                       .program = keeper->settings.policy.python,
+                                       .denials = &keeper->denials,
+                                       .network = &keeper->sandbox.network,
+                                       .gateway = &keeper->sandbox.gateway,
+                                       .data = keeper,
+                                       .on_run = keeper_on_run,
+                                       .has_run = keeper_on_has_run,
+                                       .on_run_end = keeper_on_run_end,
+                                       .on_timeout = keeper_on_run_timeout,
+                                       .note = keeper_on_run_note,
+                                       .write_denials = keeper_on_write_denials };
 
-        return interpreters_new(&session, &keeper->interpreters, reterr);
+        int r = interpreters_new(&session, &keeper->interpreters, reterr);
+
+        if (r < 0)
+                return r;
+        session.kind = &interpreter_shell;
+        return interpreters_new(&session, &keeper->shells, reterr);
 }
 
 int keeper_make_server(Keeper *keeper, Error *reterr) {

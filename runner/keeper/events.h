@@ -10,3 +10,6 @@ int keeper_watch_all(Keeper *keeper, Error *reterr);
 int keeper_make_processes(Keeper *keeper, Error *reterr);
 int keeper_make_interpreters(Keeper *keeper, Error *reterr);
 int keeper_make_server(Keeper *keeper, Error *reterr);
+/* Call it for every process once the process or a run of its code has ended and protected paths
+ * have been checked. */
+void keeper_interpreters_swept(const Keeper *keeper, Process *process);

@@ -139,6 +139,7 @@ static void keeper_finish(Keeper *keeper) {
         keeper->acts = acts_free(keeper->acts);
         keeper->bridge = bridge_free(keeper->bridge);
         keeper->interpreters = interpreters_free(keeper->interpreters);
+        keeper->shells = interpreters_free(keeper->shells);
         if (keeper->processes) {
                 keeper_audit_denials(keeper, NULL);
                 processes_flush(keeper->processes, time_now_usec() + OUTPUT_TIME);

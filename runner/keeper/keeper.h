@@ -58,7 +58,7 @@ typedef struct Keeper {
         size_t methods_count;
         RpcServer *server;
         Processes *processes;
-        struct Interpreters *interpreters;
+        struct Interpreters *interpreters, *shells;
         struct Tools *tools;
         struct Bridge *bridge;
         struct Waiters *waiters; /* See wait.c. */
@@ -317,8 +317,8 @@ void keeper_sweep_start(Keeper *keeper);
 void keeper_sweep_needed(Keeper *keeper);
 /* Whether a check began after the last such change. */
 bool keeper_is_swept(const Keeper *keeper);
-/* Starts a check after a run whose process goes on; interpreter_swept() follows. Without protected
- * paths no check is due. */
+/* Starts a check after a run whose process goes on; keeper_interpreters_swept() follows. Without
+ * protected paths no check is due. */
 void keeper_sweep_behind(Keeper *keeper, Process *process);
 /* Waits for a running check, if any. */
 void keeper_sweep_wait(Keeper *keeper);

@@ -12,7 +12,7 @@
 #include "base/threads.h"
 #include "base/time.h"
 #include "guards/guard.h"
-#include "inside/interpreter.h"
+#include "keeper/events.h"
 #include "keeper/keeper.h"
 
 enum {
@@ -120,7 +120,7 @@ static void sweeper_finish(void *data) {
                 keeper_due_told(keeper);
         for (Process *p = sweeper_first(sweeper); p; p = p->next)
                 if (process_is_swept(p))
-                        interpreter_swept(keeper->interpreters, p);
+                        keeper_interpreters_swept(keeper, p);
         if (more)
                 keeper_sweep_soon(keeper);
         keeper_answer_settled(keeper);

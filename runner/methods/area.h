@@ -17,7 +17,7 @@ typedef struct MethodArea {
 extern const MethodArea method_allow_area, method_attend_area, method_data_area, method_exec_area,
         method_process_area, method_process_act_area, method_python_area, method_tools_area,
         method_files_area, method_files_write_area, method_mount_area, method_ports_area,
-        method_links_area, method_routes_area;
+        method_links_area, method_routes_area, method_shell_area;
 
 /* --- shapes that several areas use --- */
 
@@ -167,6 +167,9 @@ void method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret
 WaitFor method_wait_for_end(const RpcCall *call, bool output);
 /* Sets NAME=VALUE in env, and replaces an earlier value. Returns 0 or -ENOMEM. */
 int method_set_variable(StrList *env, const char *item);
+/* Reads the parameter env of a run of an interpreter. A running interpreter has the variables of
+ * its start, so those of newer routes come before them. */
+int method_take_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Error *error);
 /* Makes a grant of the tools that the parameter tools allows. The caller ends it with
  * grant_end(). */
 int method_take_grant(const Keeper *keeper, const RpcCall *call, struct Grant **ret, Error *error);

@@ -10,7 +10,7 @@ static const MethodArea *const areas[] = {
         &method_allow_area,   &method_attend_area,      &method_data_area,   &method_exec_area,
         &method_process_area, &method_process_act_area, &method_python_area, &method_tools_area,
         &method_files_area,   &method_files_write_area, &method_mount_area,  &method_ports_area,
-        &method_links_area,   &method_routes_area,
+        &method_links_area,   &method_routes_area,      &method_shell_area,
 };
 
 enum { METHODS_MAX = 128 };

@@ -10,10 +10,7 @@
 /* The file is in the session's root, so it survives a stop. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"
 
-/* A running interpreter has the variables of its start, so those of newer routes come with each
- * run. */
-static int python_method_take_env(const Keeper *keeper, const RpcCall *call, StrList *ret,
-                                  Error *error) {
+int method_take_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Error *error) {
         _cleanup_(strlist_clear) StrList own = { 0 };
         int r = rpc_strings(call, "env", &own, error);
 
@@ -28,14 +25,14 @@ static int method_python_run(RpcCall *call, void *data, Error *error) {
         _cleanup_(strlist_clear) StrList env = { 0 };
         _cleanup_free_ char *cwd = NULL;
         Keeper *keeper = data;
-        PythonRun asked = { .code = rpc_string(call, "code"),
-                            .file = rpc_string(call, "file"),
-                            .name = rpc_string(call, "run"),
-                            .env = &env,
-                            .once = rpc_bool(call, "fresh", false),
-                            .watch = rpc_bool(call, "watch", false),
-                            .base64 = rpc_bool(call, "base64", false) };
-        int r = python_method_take_env(keeper, call, &env, error);
+        CodeRun asked = { .code = rpc_string(call, "code"),
+                          .file = rpc_string(call, "file"),
+                          .name = rpc_string(call, "run"),
+                          .env = &env,
+                          .once = rpc_bool(call, "fresh", false),
+                          .watch = rpc_bool(call, "watch", false),
+                          .base64 = rpc_bool(call, "base64", false) };
+        int r = method_take_env(keeper, call, &env, error);
 
         method_take_limits(keeper, call, &asked.timeout, &asked.kept, &asked.keep_tail);
         if (r == 0 && rpc_has(call, "cwd")) {

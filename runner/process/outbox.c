@@ -48,7 +48,7 @@ void outbox_not_read(Processes *all) {
                 }
 }
 
-bool outbox_was_read(const Processes *all) {
+bool processes_are_told(const Processes *all) {
         int unread = 0;
 
         return !all->waits && ioctl(all->sandbox->control_fd, SIOCOUTQ, &unread) == 0 &&

@@ -55,8 +55,6 @@ void process_tell_resume(Process *process);
 /* init ended before it had read all messages (ECONNRESET, which the socket reports once). The last
  * message was certainly not read. */
 void outbox_not_read(Processes *all);
-/* Returns whether init has read all messages. */
-bool outbox_was_read(const Processes *all);
 /* Drops the messages that wait. */
 void process_forget_due(Process *process);
 int outbox_init(Processes *all, Error *reterr);

@@ -132,7 +132,7 @@ void process_terminate(Process *process) {
 /* An init that has read its messages, or has just ended another command, is not stuck. On a busy
  * machine, it may have much to kill. */
 static bool init_works(const Processes *all) {
-        return outbox_was_read(all) || time_now_usec() - all->gone_at < KILL_TIME;
+        return processes_are_told(all) || time_now_usec() - all->gone_at < KILL_TIME;
 }
 
 /* Reports the end of a process now, even if some of its processes still exist. */

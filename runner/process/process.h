@@ -219,6 +219,9 @@ bool processes_have_output(const Processes *all);
 /* Must be called after capture_hold() has changed whether its output is held. */
 void process_follow_output(Process *process);
 
+/* Returns whether init has read all messages. It acts on them in order, so that it has already
+ * acted on all except the last. */
+bool processes_are_told(const Processes *all);
 /* Sends a signal to the command's process group. */
 void process_signal(Process *process, int signal);
 /* Sends a signal to everything that the process has started, in every process group, and continues

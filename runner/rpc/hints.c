@@ -29,6 +29,7 @@ static const struct {
         { "ls", "session.list", 0 },
         { "ps", "process.list", 1 },
         { "python", "python.run", 1 },
+        { "shell", "shell.run", 1 },
         { "rebind", "session.rebind", 1 },
         { "rm", "session.remove", 1 },
         { "route", "route.add", 3 },
