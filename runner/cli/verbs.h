@@ -34,6 +34,7 @@
         FULL(stop, "end every process of a session")                                               \
         FULL(rm, "remove a session and its files")                                                 \
         FULL(serve, "serve sessions over JSON-RPC, for other programs")                            \
+        FULL(mcp, "serve a session to an agent, by the Model Context Protocol")                    \
         FULL(policy, "show, check and describe policies")                                          \
         LIGHT(bwrap, "run a command with the arguments of bubblewrap")                             \
         LIGHT(doctor, "test every layer on this host, and say how to fix those that fail")

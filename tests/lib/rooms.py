@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A folder may include itself and the folders before it in this list. helpers/ holds the protocols with programs inside.
 ORDER = (
     "helpers", "base", "net", "syscalls", "routes", "policy", "store", "rpc", "streams", "git", "reach", "network", "wire", "confine", "resolve", "maker", "egress", "gateway", "links", "guards", "child",
-    "outcome", "sandbox", "bwrap", "process", "files", "session", "inside", "keeper", "methods", "serve", "cli", "main",
+    "outcome", "sandbox", "bwrap", "process", "files", "session", "inside", "keeper", "methods", "serve", "mcp", "cli", "main",
 )
 
 # A larger folder probably holds two subjects. cli/ has a file for each verb.

@@ -38,7 +38,7 @@ from .files import Copied, FileInfo, Link, Match
 from .mount import Listing, RemoteFile, RemoteItem
 from .process import AsyncProcess, Chunk, Process, ProcessInfo
 from .questions import Allow, Question
-from .results import Denial, LimitHit, PythonError, PythonResult, Result, Unreached, Usage
+from .results import Denial, LimitHit, PythonError, PythonResult, Result, ShellResult, Unreached, Usage
 from .routes import Route
 from .rows import AuditRow, HistoryRow, SessionInfo
 from .sandbox import AsyncSandbox, Sandbox

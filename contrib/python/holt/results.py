@@ -284,6 +284,21 @@ class PythonResult(Outcome):
         return super().__str__()
 
 
+@dataclass(frozen=True, repr=False)
+class ShellResult(Outcome):
+    """The result of a call of the lasting shell.
+
+    state_kept  False if the shell has ended, so that the next call starts a new one
+    lost        why the shell ended by itself before this call ("signaled", "oom", …); "" if it did not
+    new_shell   True if the call started without the directory, variables and functions of earlier calls, because their
+                shell has ended
+    """
+
+    state_kept: bool = True
+    lost: str = ""
+    new_shell: bool = False
+
+
 def _made(kind: Type[R], values: Dict[str, Any]) -> R:
     """Makes a result from values for all fields. The __init__ of a frozen dataclass takes five times as long."""
     made = object.__new__(kind)
@@ -333,4 +348,11 @@ def python_result_of(answer: Mapping[str, Any]) -> PythonResult:
         "error": PythonError(error["name"], error["message"], error["traceback"]) if error else None,
         "state_kept": bool(answer.get("state_kept", True)), "lost": answer.get("lost") or "",
         "new_interpreter": bool(answer.get("new_interpreter")),
+    })
+
+
+def shell_result_of(answer: Mapping[str, Any]) -> ShellResult:
+    return _made(ShellResult, {
+        **_common(answer), "state_kept": bool(answer.get("state_kept", True)), "lost": answer.get("lost") or "",
+        "new_shell": bool(answer.get("new_shell")),
     })

@@ -30,6 +30,7 @@ from .process import AsyncProcess, Process
 from .questions import OnAsk, Questions, check_on_ask
 from .routes import AsyncRoutes, Routes
 from .rows import AuditRow, HistoryRow, SessionInfo
+from .shell import AsyncShell, Shell
 from .tools import Tool, ToolLike, Tools, tool_of, tools_of
 
 S = TypeVar("S", bound="SandboxApi")
@@ -285,6 +286,7 @@ class Sandbox(SandboxApi, SyncFace):
     files: Files
     mount: Mount
     kv: Kv
+    shell: Shell
     routes: Routes
 
     def _made(self) -> None:
@@ -292,6 +294,7 @@ class Sandbox(SandboxApi, SyncFace):
         self.files = Files(self._server, self.name)
         self.mount = Mount(self._server, self.name)
         self.kv = Kv(self._server, self.name)
+        self.shell = Shell(self._server, self.name)
         self.routes = Routes(self._server, self.name)
 
     def spawn(
@@ -380,6 +383,10 @@ class AsyncSandbox(SandboxApi, AsyncFace):
     @property
     def kv(self) -> AsyncKv:
         return self._part(AsyncKv)  # type: ignore[no-any-return]
+
+    @property
+    def shell(self) -> AsyncShell:
+        return self._part(AsyncShell)  # type: ignore[no-any-return]
 
     @property
     def routes(self) -> AsyncRoutes:

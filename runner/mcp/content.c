@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The content of results. Each ends with an item of one line, which only the server writes: it says
+ * how the call ended, what was refused and which grant would allow it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "mcp/mcp-internal.h"
+
+enum { CONTENT_DENIALS_MAX = 4, CONTENT_LINE_MAX = 2048 };
+
+void mcp_write_text(const char *text, JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_string(w, "type", "text");
+        json_write_string(w, "text", text);
+        json_write_end(w);
+}
+
+/* Adds to the line of *used bytes. A text that does not fit is cut. */
+__attribute__((format(printf, 3, 4))) static void content_add(char *line, size_t *used,
+                                                              const char *fmt, ...) {
+        va_list args;
+        int n;
+
+        va_start(args, fmt);
+        n = vsnprintf(line + *used, CONTENT_LINE_MAX - *used, fmt, args);
+        va_end(args);
+        if (n > 0)
+                *used += (size_t)n < CONTENT_LINE_MAX - *used ? (size_t)n
+                                                              : CONTENT_LINE_MAX - *used - 1;
+}
+
+static void content_add_denial(const JsonValue *denial, char *line, size_t *used) {
+        const char *grant = json_member_string(denial, "grant");
+        const char *why_not = json_member_string(denial, "why_not");
+        char what[256], reason[256], how[256];
+
+        content_add(line, used, "; refused %s: %s",
+                    str_visible(json_member_text(denial, "what"), what, sizeof(what)),
+                    str_visible(json_member_text(denial, "reason"), reason, sizeof(reason)));
+        if (grant)
+                content_add(line, used, " (the user can allow it: %s)",
+                            str_visible(grant, how, sizeof(how)));
+        else if (why_not)
+                content_add(line, used, " (%s)", str_visible(why_not, how, sizeof(how)));
+}
+
+static void content_write_end(const JsonValue *result, const char *noun, JsonWriter *w) {
+        const JsonValue *denials = json_member(result, "denials");
+        const uint64_t dropped = json_member_uint(result, "stdout_dropped") +
+                                 json_member_uint(result, "stderr_dropped");
+        char line[CONTENT_LINE_MAX];
+        size_t used = 0, count = 0;
+        bool kept = true, missed = false;
+
+        content_add(line, &used, "holt: %s, exit code %" PRIu64, json_member_text(result, "cause"),
+                    json_member_uint(result, "exit_code"));
+        for (const JsonValue *d = json_first(denials); d; d = json_next(d))
+                if (count++ < CONTENT_DENIALS_MAX)
+                        content_add_denial(d, line, &used);
+        if (count > CONTENT_DENIALS_MAX)
+                content_add(line, &used, "; %zu more refusals", count - CONTENT_DENIALS_MAX);
+        if (json_bool(json_member(result, "network_missed"), &missed) == 0 && missed)
+                content_add(line, &used,
+                            "; the sandbox has no network (ask the user: request_grant)");
+        if (dropped > 0)
+                content_add(line, &used, "; %" PRIu64 " bytes of output are left out", dropped);
+        (void)json_bool(json_member(result, "state_kept"), &kept);
+        if (!kept)
+                content_add(line, &used, "; the %s has ended, and the next call gets a new one",
+                            noun);
+        mcp_write_text(line, w);
+}
+
+static void content_write_streams(const JsonValue *result, JsonWriter *w) {
+        static const char *const names[] = { "stdout", "stderr" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (json_member_text(result, names[i])[0])
+                        mcp_write_text(json_member_text(result, names[i]), w);
+}
+
+void mcp_content_command(const JsonValue *result, JsonWriter *w) {
+        content_write_streams(result, w);
+        content_write_end(result, "shell", w);
+}
+
+/* A display is an attacker's: an image must be base64 of a type that clients expect. */
+static bool content_write_image(const JsonValue *display, JsonWriter *w) {
+        static const char *const types[] = { "image/png", "image/jpeg", "image/gif", "image/webp" };
+
+        for (size_t i = 0; i < ELEMENTSOF(types); i++) {
+                const char *data = json_member_string(display, types[i]);
+                _cleanup_free_ char *bytes = NULL;
+                size_t length;
+
+                if (!data || base64_decode(data, &bytes, &length) < 0)
+                        continue;
+                json_write_object(w, NULL);
+                json_write_string(w, "type", "image");
+                json_write_string(w, "data", data);
+                json_write_string(w, "mimeType", types[i]);
+                json_write_end(w);
+                return true;
+        }
+        return false;
+}
+
+void mcp_content_python(const JsonValue *result, JsonWriter *w) {
+        const JsonValue *displays = json_member(result, "displays");
+        const char *value = json_member_string(result, "result");
+        const char *traceback = json_member_text(json_member(result, "error"), "traceback");
+
+        content_write_streams(result, w);
+        for (const JsonValue *d = json_first(displays); d; d = json_next(d))
+                if (!content_write_image(d, w) && json_member_string(d, "text/plain") &&
+                    !(value && streq(value, json_member_text(d, "text/plain"))))
+                        mcp_write_text(json_member_text(d, "text/plain"), w);
+        if (value)
+                mcp_write_text(value, w);
+        if (traceback[0])
+                mcp_write_text(traceback, w);
+        content_write_end(result, "interpreter", w);
+}
+
+void mcp_content_read(const JsonValue *result, JsonWriter *w) {
+        bool eof = true;
+        char line[128];
+
+        mcp_write_text(json_member_text(result, "content"), w);
+        (void)json_bool(json_member(result, "eof"), &eof);
+        (void)snprintf(line, sizeof(line), "holt: %s; the file has %" PRIu64 " bytes",
+                       eof ? "the end of the file" : "the file goes on",
+                       json_member_uint(result, "size"));
+        mcp_write_text(line, w);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Declarations that the files of holt mcp share:
+ *
+ * - server.c: the client's connection, and the messages that are not about tools
+ * - keeper.c: the connection to the session's keeper
+ * - tools.c: the table of tools, and their schemas
+ * - calls.c: calls of tools, from the request to the result
+ * - content.c: the content of results
+ * - resources.c: the files of /mnt/files
+ * - ask.c: questions to the user */
+#pragma once
+
+#include "base/json-write.h"
+#include "base/json.h"
+#include "base/loop.h"
+#include "base/strings.h"
+#include "mcp/mcp.h"
+#include "rpc/client.h"
+#include "rpc/framing.h"
+
+enum {
+        MCP_LINE_MAX = 1 << 20,      /* bytes of a message of the client */
+        MCP_CALLS_MAX = 64,          /* calls that wait for the keeper */
+        MCP_QUESTIONS_MAX = 16,      /* questions that wait for the user */
+        MCP_OUTPUT_MAX = 256 * 1024, /* bytes of each stream in a result */
+        MCP_ARGUMENTS_MAX = 8,       /* arguments of a tool */
+};
+
+/* Codes of JSON-RPC errors, and the one of MCP for an unknown resource. */
+enum {
+        MCP_PARSE_ERROR = -32700,
+        MCP_INVALID_REQUEST = -32600,
+        MCP_UNKNOWN_METHOD = -32601,
+        MCP_INVALID_PARAMS = -32602,
+        MCP_INTERNAL_ERROR = -32603,
+        MCP_NO_RESOURCE = -32002,
+};
+
+typedef struct Mcp Mcp;
+typedef struct McpCall McpCall;
+
+/* Continues a call with a reply of the keeper. result: NULL if the reply is the error. */
+typedef void (*McpAnswerFn)(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error);
+
+/* A request of the client that waits for the keeper. */
+struct McpCall {
+        McpCall *next;
+        JsonWriter id;              /* The client's id, as JSON. */
+        uint64_t number;            /* Id of the request to the keeper. */
+        char run[24];               /* Name of the run, for an interrupt. */
+        const struct McpTool *tool; /* NULL for a resource. */
+        JsonDocument *arguments;    /* The client's message; owned. */
+        const JsonValue *given;     /* The arguments in it, or NULL. */
+        JsonWriter progress;        /* The progress token, as JSON; empty if there is none. */
+        uint64_t progressed;        /* Notifications of progress that were sent. */
+        McpAnswerFn answer;
+};
+
+/* A question to the user. */
+typedef struct McpQuestion {
+        struct McpQuestion *next;
+        uint64_t id;
+        McpCall *call; /* Owned: the call of request_grant, or NULL. */
+        char *request; /* Owned: the id of a request of the keeper, or NULL. */
+        char *rule;    /* Owned: the rule to grant. */
+} McpQuestion;
+
+struct Mcp {
+        McpSettings settings;
+        Framing in;
+        RpcClient *keeper; /* NULL until it is needed. */
+        McpCall *calls;
+        McpQuestion *questions;
+        unsigned calls_count, questions_count;
+        uint64_t runs, asked; /* Numbers of the last run and of the last question. */
+        bool initialized, elicits, ended;
+};
+
+/* --- tools --- */
+
+typedef struct McpArgument {
+        const char *name;
+        const char *parameter; /* Name of the method's parameter; NULL: the same. */
+        const char *help;      /* NULL: the parameter's own. */
+        bool required;
+} McpArgument;
+
+enum { MCP_READ_ONLY = 1, MCP_DESTRUCTIVE = 2, MCP_IDEMPOTENT = 4, MCP_OPEN_WORLD = 8 };
+
+typedef struct McpTool {
+        const char *name, *title, *help;
+        const char *method; /* NULL: start does everything. */
+        McpArgument arguments[MCP_ARGUMENTS_MAX];
+        unsigned hints;
+        bool plain;            /* The result has no structured content. */
+        bool runs;             /* The method has the parameters run and watch. */
+        const char *interrupt; /* Method that interrupts it, or NULL. */
+        /* Writes parameters that the caller cannot choose; or NULL. */
+        void (*write_fixed)(JsonWriter *w);
+        /* Writes the items of the content; NULL: the result as JSON. */
+        void (*write_content)(const JsonValue *result, JsonWriter *w);
+        /* Starts a call that is more than one request; or NULL. */
+        void (*start)(Mcp *mcp, McpCall *call);
+} McpTool;
+
+const McpTool *mcp_tool_find(const char *name);
+/* Writes the tools as members of an open array. */
+void mcp_tools_write(const Mcp *mcp, JsonWriter *w);
+
+/* --- the client --- */
+
+/* Writes a message as one line. */
+void mcp_send(Mcp *mcp, JsonWriter *w);
+/* Begins a reply to id; the object "result" is open. */
+void mcp_reply_begin(const JsonWriter *id, JsonWriter *w);
+/* Ends and sends it. */
+void mcp_reply_end(Mcp *mcp, JsonWriter *w);
+void mcp_fail(Mcp *mcp, const JsonWriter *id, int code, const char *message);
+
+/* --- the keeper --- */
+
+/* Sends a request, for call. Writes the end of params. A failure ends the call by its answer. */
+void mcp_ask(Mcp *mcp, McpCall *call, const char *method, JsonWriter *params, McpAnswerFn answer);
+/* Sends a request whose reply does not matter. */
+void mcp_tell(Mcp *mcp, const char *method, const JsonWriter *params);
+/* Returns an fd for poll(2), or FD_NONE. */
+int mcp_keeper_fd(const Mcp *mcp);
+void mcp_keeper_read(Mcp *mcp);
+void mcp_keeper_close(Mcp *mcp, const Error *error);
+
+/* --- calls --- */
+
+/* Takes over the message. */
+void mcp_call_tool(Mcp *mcp, JsonDocument *message);
+McpCall *mcp_call_new(JsonDocument *message);
+void mcp_call_free(McpCall *call);
+void mcp_call_cancel(Mcp *mcp, const JsonValue *id);
+void mcp_call_output(Mcp *mcp, const JsonValue *params);
+/* Ends a call with a text that reports a failure, and frees it. */
+void mcp_call_fail(Mcp *mcp, McpCall *call, const char *text);
+void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error);
+void mcp_edit_start(Mcp *mcp, McpCall *call);
+
+/* --- content --- */
+
+void mcp_write_text(const char *text, JsonWriter *w);
+void mcp_content_command(const JsonValue *result, JsonWriter *w);
+void mcp_content_python(const JsonValue *result, JsonWriter *w);
+void mcp_content_read(const JsonValue *result, JsonWriter *w);
+
+/* --- resources --- */
+
+void mcp_resources_list(Mcp *mcp, JsonDocument *message);
+void mcp_resources_read(Mcp *mcp, JsonDocument *message);
+
+/* --- questions --- */
+
+void mcp_grant_start(Mcp *mcp, McpCall *call);
+/* A program inside asks for a host. */
+void mcp_ask_host(Mcp *mcp, const RpcMessage *message);
+/* Takes the client's answer to a question. */
+void mcp_take_answer(Mcp *mcp, const JsonValue *root);
+void mcp_questions_free(Mcp *mcp);

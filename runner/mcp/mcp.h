@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt mcp: a server of the Model Context Protocol (modelcontextprotocol.io) for one session.
+ *
+ * Theory of operation. The client, for example an agent, sends JSON-RPC requests, one object a
+ * line. Each tool is a row (tools.c) that names a method of the session; its arguments become that
+ * method's parameters, and the reply becomes the tool's result. The server talks to the session's
+ * keeper over a connection of its own, which it opens again if the session has been stopped.
+ *
+ * The client acts for the caller, but its words may be a model's. So no tool widens the policy: a
+ * grant needs an answer of the user, for which the client is asked (elicitation), and only if the
+ * caller has said --ask. Texts from inside are an attacker's. They are the content of results, and
+ * never become a message of the server's own. */
+#pragma once
+
+#include "base/error.h"
+#include "rpc/table.h"
+
+typedef struct McpSettings {
+        const char *session; /* borrowed: name of an existing session */
+        bool ask;            /* ask the user, through the client, about grants */
+        /* Borrowed: methods of sessions. */
+        const RpcMethod *methods;
+        size_t methods_count;
+} McpSettings;
+
+/* Serves the client on stdin and stdout until it closes stdin, or until a signal. Returns 0 or a
+ * negative errno. */
+int mcp_run(const McpSettings *settings, Error *reterr);

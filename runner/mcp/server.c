@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "mcp/mcp-internal.h"
+
+/* Versions of the protocol that the server speaks, the newest first. */
+static const char *const versions[] = { "2025-06-18", "2025-03-26", "2024-11-05" };
+
+/* --- messages to the client --- */
+
+/* The client of stdio is one program: if it does not read, the server waits for it. */
+void mcp_send(Mcp *mcp, JsonWriter *w) {
+        if (mcp->ended || json_write_finish(w) < 0)
+                return;
+        for (size_t at = 0; at < w->length;) {
+                const ssize_t n = write(STDOUT_FILENO, w->data + at, w->length - at);
+
+                if (n < 0 && errno != EINTR) {
+                        mcp->ended = true;
+                        return;
+                }
+                at += n > 0 ? (size_t)n : 0;
+        }
+}
+
+void mcp_reply_begin(const JsonWriter *id, JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_string(w, "jsonrpc", "2.0");
+        json_write_value(w, "id", id);
+        json_write_object(w, "result");
+}
+
+void mcp_reply_end(Mcp *mcp, JsonWriter *w) {
+        json_write_end(w);
+        json_write_end(w);
+        mcp_send(mcp, w);
+}
+
+/* id: NULL if the request could not be read. */
+void mcp_fail(Mcp *mcp, const JsonWriter *id, int code, const char *message) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "jsonrpc", "2.0");
+        if (id)
+                json_write_value(&w, "id", id);
+        else
+                json_write_null(&w, "id");
+        json_write_object(&w, "error");
+        json_write_int(&w, "code", code);
+        json_write_string(&w, "message", message);
+        json_write_end(&w);
+        json_write_end(&w);
+        mcp_send(mcp, &w);
+}
+
+/* --- requests --- */
+
+static void server_write_capabilities(JsonWriter *w) {
+        json_write_object(w, "capabilities");
+        json_write_object(w, "tools");
+        json_write_end(w);
+        json_write_object(w, "resources");
+        json_write_end(w);
+        json_write_end(w);
+}
+
+static void server_initialize(Mcp *mcp, const JsonWriter *id, const JsonValue *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        const char *asked = json_member_text(params, "protocolVersion"), *version = versions[0];
+
+        for (size_t i = 0; i < ELEMENTSOF(versions); i++)
+                if (streq(asked, versions[i]))
+                        version = versions[i];
+        mcp->initialized = true;
+        mcp->elicits = json_member(json_member(params, "capabilities"), "elicitation") != NULL;
+        mcp_reply_begin(id, &w);
+        json_write_string(&w, "protocolVersion", version);
+        server_write_capabilities(&w);
+        json_write_object(&w, "serverInfo");
+        json_write_string(&w, "name", "holt");
+        json_write_string(&w, "title", "holt sandbox");
+        json_write_string(&w, "version", "0.1.0");
+        json_write_end(&w);
+        json_write_string(
+                &w, "instructions",
+                "The tools act in a sandbox, whose workspace is /workspace. The last line "
+                "of a result says what the sandbox refused, and what would allow it. Do "
+                "not repeat a refused command: ask the user.");
+        mcp_reply_end(mcp, &w);
+}
+
+static void server_ping(Mcp *mcp, const JsonWriter *id, const JsonValue *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        (void)params;
+        mcp_reply_begin(id, &w);
+        mcp_reply_end(mcp, &w);
+}
+
+static void server_list_tools(Mcp *mcp, const JsonWriter *id, const JsonValue *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        (void)params;
+        mcp_reply_begin(id, &w);
+        json_write_array(&w, "tools");
+        mcp_tools_write(mcp, &w);
+        json_write_end(&w);
+        mcp_reply_end(mcp, &w);
+}
+
+static void server_list_templates(Mcp *mcp, const JsonWriter *id, const JsonValue *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        (void)params;
+        mcp_reply_begin(id, &w);
+        json_write_array(&w, "resourceTemplates");
+        json_write_end(&w);
+        mcp_reply_end(mcp, &w);
+}
+
+static const struct {
+        const char *method;
+        void (*reply)(Mcp *mcp, const JsonWriter *id, const JsonValue *params);
+        void (*call)(Mcp *mcp, JsonDocument *message); /* takes over the message */
+} requests[] = {
+        { "initialize", server_initialize, NULL },
+        { "ping", server_ping, NULL },
+        { "tools/list", server_list_tools, NULL },
+        { "tools/call", NULL, mcp_call_tool },
+        { "resources/list", NULL, mcp_resources_list },
+        { "resources/read", NULL, mcp_resources_read },
+        { "resources/templates/list", server_list_templates, NULL },
+};
+
+/* Takes over the message. */
+static void server_take_request(Mcp *mcp, const char *method, JsonDocument *message) {
+        _cleanup_(json_freep) JsonDocument *owned = message;
+        _cleanup_(json_write_clear) JsonWriter id = { 0 };
+        const JsonValue *root = json_root(message);
+
+        json_copy(&id, NULL, json_member(root, "id"));
+        if (!mcp->initialized && !streq(method, "initialize") && !streq(method, "ping"))
+                return mcp_fail(mcp, &id, MCP_INVALID_REQUEST, "the first request is initialize");
+        for (size_t i = 0; i < ELEMENTSOF(requests); i++) {
+                if (!streq(requests[i].method, method))
+                        continue;
+                if (requests[i].call)
+                        return requests[i].call(mcp, TAKE_PTR(owned));
+                return requests[i].reply(mcp, &id, json_member(root, "params"));
+        }
+        mcp_fail(mcp, &id, MCP_UNKNOWN_METHOD, "unknown method");
+}
+
+static bool server_is_id(const JsonValue *id) {
+        return json_type(id) == JSON_STRING || json_type(id) == JSON_NUMBER;
+}
+
+static void server_take_line(Mcp *mcp, const FramingLine *line) {
+        _cleanup_(json_freep) JsonDocument *message = NULL;
+        const JsonValue *root, *id;
+        const char *method;
+        Error error;
+
+        if (!line->bytes)
+                return mcp_fail(mcp, NULL, MCP_INVALID_REQUEST, "the message is longer than 1 MiB");
+        if (json_parse_large(line->bytes, line->length, MCP_LINE_MAX, "message", &message, &error) <
+            0)
+                return mcp_fail(mcp, NULL, MCP_PARSE_ERROR, error.text);
+        root = json_root(message);
+        id = json_member(root, "id");
+        method = json_member_string(root, "method");
+        if (json_type(root) != JSON_OBJECT || (id && !server_is_id(id)) || (!method && !id))
+                return mcp_fail(mcp, NULL, MCP_INVALID_REQUEST, "the message is no request");
+        if (!method)
+                return mcp_take_answer(mcp, root);
+        if (id)
+                return server_take_request(mcp, method, TAKE_PTR(message));
+        if (streq(method, "notifications/cancelled"))
+                mcp_call_cancel(mcp, json_member(json_member(root, "params"), "requestId"));
+}
+
+/* --- the loop --- */
+
+static void server_read(Mcp *mcp) {
+        FramingLine line;
+        size_t size;
+        char *room;
+        ssize_t n = framing_room(&mcp->in, &room, &size) < 0 ? 0 : read(STDIN_FILENO, room, size);
+
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+                return;
+        if (n <= 0) {
+                mcp->ended = true;
+                return;
+        }
+        framing_add(&mcp->in, (size_t)n);
+        while (!mcp->ended && framing_next(&mcp->in, &line))
+                server_take_line(mcp, &line);
+}
+
+static int server_loop(Mcp *mcp, int signal_fd, Error *reterr) {
+        while (!mcp->ended) {
+                struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                                        { .fd = signal_fd, .events = POLLIN },
+                                        { .fd = FD_NONE, .events = POLLIN } };
+
+                mcp_keeper_read(mcp);
+                fds[2].fd = mcp_keeper_fd(mcp);
+                if (mcp->keeper && rpc_client_waits(mcp->keeper))
+                        fds[2].events |= POLLOUT;
+                if (poll(fds, ELEMENTSOF(fds), -1) < 0 && errno != EINTR)
+                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the client");
+                if (fds[1].revents)
+                        return 0;
+                if (fds[2].revents & POLLOUT)
+                        (void)rpc_client_flush(mcp->keeper);
+                if (fds[0].revents)
+                        server_read(mcp);
+        }
+        return 0;
+}
+
+int mcp_run(const McpSettings *settings, Error *reterr) {
+        static Mcp mcp = { .in = { .max = MCP_LINE_MAX } };
+        const Error gone = { .kind = ERROR_SETUP, .text = "holt mcp has ended" };
+        _cleanup_close_ int signal_fd = FD_NONE;
+        sigset_t set;
+        int r;
+
+        mcp.settings = *settings;
+        (void)sigemptyset(&set);
+        (void)sigaddset(&set, SIGTERM);
+        (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        (void)signal(SIGPIPE, SIG_IGN);
+        signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (signal_fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd");
+        r = server_loop(&mcp, signal_fd, reterr);
+        mcp.ended = true;
+        mcp_questions_free(&mcp);
+        mcp_keeper_close(&mcp, &gone);
+        framing_clear(&mcp.in);
+        return r;
+}
