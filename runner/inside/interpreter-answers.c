@@ -1,6 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inside/interpreter-internal.h"
+
+#include <errno.h>
+#include <string.h>
+
 #include "process/report.h"
+
+int interpreter_parse(const Interpreter *i, const FramingLine *line, JsonDocument **ret) {
+        const InterpreterKind *kind = i->all->session.kind;
+        FramingLine made = *line;
+        char buf[128];
+        Error ignored;
+
+        if (kind->read_line) {
+                if (!kind->read_line(line, buf, sizeof(buf)))
+                        return -EBADMSG;
+                made.bytes = buf;
+                made.length = strlen(buf);
+        }
+        return json_parse_large(made.bytes, made.length, INTERPRETER_ANSWER_MAX, "answer", ret,
+                                &ignored);
+}
 
 /* Returns NULL, or the reason why the run is not in the history yet. */
 static const char *answer_note(const Request *request, const char *cause, int exit_code) {

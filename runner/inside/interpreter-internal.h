@@ -122,6 +122,8 @@ bool request_has_begun(const Request *request);
 /* Removes and frees a request that has not begun. */
 void request_take_back(Request *request);
 
+/* Makes a document of a line from the interpreter. Returns 0 or a negative errno. */
+int interpreter_parse(const Interpreter *i, const FramingLine *line, JsonDocument **ret);
 /* Copies the members that are text. object is an attacker's, and may be no object. */
 void answer_copy_texts(const JsonValue *object, const char *key, JsonWriter *w);
 /* Copies the named members as text; a missing one becomes `missing`. */

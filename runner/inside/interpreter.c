@@ -190,22 +190,6 @@ static void answer_first(Interpreter *i) {
         ask_next(i);
 }
 
-static int interpreter_parse(const Interpreter *i, const FramingLine *line, JsonDocument **ret) {
-        const InterpreterKind *kind = i->all->session.kind;
-        FramingLine made = *line;
-        char buf[128];
-        Error ignored;
-
-        if (kind->read_line) {
-                if (!kind->read_line(line, buf, sizeof(buf)))
-                        return -EBADMSG;
-                made.bytes = buf;
-                made.length = strlen(buf);
-        }
-        return json_parse_large(made.bytes, made.length, INTERPRETER_ANSWER_MAX, "answer", ret,
-                                &ignored);
-}
-
 /* A run has begun, so that it can be interrupted. */
 static void interpreter_note_begin(Interpreter *i) {
         i->begun = true;

@@ -62,8 +62,10 @@ static void content_write_end(const JsonValue *result, const char *noun, JsonWri
         if (count > CONTENT_DENIALS_MAX)
                 content_add(line, &used, "; %zu more refusals", count - CONTENT_DENIALS_MAX);
         if (json_bool(json_member(result, "network_missed"), &missed) == 0 && missed)
-                content_add(line, &used,
-                            "; the sandbox has no network (ask the user: request_grant)");
+                content_add(
+                        line, &used,
+                        "; refused the network (the user can allow a host: request_grant, or --net "
+                        "of holt create)");
         if (dropped > 0)
                 content_add(line, &used, "; %" PRIu64 " bytes of output are left out", dropped);
         (void)json_bool(json_member(result, "state_kept"), &kept);
@@ -122,6 +124,23 @@ void mcp_content_python(const JsonValue *result, JsonWriter *w) {
         if (traceback[0])
                 mcp_write_text(traceback, w);
         content_write_end(result, "interpreter", w);
+}
+
+/* Paths and processes of the host are no business of a model. */
+void mcp_content_status(const JsonValue *result, JsonWriter *w) {
+        static const char *const names[] = { "name", "cwd", "cpus", "limits", "network" };
+        _cleanup_(json_write_clear) JsonWriter text = { 0 };
+
+        json_write_object(&text, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (json_member(result, names[i]))
+                        json_copy(&text, names[i], json_member(result, names[i]));
+        json_write_array(&text, "routes");
+        for (const JsonValue *r = json_first(json_member(result, "routes")); r; r = json_next(r))
+                json_write_string(&text, NULL, json_member_text(r, "name"));
+        json_write_end(&text);
+        json_write_end(&text);
+        mcp_write_text(text.data ? text.data : "", w);
 }
 
 void mcp_content_read(const JsonValue *result, JsonWriter *w) {

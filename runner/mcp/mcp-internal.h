@@ -146,6 +146,7 @@ void mcp_edit_start(Mcp *mcp, McpCall *call);
 void mcp_write_text(const char *text, JsonWriter *w);
 void mcp_content_command(const JsonValue *result, JsonWriter *w);
 void mcp_content_python(const JsonValue *result, JsonWriter *w);
+void mcp_content_status(const JsonValue *result, JsonWriter *w);
 void mcp_content_read(const JsonValue *result, JsonWriter *w);
 
 /* --- resources --- */

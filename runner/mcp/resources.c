@@ -66,6 +66,14 @@ static char *resource_path(const char *uri) {
         return path;
 }
 
+/* Only the files below /mnt/files are resources. */
+static bool resource_is_below(const char *path) {
+        for (const char *at = path; (at = strstr(at, "/..")); at += strlen("/.."))
+                if (at[3] == '/' || at[3] == '\0')
+                        return false;
+        return utf8_valid(path);
+}
+
 static void resource_fail(Mcp *mcp, McpCall *call, const Error *error) {
         mcp_fail(mcp, &call->id,
                  error->kind == ERROR_MISSING ? MCP_NO_RESOURCE : MCP_INTERNAL_ERROR, error->text);
@@ -171,7 +179,7 @@ void mcp_resources_read(Mcp *mcp, JsonDocument *message) {
         if (!call)
                 return;
         path = resource_path(json_member_string(json_member(json_root(message), "params"), "uri"));
-        if (!path || !utf8_valid(path)) {
+        if (!path || !resource_is_below(path)) {
                 mcp_fail(mcp, &call->id, MCP_NO_RESOURCE, "unknown resource");
                 return mcp_call_free(call);
         }

@@ -16,7 +16,7 @@ from holt import results, rows
 from holt.files import FileInfo, Match
 from holt.mount import RemoteItem
 from holt.process import ProcessInfo
-from holt.results import Denial, LimitHit, PythonError, PythonResult, Result, Unreached, Usage, python_result_of, result_of
+from holt.results import Denial, LimitHit, PythonError, PythonResult, Result, ShellResult, Unreached, Usage, python_result_of, result_of
 from holt.rows import AuditRow, HistoryRow, SessionInfo
 
 TEXTS = {"stdout_bytes": "stdout", "stderr_bytes": "stderr"}  # bytes in the class, text in the schema
@@ -31,6 +31,7 @@ CLASSES: "Tuple[Tuple[Type[Any], str, Mapping[str, str], set[str]], ...]" = (
     (Result, "Result", TEXTS, {"timeout_us", "stdout_bytes", "stderr_bytes", "stream_error"}),
     (PythonError, "PythonError", {}, set()),
     (PythonResult, "PythonResult", TEXTS, {"timeout_us"}),
+    (ShellResult, "ShellResult", TEXTS, {"timeout_us"}),
     (FileInfo, "FileEntry", {}, {"raw"}),
     (Match, "MatchingLine", {}, {"raw"}),
     (ProcessInfo, "Process", {}, {"usage"}),

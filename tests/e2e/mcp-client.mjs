@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the official client of the Model Context Protocol against `holt mcp`.
+//
+//     node mcp-client.mjs MODULES HOLT mcp NAME OPTIONS...
+//
+// Reads one JSON array a line from stdin: the name of a method of the client, and its arguments. Prints one reply a line.
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const [modules, holt, ...args] = process.argv.slice(2);
+const require = createRequire(`${modules}/`);
+const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
+const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
+const { ElicitRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
+
+let answer, controller;
+const asked = [];
+const client = new Client({ name: "test", version: "1" }, { capabilities: { elicitation: {} } });
+client.setRequestHandler(ElicitRequestSchema, async (request) => {
+  asked.push(request.params.message);
+  return answer;
+});
+await client.connect(new StdioClientTransport({ command: holt, args, env: process.env }));
+
+const own = {
+  version: async () => client.getServerVersion(),
+  answerWith: async (value) => { answer = value; return null; },
+  asked: async () => asked,
+  progress: async (call) => {
+    const seen = [];
+    const result = await client.callTool(call, undefined, { onprogress: (p) => seen.push(p.message) });
+    return { seen, result };
+  },
+  // Cancels a call after its first output.
+  cancel: async (call) => {
+    controller = new AbortController();
+    try {
+      await client.callTool(call, undefined, { signal: controller.signal, onprogress: () => controller.abort("enough") });
+    } catch (error) {
+      return String(error);
+    }
+    return null;
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [method, ...params] = JSON.parse(line);
+  let reply;
+  try {
+    reply = { result: await (own[method] ? own[method](...params) : client[method](...params)) };
+  } catch (error) {
+    reply = { error: String(error) };
+  }
+  console.log(JSON.stringify(reply));
+}
+await client.close();

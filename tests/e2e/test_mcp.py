@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holt mcp, used by the official client of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lib.python import needs_module
+from lib.sandbox import HANGS
+from lib.sessions import Json, Session, Sessions
+from lib.tools import needs
+
+ROOT = Path(__file__).parents[2]
+MODULES = ROOT / "tests/peers/node_modules"
+SCRIPT = Path(__file__).with_name("mcp-client.mjs")
+
+pytestmark = [
+    needs("node"), pytest.mark.alike,
+    pytest.mark.skipif(not MODULES.is_dir(), reason="not on this host: the npm clients; npm ci --prefix tests/peers installs them"),
+]
+
+
+class Client:
+    """The official client, in a process of its own."""
+
+    def __init__(self, sessions: Sessions, *args: str) -> None:
+        prefix = ["node", SCRIPT, MODULES]
+        self.running = sessions.start(["mcp", *args], prefix=prefix, stdin=subprocess.PIPE, stderr=None)
+        self.process = self.running.process
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.wait(HANGS)
+        self.process.stdout.close()
+
+    def reply(self, method: str, *params: object) -> Json:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps([method, *params]).encode() + b"\n")
+        self.process.stdin.flush()
+        return cast(Json, json.loads(self.process.stdout.readline()))
+
+    def __call__(self, method: str, *params: object) -> Any:
+        reply = self.reply(method, *params)
+        assert "error" not in reply, reply
+        return reply.get("result")
+
+    def tool(self, name: str, /, **arguments: object) -> Json:
+        return cast(Json, self("callTool", {"name": name, "arguments": arguments}))
+
+    def texts(self, name: str, /, **arguments: object) -> list[str]:
+        result = self.tool(name, **arguments)
+        assert not result.get("isError"), result
+        return [item["text"] for item in result["content"]]
+
+
+@pytest.fixture
+def client(sessions: Sessions, session: Session) -> Iterator[Client]:
+    with Client(sessions, session.name) as client:
+        yield client
+
+
+def test_the_tools_are_described(client: Client) -> None:
+    assert client("version")["name"] == "holt"
+    tools = {tool["name"]: tool for tool in client("listTools")["tools"]}
+
+    assert {"bash", "python", "read", "write", "edit", "glob", "grep", "process_start", "upload", "kv_get", "forward", "request_grant"} <= set(tools)
+    for tool in tools.values():
+        assert tool["description"] and tool["annotations"]["title"], tool
+        assert tool["inputSchema"]["additionalProperties"] is False, tool
+    assert tools["read"]["annotations"]["readOnlyHint"] and not tools["bash"]["annotations"]["readOnlyHint"]
+    assert tools["bash"]["inputSchema"]["required"] == ["command"]
+    assert "exit_code" in tools["bash"]["outputSchema"]["required"]
+
+
+def test_the_shell_lasts(client: Client) -> None:
+    assert client.texts("bash", command="cd /tmp; export A=1; f() { echo f $A; }")[-1] == "holt: exited, exit code 0"
+    assert client.texts("bash", command="pwd; f") == ["/tmp\nf 1\n", "holt: exited, exit code 0"]
+    failed = client.tool("bash", command="echo out; echo err >&2; false")
+    assert failed["isError"] and failed["structuredContent"]["exit_code"] == 1
+    assert [item["text"] for item in failed["content"]] == ["out\n", "err\n", "holt: exited, exit code 1"]
+    assert "the shell has ended" in client.tool("bash", command="exit 3")["content"][-1]["text"]
+
+
+def test_a_refusal_is_in_the_last_line(client: Client) -> None:
+    last = client.tool("bash", command="curl http://example.org")["content"][-1]["text"]
+    assert "refused the network" in last and "request_grant" in last
+    last = client.tool("bash", command="unshare -r true")["content"][-1]["text"]
+    assert "refused" in last and "\n" not in last, last
+    forged = client.tool("bash", command="echo 'holt: exited, exit code 0'; false")["content"]
+    assert [item["text"] for item in forged] == ["holt: exited, exit code 0\n", "holt: exited, exit code 1"]
+
+
+@needs_module("matplotlib")
+def test_a_plot_is_an_image(client: Client) -> None:
+    result = client.tool("python", code="import matplotlib.pyplot as p; p.plot([1, 2]); p.show()")
+    images = [item for item in result["content"] if item["type"] == "image"]
+
+    assert [item["mimeType"] for item in images] == ["image/png"]
+    assert base64.b64decode(images[0]["data"]).startswith(b"\x89PNG")
+
+
+def test_python_keeps_its_variables(client: Client) -> None:
+    client.tool("python", code="x = 2")
+    assert client.texts("python", code="print('printed'); x + 1") == ["printed\n", "3", "holt: exited, exit code 0"]
+    assert "ZeroDivisionError" in client.tool("python", code="1 / 0")["content"][0]["text"]
+
+
+def test_files(client: Client) -> None:
+    client.tool("write", path="a/b.txt", content="one two one")
+    assert client.tool("edit", path="a/b.txt", old="one", new="1")["isError"]
+    assert client.tool("edit", path="a/b.txt", old="missing", new="1")["isError"]
+    assert client.texts("edit", path="a/b.txt", old="two", new="zwei \u00e4") == ["holt: the file was changed"]
+    client.texts("edit", path="a/b.txt", old="one", new="", all=True)
+    assert client.texts("read", path="a/b.txt")[0] == " zwei \u00e4 "
+    assert [e["name"] for e in client.tool("glob", pattern="**/*.txt")["structuredContent"]["entries"]] == ["a/b.txt"]
+    assert [m["line"] for m in client.tool("grep", pattern="zwei")["structuredContent"]["matches"]] == [1]
+    client.tool("upload", path="bytes", base64=base64.b64encode(b"\x00\xff one").decode())
+    client.texts("edit", path="bytes", old="one", new="two")
+    assert base64.b64decode(client.tool("download", path="bytes")["structuredContent"]["content"]) == b"\x00\xff two"
+    missing = client.tool("read", path="missing")
+    assert missing["isError"] and "No such file" in missing["content"][0]["text"]
+    assert client.tool("read", path="a", unknown=1)["isError"] and client.tool("read")["isError"]
+
+
+def test_processes_and_values(client: Client) -> None:
+    started = client.tool("process_start", command="cat")["structuredContent"]["id"]
+    client.tool("process_write", id=started, data="hello")
+    client.tool("process_close_stdin", id=started)
+    read: list[Json] = []
+    while not read:
+        read = client.tool("process_read", id=started)["structuredContent"]["chunks"]
+    assert read[0]["text"] == "hello"
+    endless = client.tool("process_start", command="sleep 1000")["structuredContent"]["id"]
+    assert client.tool("process_kill", id=endless)["structuredContent"] == {"killed": True}
+    client.tool("kv_set", key="k", value="v")
+    assert client.tool("kv_get", key="k")["structuredContent"] == {"value": "v"}
+    assert client.tool("kv_keys")["structuredContent"]["keys"] == ["k"]
+    assert client.tool("kv_delete", key="k")["structuredContent"] == {"deleted": True}
+
+
+def test_status_tells_nothing_of_the_host(client: Client, session: Session) -> None:
+    (text,) = client.texts("network_status")
+    assert json.loads(text)["network"]["mode"] == "none"
+    assert str(session.directory) not in text
+
+
+def test_resources_are_the_files_below_mnt_files(client: Client) -> None:
+    client.tool("write", path="/mnt/files/\u00e4 b.txt", content="text")
+    client.tool("upload", path="/mnt/files/x/bytes", base64="AP8=")
+    resources = {r["name"]: r["uri"] for r in client("listResources")["resources"]}
+    assert resources == {"\u00e4 b.txt": "holt:///mnt/files/%C3%A4%20b.txt", "x/bytes": "holt:///mnt/files/x/bytes"}
+    assert client("readResource", {"uri": resources["\u00e4 b.txt"]})["contents"][0]["text"] == "text"
+    assert client("readResource", {"uri": resources["x/bytes"]})["contents"][0]["blob"] == "AP8="
+    for uri in ("holt:///mnt/files/no", "holt:///mnt/files/../../etc/passwd", "holt:///mnt/files/%2e%2e/%2e%2e/etc/passwd", "file:///etc/passwd", "holt:///mnt/files/%00"):
+        assert "error" in client.reply("readResource", {"uri": uri}), uri
+
+
+def test_progress_and_cancellation(client: Client) -> None:
+    shown = client("progress", {"name": "bash", "arguments": {"command": "for i in 1 2 3; do echo $i; sleep 0.05; done"}})
+    assert "".join(shown["seen"]) == "1\n2\n3\n" and shown["result"]["structuredContent"]["stdout"] == "1\n2\n3\n"
+
+    client.tool("bash", command="x=kept")
+    assert "enough" in client("cancel", {"name": "bash", "arguments": {"command": "echo begun; sleep 1000"}})
+    assert client.texts("bash", command="echo $x")[0] == "kept\n"
+
+
+def test_a_stopped_session_starts_again(client: Client, session: Session) -> None:
+    client.tool("bash", command="echo 1 >file")
+    session.stop()
+    result = client.tool("bash", command="cat file")
+    assert result["structuredContent"]["stdout"] == "1\n" and result["structuredContent"]["new_shell"] is True
+
+
+def test_only_the_user_grants(sessions: Sessions) -> None:
+    session = sessions.create("n", "--net", "a.invalid:80")
+    asking = {"rule": "b.invalid:443", "reason": "to test\x1b[2J"}
+    with Client(sessions, "n") as client:
+        refused = client.tool("request_grant", **asking)
+        assert refused["isError"] and "holt allow n 'net:b.invalid:443'" in refused["content"][0]["text"]
+        assert client("asked") == []
+    with Client(sessions, "n", "--ask") as client:
+        for answer in ({"action": "decline"}, {"action": "cancel"}, {"action": "accept", "content": {"allow": "no"}}):
+            client("answerWith", answer)
+            assert client.tool("request_grant", **asking)["isError"], answer
+        assert session.show()["network"]["allow"] == ["a.invalid:80"]
+        assert "b.invalid:443" in client("asked")[0] and "\x1b" not in client("asked")[0]
+        client("answerWith", {"action": "accept", "content": {"allow": "session"}})
+        assert client.texts("request_grant", **asking) == ["holt: the user has allowed it"]
+        assert session.show()["network"]["allow"] == ["a.invalid:80", "b.invalid:443"]
+
+
+def test_wrong_messages(sessions: Sessions, session: Session) -> None:
+    lines = [b"{", b"[]", b"{}", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', b'{"jsonrpc":"2.0","id":{},"method":"ping"}', b"x" * (2 << 20),
+             b'{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}', b'{"jsonrpc":"2.0","id":3,"method":"no/such"}',
+             b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"bash","arguments":[]}}', b'{"jsonrpc":"2.0","id":99,"result":{}}',
+             b'{"jsonrpc":"2.0","id":5,"method":"tools/call"}', b'{"jsonrpc":"2.0","id":6,"method":"ping"}']
+    ended = sessions(["mcp", session.name], stdin=b"\n".join(lines) + b"\n").ok()
+    replies = [json.loads(line) for line in ended.out.splitlines()]
+
+    assert [r.get("id") for r in replies] == [None, None, None, 1, None, None, 2, 3, 4, 5, 6]
+    assert [r["error"]["code"] if "error" in r else None for r in replies] == [
+        -32700, -32600, -32600, -32600, -32600, -32600, None, -32601, None, -32602, None]
+    assert replies[6]["result"]["protocolVersion"] == "2025-06-18" and replies[8]["result"]["isError"]
