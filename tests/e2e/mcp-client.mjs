@@ -4,6 +4,7 @@
 //     node mcp-client.mjs MODULES HOLT mcp NAME OPTIONS...
 //
 // Reads one JSON array a line from stdin: the name of a method of the client, and its arguments. Prints one reply a line.
+// If MCP_URL is set, uses HTTP, with the token MCP_TOKEN.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -11,6 +12,7 @@ const [modules, holt, ...args] = process.argv.slice(2);
 const require = createRequire(`${modules}/`);
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
+const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
 const { ElicitRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
 
 let answer, controller;
@@ -20,7 +22,10 @@ client.setRequestHandler(ElicitRequestSchema, async (request) => {
   asked.push(request.params.message);
   return answer;
 });
-await client.connect(new StdioClientTransport({ command: holt, args, env: process.env }));
+const http = process.env.MCP_URL && new StreamableHTTPClientTransport(
+  new URL(process.env.MCP_URL), { requestInit: { headers: { Authorization: `Bearer ${process.env.MCP_TOKEN}` } } },
+);
+await client.connect(http || new StdioClientTransport({ command: holt, args, env: process.env }));
 
 const own = {
   version: async () => client.getServerVersion(),
@@ -52,5 +57,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     reply = { error: String(error) };
   }
   console.log(JSON.stringify(reply));
+}
+if (http) {
+  await http.terminateSession();
 }
 await client.close();

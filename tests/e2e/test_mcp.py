@@ -30,9 +30,9 @@ pytestmark = [
 class Client:
     """The official client, in a process of its own."""
 
-    def __init__(self, sessions: Sessions, *args: str) -> None:
+    def __init__(self, sessions: Sessions, *args: str, **env: str) -> None:
         prefix = ["node", SCRIPT, MODULES]
-        self.running = sessions.start(["mcp", *args], prefix=prefix, stdin=subprocess.PIPE, stderr=None)
+        self.running = sessions.start(["mcp", *args], prefix=prefix, stdin=subprocess.PIPE, stderr=None, env=env)
         self.process = self.running.process
 
     def __enter__(self) -> Client:
@@ -64,9 +64,34 @@ class Client:
         return [item["text"] for item in result["content"]]
 
 
-@pytest.fixture
-def client(sessions: Sessions, session: Session) -> Iterator[Client]:
-    with Client(sessions, session.name) as client:
+class Http:
+    """`holt mcp --http 0`, as a context manager."""
+
+    def __init__(self, sessions: Sessions, name: str, *flags: str, **env: str) -> None:
+        self.running = sessions.start(["mcp", name, "--http", "0", *flags], stderr=None, env=env)
+        out = self.running.process.stdout
+        assert out
+        self.url = out.readline().decode().strip()
+        self.token = env.get("HOLT_MCP_TOKEN") or out.readline().decode().split()[-1]
+        self.port = int(self.url.split(":")[2].split("/")[0])
+
+    def __enter__(self) -> Http:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.running.process.terminate()
+        assert self.running.process.wait(HANGS) == 0
+        assert self.running.process.stdout
+        self.running.process.stdout.close()
+
+
+@pytest.fixture(params=["stdio", "http"])
+def client(sessions: Sessions, session: Session, request: pytest.FixtureRequest) -> Iterator[Client]:
+    if request.param == "stdio":
+        with Client(sessions, session.name) as client:
+            yield client
+        return
+    with Http(sessions, session.name) as http, Client(sessions, session.name, MCP_URL=http.url, MCP_TOKEN=http.token) as client:
         yield client
 
 
