@@ -237,3 +237,35 @@ def test_wrong_messages(sessions: Sessions, session: Session) -> None:
     assert [r["error"]["code"] if "error" in r else None for r in replies] == [
         -32700, -32600, -32600, -32600, -32600, -32600, None, -32601, None, -32602, None]
     assert replies[6]["result"]["protocolVersion"] == "2025-06-18" and replies[8]["result"]["isError"]
+
+
+SERVER = """
+const require = require_from("MODULES/");
+const { McpServer } = require("@modelcontextprotocol/sdk/server/mcp.js");
+const { StdioServerTransport } = require("@modelcontextprotocol/sdk/server/stdio.js");
+const server = new McpServer({ name: "wrapped", version: "1" });
+server.registerTool("secrets", { description: "lists /home" }, async () => {
+  console.error("to stderr");
+  return { content: [{ type: "text", text: require("fs").readdirSync("/home").join() + require("os").userInfo().username }] };
+});
+server.connect(new StdioServerTransport());
+""".replace("require_from", "require('module').createRequire").replace("const require =", "const load =").replace('require("@', 'load("@')
+
+
+def test_another_server_runs_inside(sessions: Sessions) -> None:
+    session = sessions.create("x", "--ro", str(MODULES))
+    session.exec("tee", "/workspace/server.js", stdin=SERVER.replace("MODULES", str(MODULES)).encode()).ok()
+    with Client(sessions, "x", "--wrap", "--", "node", "/workspace/server.js") as client:
+        assert client("version")["name"] == "wrapped"
+        assert [tool["name"] for tool in client("listTools")["tools"]] == ["secrets"]
+        assert client.texts("secrets") == ["agentagent"]
+        assert "error" in client.reply("callTool", {"name": "missing", "arguments": {}}) or client.tool("missing")["isError"]
+    assert session.processes("node") == []
+
+
+def test_the_command_line_of_mcp(sessions: Sessions, session: Session) -> None:
+    for args, words in (([session.name, "true"], "--wrap"), ([session.name, "--wrap"], "command"), ([session.name, "--wrap", "--ask", "--", "true"], "--ask"),
+                        (["missing"], "missing"), ([session.name, "--http", "99999"], "99999"), ([session.name, "--wrap", "--", "no-such-program"], "no-such-program")):
+        refused = sessions(["mcp", *args], stdin=b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ls"}}\n')
+        assert words in refused.err + refused.out, (args, refused)
+    assert sessions(["mcp", session.name, "--wrap", "--", "bash", "-c", "exit 3"]).code == 3

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holt mcp --wrap: runs another server of the protocol in a session, and passes its messages on.
+ *
+ * Theory of operation. The server is a process of the session, and talks over its stdin and stdout.
+ * Every message from it is an attacker's. It is parsed strictly and written anew, and only two
+ * kinds reach the client: notifications, and one reply to each request that the client has sent.
+ * Requests of the server, for example for the client's model, its directories or an answer of the
+ * user, get an error: they would let code in the sandbox act outside of it. What remains is that
+ * the texts of the server, such as the descriptions of its tools, reach a model. */
+#pragma once
+
+#include "mcp/mcp.h"
+
+/* argv: the command, which ends with NULL. Returns the exit code of the server, or a negative
+ * errno. */
+int wrap_run(const McpSettings *settings, const char *const *argv, Error *reterr);
