@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "mcp/mcp-internal.h"
 
-static void question_free(McpQuestion *question) {
+static void mcp_question_free(McpQuestion *question) {
         if (question->call)
                 mcp_call_free(question->call);
         free(question->request);
@@ -17,12 +17,12 @@ static void question_free(McpQuestion *question) {
 
 void mcp_questions_free(Mcp *mcp) {
         list_each_safe(question, mcp->questions)
-                question_free(question);
+                mcp_question_free(question);
         mcp->questions = NULL;
 }
 
 /* The only field is an enum, so that an empty form allows nothing. */
-static void question_send(Mcp *mcp, const McpQuestion *question, const char *text) {
+static void mcp_question_send(Mcp *mcp, const McpQuestion *question, const char *text) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         static const char *const answers[] = { "once", "session", "no" };
 
@@ -56,7 +56,8 @@ static void question_send(Mcp *mcp, const McpQuestion *question, const char *tex
 }
 
 /* Takes over call and request, also if it returns NULL. */
-static McpQuestion *question_new(Mcp *mcp, McpCall *call, const char *request, const char *rule) {
+static McpQuestion *mcp_question_new(Mcp *mcp, McpCall *call, const char *request,
+                                     const char *rule) {
         McpQuestion *question = mcp->questions_count < MCP_QUESTIONS_MAX
                                         ? calloc(1, sizeof(*question))
                                         : NULL;
@@ -69,7 +70,7 @@ static McpQuestion *question_new(Mcp *mcp, McpCall *call, const char *request, c
         question->rule = str_format("net:%s", rule);
         if (!question->rule || (request && !question->request)) {
                 question->call = NULL;
-                question_free(question);
+                mcp_question_free(question);
                 return NULL;
         }
         list_append(&mcp->questions, question);
@@ -97,13 +98,13 @@ void mcp_grant_start(Mcp *mcp, McpCall *call) {
         }
         text = str_format("The sandbox %s asks to reach %s. The agent's reason: \"%s\". Allow it?",
                           mcp->settings.session, shown, why);
-        question = text ? question_new(mcp, call, NULL, rule) : NULL;
+        question = text ? mcp_question_new(mcp, call, NULL, rule) : NULL;
         if (!question)
                 return mcp_call_fail(mcp, call, "holt: too many questions are waiting");
-        question_send(mcp, question, text);
+        mcp_question_send(mcp, question, text);
 }
 
-static void grant_done(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error) {
+static void mcp_grant_done(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         if (!result) {
@@ -119,7 +120,7 @@ static void grant_done(Mcp *mcp, McpCall *call, const JsonValue *result, const E
         mcp_call_free(call);
 }
 
-static void grant_answer(Mcp *mcp, McpQuestion *question, const char *allow) {
+static void mcp_grant_answer(Mcp *mcp, McpQuestion *question, const char *allow) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         McpCall *call = question->call;
 
@@ -132,12 +133,12 @@ static void grant_answer(Mcp *mcp, McpQuestion *question, const char *allow) {
         json_write_end(&w);
         if (streq(allow, "once"))
                 json_write_bool(&w, "once", true);
-        mcp_ask(mcp, call, "session.allow", &w, grant_done);
+        mcp_ask(mcp, call, "session.allow", &w, mcp_grant_done);
 }
 
 /* --- network.ask --- */
 
-static void host_answer(Mcp *mcp, const char *request, const char *allow) {
+static void mcp_host_answer(Mcp *mcp, const char *request, const char *allow) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         Error ignored;
 
@@ -158,18 +159,18 @@ void mcp_ask_host(Mcp *mcp, const RpcMessage *message) {
         text = str_format("A program in the sandbox %s connects to %s. Allow it?",
                           mcp->settings.session, rule ? rule : name);
         question = rule && text && message->request
-                           ? question_new(mcp, NULL, message->request, rule)
+                           ? mcp_question_new(mcp, NULL, message->request, rule)
                            : NULL;
         if (question)
-                question_send(mcp, question, text);
+                mcp_question_send(mcp, question, text);
         else if (message->request)
-                host_answer(mcp, message->request, "no");
+                mcp_host_answer(mcp, message->request, "no");
 }
 
 /* --- answers --- */
 
 /* Returns "once", "session" or "no". Only an explicit answer allows anything. */
-static const char *answer_word(const JsonValue *root) {
+static const char *mcp_answer_word(const JsonValue *root) {
         const JsonValue *result = json_member(root, "result");
         const char *allow = json_member_text(json_member(result, "content"), "allow");
 
@@ -189,9 +190,9 @@ void mcp_take_answer(Mcp *mcp, const JsonValue *root) {
                 (void)list_remove(&mcp->questions, question);
                 mcp->questions_count--;
                 if (question->request)
-                        host_answer(mcp, question->request, answer_word(root));
+                        mcp_host_answer(mcp, question->request, mcp_answer_word(root));
                 else
-                        grant_answer(mcp, question, answer_word(root));
-                return question_free(question);
+                        mcp_grant_answer(mcp, question, mcp_answer_word(root));
+                return mcp_question_free(question);
         }
 }

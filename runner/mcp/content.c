@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The content of results. Each ends with an item of one line, which only the server writes: it says
- * how the call ended, what was refused and which grant would allow it. */
+/* The content of results. The last item of a command's result is one line that only the server
+ * writes. It says how the call ended, what was refused, and which grant would allow it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

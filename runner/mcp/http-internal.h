@@ -58,7 +58,7 @@ typedef struct HttpConnection {
         size_t in_length, head_length; /* head_length: 0 until the head is complete */
         HttpHead head;
         HttpQueue out;
-        HttpSession *session; /* of a stream */
+        HttpSession *session; /* set for a stream */
         JsonWriter id;        /* id of the request that awaits its reply; empty for a GET */
 } HttpConnection;
 

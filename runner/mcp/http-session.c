@@ -18,7 +18,7 @@
 #include "mcp/http-internal.h"
 
 /* A session that nobody has used for the longest time makes room for a new one. */
-static void session_make_room(const HttpServer *server) {
+static void http_session_make_room(const HttpServer *server) {
         HttpSession *oldest = NULL;
 
         if (server->sessions_count < HTTP_SESSIONS_MAX)
@@ -29,13 +29,13 @@ static void session_make_room(const HttpServer *server) {
         http_session_free(oldest);
 }
 
-static void session_follow(HttpSession *session) {
+static void http_session_follow(HttpSession *session) {
         const uint32_t writes = http_queue_waits(&session->out) ? (uint32_t)EPOLLOUT : 0;
 
         loop_watch_set(session->watch, EPOLLIN | writes);
 }
 
-static void session_on_event(void *data, uint32_t events) {
+static void http_session_on_event(void *data, uint32_t events) {
         HttpSession *session = data;
         FramingLine line;
         size_t size;
@@ -44,7 +44,7 @@ static void session_on_event(void *data, uint32_t events) {
 
         if ((events & EPOLLOUT) && http_queue_send(&session->out, session->fd) < 0)
                 return http_session_free(session);
-        session_follow(session);
+        http_session_follow(session);
         if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
                 return;
         n = framing_room(&session->in, &room, &size) < 0
@@ -60,7 +60,7 @@ static void session_on_event(void *data, uint32_t events) {
 }
 
 /* Runs in the child, which has no descriptor of this process except for stderr. */
-_Noreturn static void session_child(const HttpServer *server, int fd) {
+_Noreturn static void http_session_child(const HttpServer *server, int fd) {
         Error error;
         sigset_t none;
         int r;
@@ -75,7 +75,7 @@ _Noreturn static void session_child(const HttpServer *server, int fd) {
         _exit(r < 0 ? 125 : 0);
 }
 
-static int session_start(HttpSession *session) {
+static int http_session_start(HttpSession *session) {
         int fds[2];
         Error ignored;
 
@@ -83,13 +83,13 @@ static int session_start(HttpSession *session) {
                 return -errno;
         session->pid = fork();
         if (session->pid == 0)
-                session_child(session->server, fds[1]);
+                http_session_child(session->server, fds[1]);
         (void)close(fds[1]);
         session->fd = fds[0];
         if (session->pid < 0)
                 return -errno;
-        return loop_watch(session->server->loop, session->fd, EPOLLIN, session_on_event, session,
-                          &session->watch, &ignored);
+        return loop_watch(session->server->loop, session->fd, EPOLLIN, http_session_on_event,
+                          session, &session->watch, &ignored);
 }
 
 int http_session_new(HttpServer *server, HttpSession **ret) {
@@ -99,7 +99,7 @@ int http_session_new(HttpServer *server, HttpSession **ret) {
 
         if (!session)
                 return -ENOMEM;
-        session_make_room(server);
+        http_session_make_room(server);
         session->server = server;
         session->fd = FD_NONE;
         session->in.max = HTTP_LINE_MAX;
@@ -109,7 +109,7 @@ int http_session_new(HttpServer *server, HttpSession **ret) {
         if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
                 r = -EIO;
         else
-                r = session_start(session);
+                r = http_session_start(session);
         if (r < 0) {
                 http_session_free(session);
                 return r;
@@ -139,7 +139,7 @@ int http_session_send(HttpSession *session, const JsonValue *message) {
                 r = http_queue_send(&session->out, session->fd);
         session->used_at = time_now_usec();
         if (r == 0)
-                session_follow(session);
+                http_session_follow(session);
         return r;
 }
 

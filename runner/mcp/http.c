@@ -22,7 +22,7 @@
 /* Time to send a request, and to take a complete response, in usec. */
 enum { HTTP_TIME = HOLT_WAIT(30000000) };
 
-static void connection_free(HttpConnection *c) {
+static void http_client_free(HttpConnection *c) {
         (void)list_remove(&c->server->connections, c);
         c->server->connections_count--;
         c->watch = loop_unwatch(c->watch);
@@ -34,25 +34,24 @@ static void connection_free(HttpConnection *c) {
         free(c);
 }
 
-static void connection_on_time(void *data) {
-        connection_free(data);
+static void http_client_on_time(void *data) {
+        http_client_free(data);
 }
 
 /* Sends what is queued. After a complete response, waits until the client closes: an earlier close
  * could drop the response. Returns false if the connection has ended. */
-static bool connection_flush(HttpConnection *c) {
+static bool http_client_flush(HttpConnection *c) {
         if (http_queue_send(&c->out, c->fd) < 0) {
-                connection_free(c);
+                http_client_free(c);
                 return false;
         }
         if (c->state == HTTP_ENDING && !http_queue_waits(&c->out))
                 (void)shutdown(c->fd, SHUT_WR);
-        loop_watch_set(c->watch,
-                       EPOLLIN | (http_queue_waits(&c->out) ? (uint32_t)EPOLLOUT : 0));
+        loop_watch_set(c->watch, EPOLLIN | (http_queue_waits(&c->out) ? (uint32_t)EPOLLOUT : 0));
         return true;
 }
 
-static void connection_end(HttpConnection *c) {
+static void http_client_end(HttpConnection *c) {
         c->state = HTTP_ENDING;
         loop_timer_set(c->timer, time_now_usec() + HTTP_TIME);
 }
@@ -84,21 +83,21 @@ static const char *http_status_text(int status) {
         return "Service Unavailable";
 }
 
-static void connection_respond(HttpConnection *c, int status) {
+static void http_client_respond(HttpConnection *c, int status) {
         char head[256];
         const int n = snprintf(head, sizeof(head),
                                "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n%s\r\n",
                                status, http_status_text(status),
                                status == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
 
-        connection_end(c);
+        http_client_end(c);
         if (http_queue_add(&c->out, head, (size_t)n) == 0)
-                (void)connection_flush(c);
+                (void)http_client_flush(c);
         else
-                connection_free(c);
+                http_client_free(c);
 }
 
-static void connection_stream(HttpConnection *c, HttpSession *session) {
+static void http_client_stream(HttpConnection *c, HttpSession *session) {
         char head[256];
         const int n = snprintf(head, sizeof(head),
                                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -110,19 +109,19 @@ static void connection_stream(HttpConnection *c, HttpSession *session) {
         c->session = session;
         loop_timer_set(c->timer, 0);
         if (http_queue_add(&c->out, head, (size_t)n) == 0)
-                (void)connection_flush(c);
+                (void)http_client_flush(c);
         else
-                connection_free(c);
+                http_client_free(c);
 }
 
-static void connection_send_event(HttpConnection *c, const FramingLine *line) {
+static void http_client_send_event(HttpConnection *c, const FramingLine *line) {
         static const char before[] = "event: message\ndata: ", after[] = "\n\n";
 
         if (http_queue_add(&c->out, before, strlen(before)) < 0 ||
             http_queue_add(&c->out, line->bytes, line->length) < 0 ||
             http_queue_add(&c->out, after, strlen(after)) < 0)
-                return connection_free(c);
-        (void)connection_flush(c);
+                return http_client_free(c);
+        (void)http_client_flush(c);
 }
 
 /* --- messages of a child --- */
@@ -160,19 +159,19 @@ void http_take_message(HttpSession *session, const FramingLine *line) {
         if (!c)
                 return;
         if (number)
-                connection_end(c);
-        connection_send_event(c, line);
+                http_client_end(c);
+        http_client_send_event(c, line);
 }
 
 void http_end_streams(const HttpSession *session) {
         list_each_safe(c, session->server->connections)
                 if (c->session == session)
-                        connection_free(c);
+                        http_client_free(c);
 }
 
 /* --- requests --- */
 
-static void connection_post(HttpConnection *c) {
+static void http_client_post(HttpConnection *c) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         HttpSession *session = http_session_find(c->server, c->head.session);
         const char *method;
@@ -183,47 +182,47 @@ static void connection_post(HttpConnection *c) {
         if (json_parse_large(c->in + c->head_length, c->head.body, HTTP_BODY_MAX, "body", &document,
                              &ignored) < 0 ||
             json_type(json_root(document)) != JSON_OBJECT)
-                return connection_respond(c, 400);
+                return http_client_respond(c, 400);
         root = json_root(document);
         method = json_member_string(root, "method");
         begins = method && streq(method, "initialize") && !c->head.session[0];
         if (!begins && !session)
-                return connection_respond(c, c->head.session[0] ? 404 : 400);
+                return http_client_respond(c, c->head.session[0] ? 404 : 400);
         if (begins && http_session_new(c->server, &session) < 0)
-                return connection_respond(c, 503);
+                return http_client_respond(c, 503);
         if (http_session_send(session, root) < 0)
-                return connection_respond(c, 503);
+                return http_client_respond(c, 503);
         if (!method || !json_member(root, "id"))
-                return connection_respond(c, 202);
+                return http_client_respond(c, 202);
         json_copy(&c->id, NULL, json_member(root, "id"));
-        connection_stream(c, session);
+        http_client_stream(c, session);
 }
 
-static void connection_get(HttpConnection *c) {
+static void http_client_get(HttpConnection *c) {
         HttpSession *session = http_session_find(c->server, c->head.session);
 
         if (!session)
-                return connection_respond(c, c->head.session[0] ? 404 : 400);
+                return http_client_respond(c, c->head.session[0] ? 404 : 400);
         for (const HttpConnection *o = c->server->connections; o; o = o->next)
                 if (o->session == session && !o->id.data)
-                        return connection_respond(c, 409);
-        connection_stream(c, session);
+                        return http_client_respond(c, 409);
+        http_client_stream(c, session);
 }
 
-static void connection_delete(HttpConnection *c) {
+static void http_client_delete(HttpConnection *c) {
         HttpSession *session = http_session_find(c->server, c->head.session);
 
         if (!session)
-                return connection_respond(c, c->head.session[0] ? 404 : 400);
+                return http_client_respond(c, c->head.session[0] ? 404 : 400);
         http_session_free(session);
-        connection_respond(c, 200);
+        http_client_respond(c, 200);
 }
 
-static void connection_take(HttpConnection *c) {
+static void http_client_take(HttpConnection *c) {
         static void (*const methods[])(HttpConnection * c) = {
-                [HTTP_POST] = connection_post,
-                [HTTP_GET] = connection_get,
-                [HTTP_DELETE] = connection_delete,
+                [HTTP_POST] = http_client_post,
+                [HTTP_GET] = http_client_get,
+                [HTTP_DELETE] = http_client_delete,
         };
 
         static_assert(ELEMENTSOF(methods) == HTTP_METHOD_MAX, "every method has a function");
@@ -231,36 +230,36 @@ static void connection_take(HttpConnection *c) {
 }
 
 /* Returns the length of the head, or 0 if it is not complete. */
-static size_t connection_find_head(const HttpConnection *c) {
+static size_t http_client_find_head(const HttpConnection *c) {
         const char *end = memmem(c->in, c->in_length, "\r\n\r\n", 4);
 
         return end ? (size_t)(end - c->in) + 4 : 0;
 }
 
-static void connection_parse(HttpConnection *c) {
+static void http_client_parse(HttpConnection *c) {
         if (c->head_length == 0) {
                 _cleanup_free_ char *head = NULL;
-                const size_t length = connection_find_head(c);
+                const size_t length = http_client_find_head(c);
                 int status;
 
                 if (length == 0 && c->in_length < HTTP_HEAD_MAX)
                         return;
                 if (length == 0 || length > HTTP_HEAD_MAX)
-                        return connection_respond(c, 431);
+                        return http_client_respond(c, 431);
                 head = strndup(c->in, length);
                 status = head ? http_head_read(head, length, c->server->port, c->server->token,
                                                &c->head)
                               : 503;
                 if (status != 0)
-                        return connection_respond(c, status);
+                        return http_client_respond(c, status);
                 c->head_length = length;
         }
         if (c->in_length >= c->head_length + c->head.body)
-                connection_take(c);
+                http_client_take(c);
 }
 
 /* Until the request is judged, the buffer has the size of a head. */
-static void connection_read(HttpConnection *c) {
+static void http_client_read(HttpConnection *c) {
         const size_t max = c->head_length ? c->head_length + c->head.body : HTTP_HEAD_MAX;
         char *grown;
         ssize_t n;
@@ -269,38 +268,38 @@ static void connection_read(HttpConnection *c) {
                 return;
         grown = realloc(c->in, (max > HTTP_HEAD_MAX ? max : HTTP_HEAD_MAX) + 1);
         if (!grown)
-                return connection_free(c);
+                return http_client_free(c);
         c->in = grown;
         n = recv(c->fd, c->in + c->in_length, max - c->in_length, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         if (n <= 0)
-                return connection_free(c);
+                return http_client_free(c);
         c->in_length += (size_t)n;
         c->in[c->in_length] = '\0';
-        connection_parse(c);
+        http_client_parse(c);
 }
 
 /* Bytes after the request are dropped. */
-static void connection_drain(HttpConnection *c) {
+static void http_client_drain(HttpConnection *c) {
         char dropped[4096];
         const ssize_t n = recv(c->fd, dropped, sizeof(dropped), MSG_DONTWAIT);
 
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-                connection_free(c);
+                http_client_free(c);
 }
 
-static void connection_on_event(void *data, uint32_t events) {
+static void http_client_on_event(void *data, uint32_t events) {
         HttpConnection *c = data;
 
-        if ((events & EPOLLOUT) && !connection_flush(c))
+        if ((events & EPOLLOUT) && !http_client_flush(c))
                 return;
         if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
                 return;
         if (c->state == HTTP_READING)
-                connection_read(c);
+                http_client_read(c);
         else
-                connection_drain(c);
+                http_client_drain(c);
 }
 
 /* --- the server --- */
@@ -321,10 +320,10 @@ static void http_on_client(void *data, uint32_t events) {
         *c = (HttpConnection){ .server = server, .fd = fd };
         list_push(&server->connections, c);
         server->connections_count++;
-        if (loop_watch(server->loop, fd, EPOLLIN, connection_on_event, c, &c->watch, &ignored) <
+        if (loop_watch(server->loop, fd, EPOLLIN, http_client_on_event, c, &c->watch, &ignored) <
                     0 ||
-            loop_timer_new(server->loop, connection_on_time, c, &c->timer, &ignored) < 0)
-                return connection_free(c);
+            loop_timer_new(server->loop, http_client_on_time, c, &c->timer, &ignored) < 0)
+                return http_client_free(c);
         loop_timer_set(c->timer, time_now_usec() + HTTP_TIME);
 }
 
@@ -437,7 +436,7 @@ HttpServer *http_free(HttpServer *server) {
         while (server->sessions)
                 http_session_free(server->sessions);
         while (server->connections)
-                connection_free(server->connections);
+                http_client_free(server->connections);
         server->watch = loop_unwatch(server->watch);
         server->fd = fd_close(server->fd);
         server->loop = loop_free(server->loop);

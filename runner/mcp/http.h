@@ -2,14 +2,14 @@
 /* holt mcp --http: streamable HTTP on the loopback interface.
  *
  * Theory of operation. Each session of the protocol is a child, which serves its client over a
- * socket as over stdio (mcp.h). This process only carries messages: a POST brings one to the child,
- * and the reply and what precedes it go back as events of that POST's response. A GET opens a
- * stream for messages that belong to no request. Each connection carries one request.
+ * socket as over stdio (mcp.h). This process only carries messages. A POST brings one to the child.
+ * Its response has the reply and earlier messages as events. A GET opens a stream for messages that
+ * belong to no request. Each connection carries one request.
  *
- * Any program and any web page on this host can reach the port. So each request needs the token, a
- * Host that is the loopback interface, so that no name that somebody else controls leads here (DNS
- * rebinding), and no Origin, which only browsers send. The head of a request is an attacker's until
- * then; nothing is read of its body before. */
+ * Any program and any web page on this host can reach the port. So each request needs the token.
+ * Its Host must be the loopback interface: a name that somebody else controls may lead here, too
+ * (DNS rebinding). It must have no Origin, which only browsers send. Nothing is read of the body
+ * before the head was judged. */
 #pragma once
 
 #include "mcp/mcp.h"

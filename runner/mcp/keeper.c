@@ -6,7 +6,7 @@
 #include "keeper/connect.h"
 #include "mcp/mcp-internal.h"
 
-static int keeper_open(Mcp *mcp, Error *reterr) {
+static int mcp_keeper_open(Mcp *mcp, Error *reterr) {
         uint64_t ignored;
         int fd, r;
 
@@ -28,12 +28,12 @@ static int keeper_open(Mcp *mcp, Error *reterr) {
 }
 
 /* The keeper may have ended since the last request, for example after the session's idle time. */
-static int keeper_send(Mcp *mcp, const char *method, const JsonWriter *params, uint64_t *ret,
-                       Error *reterr) {
+static int mcp_keeper_send(Mcp *mcp, const char *method, const JsonWriter *params, uint64_t *ret,
+                           Error *reterr) {
         int r;
 
         mcp_keeper_read(mcp);
-        r = keeper_open(mcp, reterr);
+        r = mcp_keeper_open(mcp, reterr);
         return r < 0 ? r : rpc_client_send(mcp->keeper, method, params, NULL, 0, ret, reterr);
 }
 
@@ -43,8 +43,9 @@ void mcp_ask(Mcp *mcp, McpCall *call, const char *method, JsonWriter *params, Mc
 
         json_write_end(params);
         call->answer = answer;
-        r = json_write_finish(params) < 0 ? error_oom(&error)
-                                          : keeper_send(mcp, method, params, &call->number, &error);
+        r = json_write_finish(params) < 0
+                    ? error_oom(&error)
+                    : mcp_keeper_send(mcp, method, params, &call->number, &error);
         if (r < 0)
                 return answer(mcp, call, NULL, &error);
         list_append(&mcp->calls, call);
@@ -55,20 +56,21 @@ void mcp_tell(Mcp *mcp, const char *method, const JsonWriter *params) {
         uint64_t ignored;
         Error error;
 
-        (void)keeper_send(mcp, method, params, &ignored, &error);
+        (void)mcp_keeper_send(mcp, method, params, &ignored, &error);
 }
 
 int mcp_keeper_fd(const Mcp *mcp) {
         return mcp->keeper ? rpc_client_fd(mcp->keeper) : FD_NONE;
 }
 
-static void keeper_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error) {
+static void mcp_keeper_answer(Mcp *mcp, McpCall *call, const JsonValue *result,
+                              const Error *error) {
         (void)list_remove(&mcp->calls, call);
         mcp->calls_count--;
         call->answer(mcp, call, result, error);
 }
 
-static void keeper_take(Mcp *mcp, const RpcMessage *message, const Error *error) {
+static void mcp_keeper_take(Mcp *mcp, const RpcMessage *message, const Error *error) {
         if (message->method) {
                 if (streq(message->method, "process.output"))
                         mcp_call_output(mcp, message->params);
@@ -78,13 +80,13 @@ static void keeper_take(Mcp *mcp, const RpcMessage *message, const Error *error)
         }
         list_each_safe(call, mcp->calls)
                 if (call->number == message->id)
-                        return keeper_answer(mcp, call, message->result, error);
+                        return mcp_keeper_answer(mcp, call, message->result, error);
 }
 
 void mcp_keeper_close(Mcp *mcp, const Error *error) {
         mcp->keeper = rpc_client_free(mcp->keeper);
         while (mcp->calls)
-                keeper_answer(mcp, mcp->calls, NULL, error);
+                mcp_keeper_answer(mcp, mcp->calls, NULL, error);
 }
 
 void mcp_keeper_read(Mcp *mcp) {
@@ -98,7 +100,7 @@ void mcp_keeper_read(Mcp *mcp) {
                 if (r < 0)
                         mcp_keeper_close(mcp, &error);
                 else
-                        keeper_take(mcp, &message, &error);
+                        mcp_keeper_take(mcp, &message, &error);
                 rpc_message_clear(&message);
         }
 }

@@ -2,14 +2,14 @@
 /* holt mcp: a server of the Model Context Protocol (modelcontextprotocol.io) for one session.
  *
  * Theory of operation. The client, for example an agent, sends JSON-RPC requests, one object a
- * line. Each tool is a row (tools.c) that names a method of the session; its arguments become that
- * method's parameters, and the reply becomes the tool's result. The server talks to the session's
- * keeper over a connection of its own, which it opens again if the session has been stopped.
+ * line. Each tool is a row (tools.c) that names a method of the session. The arguments become
+ * parameters of that method, and the reply becomes the result. The server talks to the session's
+ * keeper over a connection of its own. It connects again if the session has been stopped.
  *
- * The client acts for the caller, but its words may be a model's. So no tool widens the policy: a
- * grant needs an answer of the user, for which the client is asked (elicitation), and only if the
- * caller has said --ask. Texts from inside are an attacker's. They are the content of results, and
- * never become a message of the server's own. */
+ * The client acts for the caller, but its words may be a model's. So no tool widens the policy. A
+ * grant needs an answer of the user, and the caller must have said --ask. The client asks the user
+ * (elicitation). Texts from inside are an attacker's. They are the content of results, and never
+ * become a message of the server's own. */
 #pragma once
 
 #include "base/error.h"

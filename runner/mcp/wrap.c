@@ -26,7 +26,7 @@ enum {
 
 typedef struct WrapRequest {
         struct WrapRequest *next;
-        JsonWriter id; /* as JSON */
+        JsonWriter id; /* the id, in JSON */
 } WrapRequest;
 
 typedef struct Wrap {

@@ -2,11 +2,11 @@
 /* holt mcp --wrap: runs another server of the protocol in a session, and passes its messages on.
  *
  * Theory of operation. The server is a process of the session, and talks over its stdin and stdout.
- * Every message from it is an attacker's. It is parsed strictly and written anew, and only two
- * kinds reach the client: notifications, and one reply to each request that the client has sent.
- * Requests of the server, for example for the client's model, its directories or an answer of the
- * user, get an error: they would let code in the sandbox act outside of it. What remains is that
- * the texts of the server, such as the descriptions of its tools, reach a model. */
+ * Every message from it is an attacker's. It is parsed strictly and written anew. Only
+ * notifications reach the client, and one reply to each of its requests. A request of the server
+ * gets an error. It might ask for the client's model, its directories or an answer of the user, and
+ * so act outside of the sandbox. The texts of the server, such as the descriptions of its tools,
+ * still reach a model. */
 #pragma once
 
 #include "mcp/mcp.h"

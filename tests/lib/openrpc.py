@@ -37,7 +37,7 @@ GENERAL = ("parse-error", "invalid-request", "unknown-method", "invalid-params")
 
 # Verbs of the command line, which the texts for clients of holt serve must not name. test_lists.py compares them with verbs.h.
 VERBS = (
-    "allow", "audit", "bwrap", "cp", "create", "exec", "files", "forward", "history", "kill", "kv", "link", "logs", "ls", "policy", "ps", "python", "rebind",
+    "allow", "audit", "bwrap", "cp", "create", "exec", "files", "forward", "history", "kill", "kv", "link", "logs", "ls", "mcp", "policy", "ps", "python", "rebind",
     "rm", "route", "serve", "sh", "shell", "show", "stop", "tier", "wait",
 )
 COMMAND_WORDS = re.compile(rf"(?<![\w-])--[a-z][a-z-]*|\bholt (?:{'|'.join(VERBS)})\b|\bexec -- ")
