@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import subprocess
 from collections.abc import Iterator
@@ -223,6 +224,29 @@ def test_only_the_user_grants(sessions: Sessions) -> None:
         client("answerWith", {"action": "accept", "content": {"allow": "session"}})
         assert client.texts("request_grant", **asking) == ["holt: the user has allowed it"]
         assert session.show()["network"]["allow"] == ["a.invalid:80", "b.invalid:443"]
+
+
+CONNECT = """exec 3<>/dev/tcp/198.18.0.1/3128; printf 'CONNECT a.invalid:443 HTTP/1.1\\r\\n\\r\\n' >&3; timeout 5 head -1 <&3"""
+
+
+@pytest.mark.parametrize("over_http", [False, True], ids=["stdio", "http"])
+def test_the_user_is_asked_about_a_host(sessions: Sessions, over_http: bool) -> None:
+    session = sessions.create("n", "--net", "b.invalid:80", "--proxy")
+    with contextlib.ExitStack() as stack:
+        if over_http:
+            http = stack.enter_context(Http(sessions, "n", "--ask"))
+            client = stack.enter_context(Client(sessions, "n", MCP_URL=http.url, MCP_TOKEN=http.token))
+        else:
+            client = stack.enter_context(Client(sessions, "n", "--ask"))
+        client("answerWith", {"action": "decline"})
+        assert "403" in client.tool("bash", command=CONNECT)["content"][0]["text"]
+        (question,) = client("asked")
+        assert "a.invalid:443" in question
+        assert session.show()["network"]["allow"] == ["b.invalid:80"]
+        client("answerWith", {"action": "accept", "content": {"allow": "session"}})
+        client.tool("bash", command=CONNECT.replace("a.invalid", "c.invalid"))
+        assert "c.invalid:443" in client("asked")[1]
+        assert session.show()["network"]["allow"] == ["b.invalid:80", "c.invalid:443"]
 
 
 def test_wrong_messages(sessions: Sessions, session: Session) -> None:
