@@ -29,6 +29,7 @@ McpCall *mcp_call_new(JsonDocument *message) {
 void mcp_call_free(McpCall *call) {
         json_write_clear(&call->id);
         json_write_clear(&call->progress);
+        free(call->watched);
         (void)json_free(call->arguments);
         free(call);
 }

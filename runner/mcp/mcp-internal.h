@@ -7,6 +7,7 @@
  * - calls.c: calls of tools, from the request to the result
  * - content.c: the content of results
  * - resources.c: the files of /mnt/files
+ * - subscriptions.c: changes of these files
  * - ask.c: questions to the user */
 #pragma once
 
@@ -22,6 +23,7 @@ enum {
         MCP_LINE_MAX = 1 << 20,      /* bytes of a message of the client */
         MCP_CALLS_MAX = 64,          /* calls that wait for the keeper */
         MCP_QUESTIONS_MAX = 16,      /* questions that wait for the user */
+        MCP_SUBSCRIPTIONS_MAX = 64,  /* resources that a client watches */
         MCP_OUTPUT_MAX = 256 * 1024, /* bytes of each stream in a result */
         MCP_ARGUMENTS_MAX = 8,       /* arguments of a tool */
 };
@@ -54,7 +56,16 @@ struct McpCall {
         JsonWriter progress;        /* The progress token, as JSON; empty if there is none. */
         uint64_t progressed;        /* Notifications of progress that were sent. */
         McpAnswerFn answer;
+        char *watched; /* The URI of a subscription that the server looks at, or NULL; owned. */
 };
+
+/* A resource that the client watches. */
+typedef struct McpSubscription {
+        struct McpSubscription *next;
+        char *uri, *path;    /* Owned. */
+        bool asked, known;   /* A look goes on; size and time are known. */
+        uint64_t size, time; /* Bytes, and milliseconds since the epoch. */
+} McpSubscription;
 
 /* A question to the user. */
 typedef struct McpQuestion {
@@ -71,7 +82,9 @@ struct Mcp {
         RpcClient *keeper; /* NULL until it is needed. */
         McpCall *calls;
         McpQuestion *questions;
-        unsigned calls_count, questions_count;
+        McpSubscription *subscriptions;
+        unsigned calls_count, questions_count, subscriptions_count;
+        uint64_t look_at;     /* Time of the next look at them, in usec. */
         uint64_t runs, asked; /* Numbers of the last run and of the last question. */
         bool initialized, elicits, ended;
 };
@@ -153,6 +166,17 @@ void mcp_content_read(const JsonValue *result, JsonWriter *w);
 
 void mcp_resources_list(Mcp *mcp, JsonDocument *message);
 void mcp_resources_read(Mcp *mcp, JsonDocument *message);
+
+/* Returns the path of a resource, which the caller owns, or NULL if the URI is not one of ours. */
+char *mcp_resource_path(const char *uri);
+
+/* --- subscriptions --- */
+
+void mcp_subscribe(Mcp *mcp, JsonDocument *message);
+void mcp_unsubscribe(Mcp *mcp, JsonDocument *message);
+/* Looks at the files if it is time. Returns the time until the next look in milliseconds, or -1. */
+int mcp_subscriptions_wait(Mcp *mcp);
+void mcp_subscriptions_free(Mcp *mcp);
 
 /* --- questions --- */
 

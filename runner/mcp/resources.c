@@ -38,8 +38,7 @@ static int resource_digit(char c) {
         return c && at ? (int)(at - digits) : -1;
 }
 
-/* Returns the path, which the caller owns, or NULL if the URI is not one of ours. */
-static char *resource_path(const char *uri) {
+static char *resource_decode(const char *uri) {
         char *path, *p;
 
         if (!uri || !str_starts(uri, RESOURCE_PREFIX))
@@ -72,6 +71,15 @@ static bool resource_is_below(const char *path) {
                 if (at[3] == '/' || at[3] == '\0')
                         return false;
         return utf8_valid(path);
+}
+
+char *mcp_resource_path(const char *uri) {
+        char *path = resource_decode(uri);
+
+        if (path && resource_is_below(path))
+                return path;
+        free(path);
+        return NULL;
 }
 
 static void resource_fail(Mcp *mcp, McpCall *call, const Error *error) {
@@ -178,8 +186,9 @@ void mcp_resources_read(Mcp *mcp, JsonDocument *message) {
 
         if (!call)
                 return;
-        path = resource_path(json_member_string(json_member(json_root(message), "params"), "uri"));
-        if (!path || !resource_is_below(path)) {
+        path = mcp_resource_path(
+                json_member_string(json_member(json_root(message), "params"), "uri"));
+        if (!path) {
                 mcp_fail(mcp, &call->id, MCP_NO_RESOURCE, "unknown resource");
                 return mcp_call_free(call);
         }

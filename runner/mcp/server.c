@@ -66,6 +66,7 @@ static void server_write_capabilities(JsonWriter *w) {
         json_write_object(w, "tools");
         json_write_end(w);
         json_write_object(w, "resources");
+        json_write_bool(w, "subscribe", true);
         json_write_end(w);
         json_write_end(w);
 }
@@ -135,6 +136,8 @@ static const struct {
         { "tools/call", NULL, mcp_call_tool },
         { "resources/list", NULL, mcp_resources_list },
         { "resources/read", NULL, mcp_resources_read },
+        { "resources/subscribe", NULL, mcp_subscribe },
+        { "resources/unsubscribe", NULL, mcp_unsubscribe },
         { "resources/templates/list", server_list_templates, NULL },
 };
 
@@ -206,6 +209,7 @@ static void server_read(Mcp *mcp) {
 
 static int server_loop(Mcp *mcp, int signal_fd, Error *reterr) {
         while (!mcp->ended) {
+                const int wait = mcp_subscriptions_wait(mcp);
                 struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                                         { .fd = signal_fd, .events = POLLIN },
                                         { .fd = FD_NONE, .events = POLLIN } };
@@ -214,7 +218,7 @@ static int server_loop(Mcp *mcp, int signal_fd, Error *reterr) {
                 fds[2].fd = mcp_keeper_fd(mcp);
                 if (mcp->keeper && rpc_client_waits(mcp->keeper))
                         fds[2].events |= POLLOUT;
-                if (poll(fds, ELEMENTSOF(fds), -1) < 0 && errno != EINTR)
+                if (poll(fds, ELEMENTSOF(fds), wait) < 0 && errno != EINTR)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the client");
                 if (fds[1].revents)
                         return 0;
@@ -246,6 +250,7 @@ int mcp_run(const McpSettings *settings, Error *reterr) {
         r = server_loop(&mcp, signal_fd, reterr);
         mcp.ended = true;
         mcp_questions_free(&mcp);
+        mcp_subscriptions_free(&mcp);
         mcp_keeper_close(&mcp, &gone);
         framing_clear(&mcp.in);
         return r;

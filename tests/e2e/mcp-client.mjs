@@ -13,11 +13,17 @@ const require = createRequire(`${modules}/`);
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
-const { ElicitRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
+const { ElicitRequestSchema, ResourceUpdatedNotificationSchema } = require("@modelcontextprotocol/sdk/types.js");
 
 let answer, controller;
 const asked = [];
 const client = new Client({ name: "test", version: "1" }, { capabilities: { elicitation: {} } });
+const updates = [];
+let onUpdate = () => {};
+client.setNotificationHandler(ResourceUpdatedNotificationSchema, (note) => {
+  updates.push(note.params.uri);
+  onUpdate();
+});
 client.setRequestHandler(ElicitRequestSchema, async (request) => {
   asked.push(request.params.message);
   return answer;
@@ -31,6 +37,10 @@ const own = {
   version: async () => client.getServerVersion(),
   answerWith: async (value) => { answer = value; return null; },
   asked: async () => asked,
+  updated: async () => {
+    while (!updates.length) await new Promise((resolve) => { onUpdate = resolve; });
+    return updates.splice(0);
+  },
   progress: async (call) => {
     const seen = [];
     const result = await client.callTool(call, undefined, { onprogress: (p) => seen.push(p.message) });

@@ -192,6 +192,21 @@ def test_resources_are_the_files_below_mnt_files(client: Client) -> None:
         assert "error" in client.reply("readResource", {"uri": uri}), uri
 
 
+def test_a_client_watches_a_resource(client: Client) -> None:
+    uri = "holt:///mnt/files/watched"
+    client("subscribeResource", {"uri": uri})
+    client.tool("write", path="/mnt/files/other", content="1")
+    client.tool("write", path="/mnt/files/watched", content="1")
+    assert client("updated") == [uri]
+    client.tool("bash", command="sleep 0.01; rm /mnt/files/watched")
+    assert client("updated") == [uri]
+    client("unsubscribeResource", {"uri": uri})
+    assert "error" in client.reply("subscribeResource", {"uri": "holt:///mnt/files/../../etc/passwd"})
+    for n in range(64):
+        client("subscribeResource", {"uri": f"{uri}{n}"})
+    assert "too many" in client.reply("subscribeResource", {"uri": uri})["error"]
+
+
 def test_progress_and_cancellation(client: Client) -> None:
     shown = client("progress", {"name": "bash", "arguments": {"command": "for i in 1 2 3; do echo $i; sleep 0.05; done"}})
     assert "".join(shown["seen"]) == "1\n2\n3\n" and shown["result"]["structuredContent"]["stdout"] == "1\n2\n3\n"

@@ -86,6 +86,16 @@ def test_an_interrupt_keeps_the_shell(rpc: Bound, code: str) -> None:
     assert rpc.call("shell.interrupt") == {"interrupted": False}
 
 
+def test_an_early_interrupt_ends_at_most_its_call(rpc: Bound) -> None:
+    run(rpc, "x=kept")
+    code = "echo 'a\nb\"' \"c'\n\"; : '\n" + "touch /tmp/wrong\n" * 200 + "'\nsleep 0.1\nsleep 0.1"
+    for _ in range(40):
+        asked = rpc.send("shell.run", code=code)
+        rpc.call("shell.interrupt")
+        assert rpc.result(asked)["exit_code"] in (0, 130)
+        assert out(rpc, "echo $x; ls /tmp") == "kept\n"
+
+
 def test_a_timeout_interrupts_and_then_kills(rpc: Bound) -> None:
     run(rpc, "x=1")
     ended = run(rpc, "echo begun; sleep 100; echo no", timeout_ms=300)
