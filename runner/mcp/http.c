@@ -19,8 +19,8 @@
 #include "base/wait.h"
 #include "mcp/http-internal.h"
 
-/* Time to send a request, and to take a complete response, in usec. */
-enum { HTTP_TIME = HOLT_WAIT(30000000) };
+/* Time to send the head of a request, its body, and to take a complete response, in usec. */
+enum { HTTP_HEAD_TIME = HOLT_WAIT(5000000), HTTP_TIME = HOLT_WAIT(30000000) };
 
 static void http_client_free(HttpConnection *c) {
         (void)list_remove(&c->server->connections, c);
@@ -253,6 +253,7 @@ static void http_client_parse(HttpConnection *c) {
                 if (status != 0)
                         return http_client_respond(c, status);
                 c->head_length = length;
+                loop_timer_set(c->timer, time_now_usec() + HTTP_TIME);
         }
         if (c->in_length >= c->head_length + c->head.body)
                 http_client_take(c);
@@ -304,15 +305,30 @@ static void http_client_on_event(void *data, uint32_t events) {
 
 /* --- the server --- */
 
+/* Whoever has no token must not keep others out: the oldest connection whose head has not been
+ * judged makes room. */
+static void http_make_room(const HttpServer *server) {
+        HttpConnection *oldest = NULL;
+
+        if (server->connections_count < HTTP_CONNECTIONS_MAX)
+                return;
+        for (HttpConnection *c = server->connections; c; c = c->next)
+                if (c->head_length == 0)
+                        oldest = c;
+        if (oldest)
+                http_client_free(oldest);
+}
+
 static void http_on_client(void *data, uint32_t events) {
         HttpServer *server = data;
         const int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        HttpConnection *c = fd >= 0 && server->connections_count < HTTP_CONNECTIONS_MAX
-                                    ? calloc(1, sizeof(*c))
-                                    : NULL;
+        HttpConnection *c = NULL;
         Error ignored;
 
         (void)events;
+        http_make_room(server);
+        if (fd >= 0 && server->connections_count < HTTP_CONNECTIONS_MAX)
+                c = calloc(1, sizeof(*c));
         if (!c) {
                 fd_close(fd);
                 return;
@@ -324,7 +340,7 @@ static void http_on_client(void *data, uint32_t events) {
                     0 ||
             loop_timer_new(server->loop, http_client_on_time, c, &c->timer, &ignored) < 0)
                 return http_client_free(c);
-        loop_timer_set(c->timer, time_now_usec() + HTTP_TIME);
+        loop_timer_set(c->timer, time_now_usec() + HTTP_HEAD_TIME);
 }
 
 static int http_make_token(HttpServer *server, const char *token, Error *reterr) {

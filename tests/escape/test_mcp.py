@@ -121,6 +121,7 @@ def test_sessions_and_connections_are_limited(server: Server) -> None:
     assert server.status("POST /mcp HTTP/1.1", ping, Mcp_Session_Id=last) == 200
     assert len(subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, check=False).stdout.split()) <= 16
     idle = [server.connect() for _ in range(100)]
+    assert server.status("POST /mcp HTTP/1.1", ping, Mcp_Session_Id=last) == 200
     for end in idle:
         end.close()
     assert server.status("DELETE /mcp HTTP/1.1", b"", Mcp_Session_Id=last) == 200
