@@ -16,6 +16,10 @@ static void tools_fix_input(JsonWriter *w) {
         json_write_string(w, "keep", "tail");
 }
 
+static void tools_fix_wait(JsonWriter *w) {
+        json_write_bool(w, "output", true);
+}
+
 static void tools_fix_base64(JsonWriter *w) {
         json_write_bool(w, "base64", true);
 }
@@ -162,6 +166,14 @@ static const McpTool tools[] = {
           "process.close_stdin",
           { { "id", NULL, NULL, true } },
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT },
+        { "process_wait",
+          "Wait for a process",
+          "Waits until a process has ended, and returns its output.",
+          "process.wait",
+          { { "id", NULL, NULL, true } },
+          MCP_READ_ONLY | MCP_IDEMPOTENT,
+          .write_fixed = tools_fix_wait,
+          .write_content = mcp_content_command },
         { "process_kill",
           "Kill a process",
           "Kills a process and everything that it has started.",

@@ -167,6 +167,9 @@ def test_processes_and_values(client: Client) -> None:
     while not read:
         read = client.tool("process_read", id=started)["structuredContent"]["chunks"]
     assert read[0]["text"] == "hello"
+    denied = client.tool("process_start", command="curl http://example.org; exit 3")["structuredContent"]["id"]
+    last = client.texts("process_wait", id=denied)[-1]
+    assert last.startswith("holt: exited, exit code 3; refused the network"), last
     endless = client.tool("process_start", command="sleep 1000")["structuredContent"]["id"]
     assert client.tool("process_kill", id=endless)["structuredContent"] == {"killed": True}
     client.tool("kv_set", key="k", value="v")
