@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/ask.h"
+#include "cli/mcp-session.h"
 #include "cli/verbs.h"
 #include "mcp/http.h"
 #include "mcp/mcp.h"
@@ -13,16 +14,22 @@
 enum { MCP_WORDS_MAX = 4096 }; /* of the command of --wrap, with the session's name */
 
 typedef struct McpOptions {
-        const char *http;
+        const char *http, *workspace;
+        StrList net;
         bool ask, wrap;
+        char **argv; /* the words of the verb */
 } McpOptions;
 
 static const Option mcp_options[] = {
         { "--ask", NULL, "let the client ask the user about hosts that no rule allows", OPTION_BOOL,
           offsetof(McpOptions, ask), NULL },
         { "--http", "PORT",
-          "serve HTTP at this port of 127.0.0.1, with the token of HOLT_MCP_TOKEN; 0: a free port",
-          OPTION_STRING, offsetof(McpOptions, http), NULL },
+          "serve HTTP at this port of 127.0.0.1, with a token; 0 is any free port", OPTION_STRING,
+          offsetof(McpOptions, http), NULL },
+        { "--workspace", "DIR", "without NAME: the host directory that is the workspace",
+          OPTION_STRING, offsetof(McpOptions, workspace), NULL },
+        { "--net", "RULE", "without NAME: a host or a set of hosts that the session can reach",
+          OPTION_LIST, offsetof(McpOptions, net), NULL },
         { "--wrap", NULL, "run another server in the session, and pass its tools through",
           OPTION_BOOL, offsetof(McpOptions, wrap), NULL },
 };
@@ -46,48 +53,81 @@ static int mcp_serve_http(const McpSettings *settings, const char *text, Error *
         return r;
 }
 
-static int mcp_check(const McpOptions *options, size_t words, Error *reterr) {
+/* Returns whether the first operand is the name of a session. Words after "--" are a command. */
+static bool mcp_has_name(const OptionResult *words, const McpOptions *options) {
+        for (char **word = options->argv; words->operands_count > 0 && *word; word++) {
+                if (*word == words->operands[0])
+                        return true;
+                if (streq(*word, "--"))
+                        return false;
+        }
+        return false;
+}
+
+static int mcp_check(const McpOptions *options, bool named, size_t words, Error *reterr) {
         int r = 0;
 
         if (options->wrap && (options->http || options->ask))
                 return error_set(reterr, ERROR_USAGE, 0, "--wrap takes neither --http nor --ask");
-        if (options->wrap && words < 2)
+        if (named && (options->workspace || options->net.count > 0)) {
+                r = error_set(reterr, ERROR_USAGE, 0,
+                              "--workspace and --net are for a new session, without NAME");
+                return error_cure(reterr, r,
+                                  "Set them when you make the session: holt create NAME "
+                                  "--workspace DIR");
+        }
+        if (options->wrap && words == 0)
                 r = error_set(reterr, ERROR_USAGE, 0, "--wrap needs the command of a server");
-        else if (!options->wrap && words > 1)
+        else if (!options->wrap && words > 0)
                 r = error_set(reterr, ERROR_USAGE, 0, "a command needs --wrap");
         return r < 0 ? error_cure(reterr, r, "For example: holt mcp NAME --wrap -- npx some-server")
                      : 0;
 }
 
+static int mcp_serve_session(McpSettings *settings, const McpOptions *options,
+                             const char *const *command, Error *reterr) {
+        if (options->wrap)
+                return wrap_run(settings, command, reterr);
+        settings->methods = session_methods(&settings->methods_count);
+        return options->http ? mcp_serve_http(settings, options->http, reterr)
+                             : mcp_run(settings, reterr);
+}
+
 static int mcp_serve(const OptionResult *words, const void *data, Error *reterr) {
         const McpOptions *options = data;
-        McpSettings settings = { .session = words->operands[0], .ask = options->ask };
-
-        int r = mcp_check(options, words->operands_count, reterr);
+        const bool named = mcp_has_name(words, options);
+        McpSettings settings = { .ask = options->ask };
+        McpOwned owned = { 0 };
+        int r = mcp_check(options, named, words->operands_count - named, reterr);
 
         if (r < 0)
                 return r;
-        if (options->wrap)
-                return wrap_run(&settings, words->operands + 1, reterr);
-        settings.methods = session_methods(&settings.methods_count);
-        return options->http ? mcp_serve_http(&settings, options->http, reterr)
-                             : mcp_run(&settings, reterr);
+        if (!named)
+                r = mcp_session_make(options->workspace, &options->net, &owned, reterr);
+        settings.session = named ? words->operands[0] : owned.name;
+        if (r == 0)
+                r = mcp_serve_session(&settings, options, words->operands + named, reterr);
+        mcp_session_end(&owned);
+        return r;
 }
 
 int cmd_mcp(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "mcp",
-                            .usage = "NAME [--ask] [--http PORT] [--wrap -- COMMAND [ARG...]]",
-                            .summary = "Serves session NAME to an agent, by the Model Context "
-                                       "Protocol: over stdin and stdout, or HTTP.",
+                            .usage = "[NAME] [--ask] [--http PORT] [--wrap -- COMMAND [ARG...]]",
+                            .summary = "Serves session NAME, or a new one, to an agent by the "
+                                       "Model Context "
+                                       "Protocol:\nover stdin and stdout, or HTTP.",
                             .options = mcp_options,
                             .options_count = ELEMENTSOF(mcp_options),
                             .operands = true },
-                .least = 1,
+                .least = 0,
                 .most = MCP_WORDS_MAX,
                 .run = mcp_serve,
         };
-        McpOptions options = { 0 };
+        McpOptions options = { .argv = argv + 1 };
+        int r = ask_main(&verb, &options, argc, argv);
 
-        return ask_main(&verb, &options, argc, argv);
+        strlist_clear(&options.net);
+        return r;
 }

@@ -229,9 +229,11 @@ void request_answer_lost(Request *request) {
         const Cause cause = request->timed_out             ? CAUSE_TIMEOUT
                             : request->interpreter->broken ? CAUSE_LOST
                                                            : out->cause;
-        const int code = request->timed_out ? EXIT_CODE_TIMEOUT
-                         : out->exit_code   ? out->exit_code
-                                            : 1;
+        const bool exited = cause == CAUSE_EXITED &&
+                            request->interpreter->all->session.kind->may_exit;
+        const int code = request->timed_out         ? EXIT_CODE_TIMEOUT
+                         : out->exit_code || exited ? out->exit_code
+                                                    : 1;
         JsonWriter *w = answer_begin_run(request, cause, code, "", false);
 
         if (!w)

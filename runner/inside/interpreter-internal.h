@@ -87,6 +87,7 @@ struct InterpreterKind {
         /* Makes a JSON object of a line from the interpreter, or returns false if the line violates
          * the protocol. NULL if lines are JSON. */
         bool (*read_line)(const FramingLine *line, char *buf, size_t size);
+        bool may_exit; /* A run that ends the interpreter with exit code 0 has succeeded. */
         /* Repeat an interrupt after this time, in usec, until the run has ended; 0: never. */
         uint64_t repeat;
         /* The interpreter sends the id alone when a run begins, and must not get SIGINT before. */

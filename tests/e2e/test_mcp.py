@@ -6,6 +6,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +15,10 @@ from typing import Any, cast
 
 import pytest
 
+from lib import leaks
 from lib.python import needs_module
-from lib.sandbox import HANGS
-from lib.sessions import Json, Session, Sessions
+from lib.sandbox import HANGS, Holt
+from lib.sessions import Json, Session, Sessions, until
 from lib.tools import needs
 
 ROOT = Path(__file__).parents[2]
@@ -303,6 +306,22 @@ def test_another_server_runs_inside(sessions: Sessions) -> None:
         assert client.texts("secrets") == ["agentagent"]
         assert "error" in client.reply("callTool", {"name": "missing", "arguments": {}}) or client.tool("missing")["isError"]
     assert session.processes("node") == []
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["end", "killed"])
+def test_a_session_of_its_own(sessions: Sessions, holt: Holt, kill: bool) -> None:
+    (holt.cwd / "file").write_text("of the host")
+    with Client(sessions, "--workspace", str(holt.cwd), "--net", "a.invalid:80") as client:
+        assert client.texts("bash", command="cat file; touch new")[0] == "of the host"
+        assert json.loads(client.texts("network_status")[0])["network"]["allow"] == ["a.invalid:80"]
+        (name,) = sessions.names()
+        assert name.startswith("mcp-")
+        if kill:
+            found = [p.pid for p in leaks.descendants() if b"\0mcp\0--workspace\0" in Path(f"/proc/{p.pid}/cmdline").read_bytes()]
+            (pid,) = [p for p in found if b"node" not in Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")[0]]
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not sessions.names(), "the end of the session")
+    assert (holt.cwd / "new").exists()
 
 
 def test_the_command_line_of_mcp(sessions: Sessions, session: Session) -> None:

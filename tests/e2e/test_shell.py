@@ -55,7 +55,7 @@ def test_what_a_shell_survives(rpc: Bound) -> None:
 
 
 @pytest.mark.parametrize(("code", "cause", "exit_code"), [
-    ("exit 3", "exited", 3), ("kill -9 $$", "signaled", 137), ("exec sh -c 'echo last; exit 4'", "exited", 4), ("set -e; false; echo no", "exited", 1)])
+    ("exit 3", "exited", 3), ("exit 0", "exited", 0), ("exit", "exited", 0), ("kill -9 $$", "signaled", 137), ("exec sh -c 'echo last; exit 4'", "exited", 4), ("set -e; false; echo no", "exited", 1)])
 def test_a_lost_shell_is_reported(rpc: Bound, code: str, cause: str, exit_code: int) -> None:
     run(rpc, "cd /tmp; x=1")
     ended = run(rpc, code)

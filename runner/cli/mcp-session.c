@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/mcp-session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int mcp_session_serve(McpOwned *owned, Error *reterr) {
+        int fds[2];
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot make a socket");
+        owned->server = fork();
+        if (owned->server == 0) {
+                if (dup2(fds[1], STDIN_FILENO) >= 0 && dup2(fds[1], STDOUT_FILENO) >= 0)
+                        (void)execl("/proc/self/exe", "holt", "serve", NULL);
+                _exit(125);
+        }
+        (void)close(fds[1]);
+        if (owned->server < 0) {
+                (void)close(fds[0]);
+                return error_set(reterr, ERROR_SETUP, errno, "cannot start holt serve");
+        }
+        return rpc_client_new(fds[0], &owned->client, reterr);
+}
+
+static void mcp_session_write(const McpOwned *owned, const char *workspace, const StrList *net,
+                              JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_string(w, "name", owned->name);
+        json_write_bool(w, "owned", true);
+        if (workspace)
+                json_write_string(w, "workspace", workspace);
+        if (net->count > 0) {
+                json_write_object(w, "policy");
+                json_write_uint(w, "holt", 1);
+                json_write_object(w, "network");
+                json_write_array(w, "allow");
+                for (size_t i = 0; i < net->count; i++)
+                        json_write_string(w, NULL, net->items[i]);
+                json_write_end(w);
+                json_write_end(w);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}
+
+int mcp_session_make(const char *workspace, const StrList *net, McpOwned *ret, Error *reterr) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        RpcMessage message = RPC_MESSAGE_NONE;
+        uint64_t random;
+        int r;
+
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+                return error_set(reterr, ERROR_SETUP, errno, "cannot get random bytes");
+        (void)snprintf(ret->name, sizeof(ret->name), "mcp-%d-%016" PRIx64, (int)getpid(), random);
+        r = mcp_session_serve(ret, reterr);
+        if (r < 0)
+                return r;
+        mcp_session_write(ret, workspace, net, &w);
+        if (json_write_finish(&w) < 0)
+                return error_oom(reterr);
+        r = rpc_client_call(ret->client, "session.create", &w, NULL, 0, &message, reterr);
+        rpc_message_clear(&message);
+        return r;
+}
+
+void mcp_session_end(McpOwned *owned) {
+        owned->client = rpc_client_free(owned->client);
+        if (owned->server > 0)
+                (void)waitpid(owned->server, NULL, 0);
+}
