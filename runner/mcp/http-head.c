@@ -50,7 +50,7 @@ static bool head_take_field(char *line, HeadFields *fields) {
         while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
                 *--end = '\0';
         for (size_t i = 0; i < ELEMENTSOF(head_names); i++) {
-                const char **field = (const char **)((char *)fields + head_names[i].offset);
+                const char **field = (const char **)(void *)((char *)fields + head_names[i].offset);
 
                 if (strcasecmp(line, head_names[i].name) != 0)
                         continue;

@@ -26,7 +26,8 @@ static void http_session_make_room(const HttpServer *server) {
         for (HttpSession *s = server->sessions; s; s = s->next)
                 if (!oldest || s->used_at < oldest->used_at)
                         oldest = s;
-        http_session_free(oldest);
+        if (oldest)
+                http_session_free(oldest);
 }
 
 static void http_session_follow(HttpSession *session) {

@@ -40,6 +40,7 @@ static int resource_digit(char c) {
 
 static char *resource_decode(const char *uri) {
         char *path, *p;
+        int high, low;
 
         if (!uri || !str_starts(uri, RESOURCE_PREFIX))
                 return NULL;
@@ -53,12 +54,13 @@ static char *resource_decode(const char *uri) {
                         *p++ = *uri;
                         continue;
                 }
-                if (resource_digit(uri[1]) < 0 || resource_digit(uri[2]) < 0 ||
-                    (uri[1] == '0' && uri[2] == '0')) {
+                high = resource_digit(uri[1]);
+                low = high < 0 ? -1 : resource_digit(uri[2]);
+                if (low < 0 || (high == 0 && low == 0)) {
                         free(path);
                         return NULL;
                 }
-                *p++ = (char)(resource_digit(uri[1]) << 4 | resource_digit(uri[2]));
+                *p++ = (char)(high * 16 + low);
                 uri += 2;
         }
         *p = '\0';
