@@ -214,7 +214,7 @@ def test_each_kind_of_error_is_in_the_manual_and_a_class_of_the_sdk(monkeypatch:
 
 
 # Verbs without a method, and those of them that hints for clients of holt serve may name.
-NO_METHOD = {"bwrap", "doctor", {"doctor", "mcp", "policy", "run", "serve", "sh"}
+NO_METHOD = {"bwrap", "doctor", "mcp", "policy", "run", "serve", "sh"}
 IN_HINTS = {"doctor", "run"}
 
 
