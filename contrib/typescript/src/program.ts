@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Finds the program holt, and runs `holt serve` in a process. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, join, resolve } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { HoltNotFoundError } from "./errors.js";
+
+export type Serve = ChildProcessByStdio<Writable, Readable, Readable>;
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the path of the program: the argument, $HOLT, or holt in the PATH. Throws HoltNotFoundError. */
+export function findHolt(holt?: string): string {
+  const named = holt || process.env.HOLT;
+  const name = named || "holt";
+  const places = name.includes("/") ? [""] : (process.env.PATH ?? "").split(delimiter).filter((place) => place);
+  const found = places.map((place) => (place ? join(place, name) : name)).find(isProgram);
+  if (found) return resolve(found);
+  const where = holt ? "given" : named ? "of $HOLT" : "in the PATH";
+  throw new HoltNotFoundError(`the program ${name} was not found (${where})`, {
+    hint: "Build and install holt (see its README.md), or set HOLT to its path: HOLT=~/holt/build/runner/holt",
+  });
+}
+
+/**
+ * Starts `holt serve`. It has a process session of its own (setsid(2)), so that Ctrl-C reaches only this program. It
+ * ends with its stdin, at the latest when this program ends.
+ */
+export function startServe(holt: string | undefined, env: Readonly<Record<string, string>>): Serve {
+  return spawn(findHolt(holt), ["serve"], { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env }, detached: true });
+}

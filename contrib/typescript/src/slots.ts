@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Limits how many things happen at once. Others wait in the order in which they came. */
+
+/** Calls `act` when the signal is aborted. Returns a function that stops this. */
+export function onAbort(signal: AbortSignal | undefined, act: (reason: unknown) => void): () => void {
+  if (!signal) return () => {};
+  const listener = (): void => act(signal.reason);
+  signal.addEventListener("abort", listener, { once: true });
+  return () => signal.removeEventListener("abort", listener);
+}
+
+export class Slots {
+  #left: number;
+  readonly #queue = new Set<() => void>();
+
+  constructor(count: number) {
+    this.#left = count;
+  }
+
+  /** Runs `work` in a free slot. Rejects with the reason of the signal if it is aborted before. */
+  async run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    if (this.#left > 0) this.#left--;
+    else await this.#turn(signal);
+    try {
+      return await work();
+    } finally {
+      const [next] = this.#queue;
+      if (next) {
+        this.#queue.delete(next);
+        next(); // it takes over this slot
+      } else this.#left++;
+    }
+  }
+
+  #turn(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const begin = (): void => {
+        stop();
+        resolve();
+      };
+      const stop = onAbort(signal, (reason) => {
+        this.#queue.delete(begin);
+        reject(reason);
+      });
+      this.#queue.add(begin);
+    });
+  }
+}
