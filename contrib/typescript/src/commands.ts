@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Json } from "./connection.js";
 import { HoltError, LimitError, NoProcessError, SetupError, UsageError } from "./errors.js";
 import { type Content, PIECE, Part, bytesOf } from "./part.js";
-import { type OnOutput, Output, Process, type ProcessInfo, argvOf, isSessionGone } from "./process.js";
+import { type OnOutput, Output, Process, type ProcessInfo, argvOf, mayBeLost } from "./process.js";
 import { Result } from "./results.js";
 import type { CallOptions, Listener } from "./server.js";
 import { type Time, timeoutOf } from "./times.js";
@@ -176,7 +176,7 @@ export abstract class Commands extends Part {
       await fed;
       return new Result(await answer);
     } catch (error) {
-      if (error instanceof NoProcessError || isSessionGone(error))
+      if (!signal?.aborted && mayBeLost(error))
         throw new SetupError(`${id} has ended, because the session was stopped`, { hint: "history() shows how it ended.", cause: error });
       this.tell("process.kill", { id });
       throw error;

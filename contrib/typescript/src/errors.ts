@@ -40,7 +40,6 @@ export class HoltError extends Error {
     const { errno = null, hint = null } = options;
     const shown = errno && !reason.includes(errno) ? `${reason} (${errno})` : reason;
     super(hint ? `${shown}\n  ${hint}` : shown, "cause" in options ? { cause: options.cause } : undefined);
-    this.name = new.target.name;
     this.reason = reason;
     this.kind = options.kind ?? new.target.kind;
     this.errno = errno;
@@ -153,7 +152,6 @@ export class CommandFailed<R extends Failed = Failed> extends Error {
   constructor(result: R) {
     const lines = result.hint ? result.hint.split("\n").map((line) => `\n  ${line}`) : [];
     super(result.summary + lines.join(""));
-    this.name = "CommandFailed";
     this.result = result;
     this.hint = result.hint;
   }
@@ -171,10 +169,13 @@ export class ToolError extends Error {
     if (!["validation_error", "permission_error", "internal_error"].includes(type))
       throw new TypeError(`the type of a ToolError must be validation_error, permission_error or internal_error, not ${type}`);
     super(message);
-    this.name = "ToolError";
     this.type = type;
   }
 }
+
+// A name on the prototype, and not on each error, is also in the first line of a stack.
+for (const each of [HoltError, CommandFailed, ToolError, HoltNotFoundError, ClosedError, TimeoutError])
+  Object.defineProperty(each.prototype, "name", { value: each.name, writable: true, configurable: true });
 
 const classes = new Map<string, typeof HoltError>(
   [
@@ -182,6 +183,7 @@ const classes = new Map<string, typeof HoltError>(
     NoProcessError, ExistsError, BusyError, LimitError, DataError, ProtocolError,
   ].map((each) => [each.kind, each]),
 );
+for (const each of classes.values()) Object.defineProperty(each.prototype, "name", { value: each.name, writable: true, configurable: true });
 
 /** Returns the error for the error object of a reply. */
 export function errorOf(answer: unknown): HoltError {

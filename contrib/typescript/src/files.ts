@@ -22,6 +22,9 @@ const READ_MAX = 64 << 20;
 /** Maximum entries of a listing, unless limit sets another number. */
 const LIST_MAX = 100_000;
 
+/** The kernel's limit of symlinks in a path (MAXSYMLINKS). */
+const LINKS_MAX = 40;
+
 /** An entry of a directory. name is its path relative to the listed directory; raw is the same, if it is not UTF-8. */
 export type FileInfo = FileEntry;
 
@@ -107,29 +110,38 @@ export class Files extends Part {
 
   async #writeLarge(path: string, data: Buffer, options: WriteOptions): Promise<number> {
     const { signal, makeParents = true } = options;
-    let target = path;
-    let mode = options.mode;
-    try {
-      const there = await this.stat(path, { signal, follow: false });
-      if (there.type === "link" && there.target !== null) target = posix.join(posix.dirname(path), there.target); // files.write follows it, too
-      if (there.type !== "link") mode ??= there.mode;
-      if (there.target?.startsWith("/")) target = there.target;
-    } catch (error) {
-      if (!(error instanceof MissingError)) throw error;
-    }
-    const beside = posix.join(posix.dirname(target), `.holt-${randomBytes(8).toString("hex")}`);
+    const target = await this.#targetOf(path, signal);
+    const mode = options.mode ?? target.mode;
+    const beside = posix.join(posix.dirname(target.path), `.holt-${randomBytes(8).toString("hex")}`);
     try {
       for (let at = 0; at < data.length; at += PIECE) {
         const base64 = data.toString("base64", at, at + PIECE);
         if (at === 0) await this.request("files.write", { path: beside, base64, mode, makeParents }, { signal });
         else await this.request("files.append", { path: beside, base64 }, { signal });
       }
-      await this.request("files.move", { from: beside, to: target, replace: true }, { signal });
+      await this.request("files.move", { from: beside, to: target.path, replace: true }, { signal });
     } catch (error) {
       this.tell("files.remove", { path: beside });
       throw error;
     }
     return data.length;
+  }
+
+  /** Follows symlinks to the file that a write would change, as files.write does. */
+  async #targetOf(path: string, signal: AbortSignal | undefined): Promise<{ path: string; mode?: number }> {
+    let target = path;
+    for (let links = 0; links < LINKS_MAX; links++) {
+      let there: FileStat;
+      try {
+        there = await this.stat(target, { signal, follow: false });
+      } catch (error) {
+        if (error instanceof MissingError) return { path: target };
+        throw error;
+      }
+      if (there.type !== "link" || there.target === null) return { path: target, mode: there.mode };
+      target = there.target.startsWith("/") ? there.target : posix.join(posix.dirname(target), there.target);
+    }
+    throw new UsageError(`${JSON.stringify(path)} leads through too many symlinks`, { errno: "ELOOP" });
   }
 
   /** Appends to a file, or makes it. Returns the number of bytes added. */

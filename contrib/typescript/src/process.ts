@@ -10,7 +10,7 @@
  * last chunk. If the session has ended meanwhile, the output ends, and wait() reports "lost".
  */
 import type { Json } from "./connection.js";
-import { HoltError, NoProcessError, TimeoutError, UsageError } from "./errors.js";
+import { HoltNotFoundError, NoProcessError, SetupError, TimeoutError, UsageError } from "./errors.js";
 import { type Content, PIECE, Part, bytesOf } from "./part.js";
 import type { Process as WireProcess } from "./protocol.js";
 import { Result } from "./results.js";
@@ -20,6 +20,9 @@ import { type Time, millisecondsOf } from "./times.js";
 
 /** Maximum bytes of unread output. */
 const BUFFER_MAX = 16 << 20;
+
+/** Exit code of a command that was lost: that of SIGKILL, as holt itself reports it. */
+const LOST = 137;
 
 /** Bytes that each chunk counts in addition to its data. Otherwise, many small chunks could take too much memory. */
 const CHUNK_COST = 256;
@@ -237,8 +240,7 @@ export class Process extends Part {
         await this.watch();
       } catch (error) {
         this.#output.lost = true;
-        if (!(error instanceof HoltError) || this.server.closed) throw error;
-        if (isGone(error)) throw error;
+        if (!mayBeLost(error)) throw error;
         this.#output.end((await this.wait()).exitCode);
       } finally {
         this.#watching = undefined;
@@ -329,7 +331,8 @@ export class Process extends Part {
 
   /**
    * Waits for the end, and returns the result with the kept output. If the session has stopped since the command ended,
-   * the output is gone. The result then comes from the session's history.
+   * the output is gone. The result then comes from the session's history. If that does not say how the command ended,
+   * because the session's process was killed, the cause is "lost".
    */
   async wait(options: WaitOptions = {}): Promise<Result> {
     if (this.#ended) return this.#ended;
@@ -345,9 +348,13 @@ export class Process extends Part {
     try {
       return await this.ask("process.wait", { id: this.id, output: true, base64: true }, { signal, urgent: true });
     } catch (error) {
-      // The session has stopped, or its process (the keeper) has died. Its history says how the command ended.
-      if (!(error instanceof NoProcessError) && !isSessionGone(error)) throw error;
-      return this.ask("process.wait", { id: this.id }, { signal, urgent: true });
+      if (!mayBeLost(error)) throw error;
+    }
+    try {
+      return await this.ask("process.wait", { id: this.id }, { signal, urgent: true }); // from the history
+    } catch (error) {
+      if (!(error instanceof NoProcessError)) throw error;
+      return { id: this.id, cause: "lost", exit_code: LOST };
     }
   }
 
@@ -366,9 +373,9 @@ export class Process extends Part {
   }
 }
 
-/** @internal Whether a request failed because the process of the session has ended. */
-export function isSessionGone(error: unknown): boolean {
-  return error instanceof HoltError && (error.errno === "ESHUTDOWN" || error.errno === "ECONNRESET" || error.errno === "EPIPE");
+/** @internal Whether a request about a process may have failed because its session has ended. */
+export function mayBeLost(error: unknown): boolean {
+  return error instanceof NoProcessError || (error instanceof SetupError && !(error instanceof HoltNotFoundError));
 }
 
 /** @internal Throws UsageError for a command that is text where an array belongs. */

@@ -29,6 +29,9 @@ export interface LimitHit extends wire.LimitHit {
 /** Maximum number of refusals in a hint. */
 const HINTS = 5;
 
+/** Maximum characters of a text that console.log() of a result shows. */
+const PREVIEW = 200;
+
 function hintOfDenial(denial: wire.Denial): string {
   if (denial.call) return `${callOf(denial.call)} allows it`;
   if (!denial.policy) return denial.whyNot ?? "no option allows it";
@@ -172,6 +175,22 @@ export abstract class Outcome {
 
   toString(): string {
     return this.summary;
+  }
+
+  /** The members of the result, and its output as text. */
+  toJSON(): Json {
+    return { ...(this as unknown as Json), ok: this.ok, stdout: this.stdout, stderr: this.stderr, hint: this.hint };
+  }
+
+  /** Shortens the output, and leaves out members that say nothing. */
+  [Symbol.for("nodejs.util.inspect.custom")](_depth: number, options: object, inspect: (value: unknown, options: object) => string): string {
+    const shown: Json = { cause: this.cause, exitCode: this.exitCode };
+    for (const [name, value] of Object.entries(this.toJSON())) {
+      if (["id", "ok", "hint", "usage"].includes(name) || value === "" || value === 0 || value === false || value === null) continue;
+      if (Array.isArray(value) && !value.length) continue;
+      shown[name] = typeof value === "string" && value.length > PREVIEW ? `${value.slice(0, PREVIEW)}... (${value.length} characters)` : value;
+    }
+    return `${this.constructor.name} ${inspect(shown, options)}`;
   }
 }
 

@@ -30,7 +30,7 @@ type StandardOutcome<Output> =
   | { readonly issues: ReadonlyArray<{ readonly message: string; readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined }> };
 
 /** The payload that a tool gets: the output of its schema, or any object for a JSON Schema. */
-export type PayloadOf<S> = S extends StandardSchema<unknown, infer Output> ? Output : Record<string, any>;
+export type PayloadOf<S> = 0 extends 1 & S ? any : S extends StandardSchema<unknown, infer Output> ? Output : Record<string, any>;
 
 /** What a tool gets besides the payload. */
 export interface ToolContext {
