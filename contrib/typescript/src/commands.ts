@@ -12,6 +12,7 @@ import { type Content, PIECE, Part, bytesOf } from "./part.js";
 import { type OnOutput, Output, Process, type ProcessInfo, argvOf, mayBeLost } from "./process.js";
 import { Result } from "./results.js";
 import type { CallOptions, Listener } from "./server.js";
+import { onAbort } from "./signals.js";
 import { type Time, timeoutOf } from "./times.js";
 
 /** Bits of the fds 0 to 2, for a terminal. */
@@ -131,9 +132,8 @@ export abstract class Commands extends Part {
     if (!signal) return started;
     started.catch(() => {});
     return new Promise((resolve, reject) => {
-      const onAbort = (): void => reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      started.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+      const stop = onAbort(signal, reject);
+      started.then(resolve, reject).finally(stop);
     });
   }
 

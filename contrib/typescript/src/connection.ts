@@ -231,13 +231,28 @@ export class Connection {
     }
   }
 
-  /** Ends the input of `holt serve`, which then removes its throwaway sessions and ends. Kills it after `patience` ms. */
-  async close(patience: number): Promise<void> {
-    this.hold(1); // also after the end: nothing is awaited then
+  /**
+   * Hangs up, so that `holt serve` removes its throwaway sessions and ends. Its output is closed, too, because otherwise it
+   * first waits for the commands that still run. Kills it after `patience` ms.
+   */
+  async close(patience: number, why: HoltError): Promise<void> {
+    if (this.ended) return;
+    this.#broken = why; // no further message is handled
+    this.hold(1);
+    for (const each of this.#takeUnanswered()) each.reject(why);
     this.#serve.stdin.end();
+    this.#serve.stdout.destroy();
     const timer = setTimeout(() => this.#serve.kill("SIGKILL"), patience);
     await this.closed;
     clearTimeout(timer);
+  }
+
+  #takeUnanswered(): Pending[] {
+    const unanswered = [...this.#waiting.values(), ...this.#urgent, ...this.#delayed].filter((each) => !each.abandoned);
+    this.#waiting.clear();
+    this.#urgent = [];
+    this.#delayed = [];
+    return unanswered;
   }
 
   /** Kills `holt serve`, because it is of no use any more. */
@@ -252,7 +267,7 @@ export class Connection {
   }
 
   #onOutputEnd(): void {
-    if (this.ended) return;
+    if (this.ended || this.#broken) return;
     this.hold(1);
     setTimeout(() => this.#serve.kill("SIGKILL"), END_WITHIN).unref();
   }
@@ -266,10 +281,7 @@ export class Connection {
     this.why = this.#broken ?? new ClosedError(`holt serve has ended${half} (${signalCode ?? `code ${exitCode}`})${said ? `: ${said}` : ""}`, {
       hint: "Repeat the request; it starts holt serve again. Sessions and their files are still there.",
     });
-    const unanswered = [...this.#waiting.values(), ...this.#urgent, ...this.#delayed].filter((each) => !each.abandoned);
-    this.#waiting.clear();
-    this.#urgent = [];
-    this.#delayed = [];
+    const unanswered = this.#takeUnanswered();
     this.#held = 0;
     this.#setHold(false);
     for (const each of [this.#serve.stdin, this.#serve.stdout, this.#serve.stderr]) each.destroy();

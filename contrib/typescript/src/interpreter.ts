@@ -11,6 +11,9 @@ import type { CallOptions, Listener } from "./server.js";
 import { Slots } from "./slots.js";
 import { timeoutOf } from "./times.js";
 
+/** Maximum number of runs that wait for the interpreter at once. A session accepts 64, of all its clients. */
+const RUNS_MAX = 32;
+
 export interface PythonOptions extends CommandOptions {
   /** runs the code in a new interpreter, which ends when the code ends */
   fresh?: boolean | undefined;
@@ -24,6 +27,8 @@ export abstract class Interpreter extends Commands {
   /** Runs with onOutput take turns: their output names only the interpreter, whose id is unknown until the reply. */
   readonly #watched = new Slots(1);
 
+  readonly #runs = new Slots(RUNS_MAX);
+
   /**
    * Runs code in the session's interpreter, which keeps variables and imports. The result has `result` (the repr of the
    * last expression), `displays`, images() and `error`. The timeout starts with the code; waiting for another run does
@@ -36,9 +41,8 @@ export abstract class Interpreter extends Commands {
       run: randomBytes(8).toString("hex"),
     };
     signal?.throwIfAborted();
-    return this.server.commands.run(signal, () =>
-      onOutput ? this.#watched.run(signal, () => this.#tell(params, onOutput, signal)) : this.#python(params, signal),
-    );
+    const run = (): Promise<PythonResult> => this.server.commands.run(signal, () => (onOutput ? this.#tell(params, onOutput, signal) : this.#python(params, signal)));
+    return this.#runs.run(signal, () => (onOutput ? this.#watched.run(signal, run) : run()));
   }
 
   async #tell(params: Json, onOutput: OnOutput, signal: AbortSignal | undefined): Promise<PythonResult> {

@@ -38,13 +38,13 @@ export function watchOver(connection: Connection, within: number, ask: Ask): () 
     last = now;
     const targets = connection.sessionsUpTo(before);
     before = connection.newest;
-    if (targets.size) targets.add("");
-    for (const session of targets) if (!probes.has(session)) probe(session);
+    for (const session of targets.size ? ["", ...targets] : []) if (!probes.has(session)) probe(session);
+    const late = (since: number | undefined): boolean => since !== undefined && now - since >= within;
+    if (late(probes.get(""))) return connection.kill(hangs("holt serve")); // no session can answer then
     for (const [session, since] of probes) {
-      if (now - since < within) continue;
+      if (!late(since)) continue;
       probes.delete(session);
-      if (session) connection.giveUp(session, hangs(`the process of session "${session}"`));
-      else connection.kill(hangs("holt serve"));
+      connection.giveUp(session, hangs(`the process of session "${session}"`));
     }
   };
   const timer = setInterval(look, pause).unref();

@@ -15,7 +15,7 @@ import { type Content, PIECE, Part, bytesOf } from "./part.js";
 import type { Process as WireProcess } from "./protocol.js";
 import { Result } from "./results.js";
 import { type CallOptions, type Listener, type Server, isGone } from "./server.js";
-import { onAbort } from "./slots.js";
+import { onAbort } from "./signals.js";
 import { type Time, millisecondsOf } from "./times.js";
 
 /** Maximum bytes of unread output. */

@@ -14,6 +14,7 @@
  * Notifications about a process stop without a word if the process of its session (its keeper) dies. So while
  * somebody listens to a session, one of its processes is awaited: the reply comes, with an error, if the keeper dies.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import { Connection, type Json, type Owner, type Pending } from "./connection.js";
 import { ClosedError, HoltError, ProtocolError, TimeoutError, UsageError } from "./errors.js";
 import { watchOver } from "./liveness.js";
@@ -21,7 +22,8 @@ import { LINE_MAX, textOf } from "./message.js";
 import { fromWire, toWire } from "./names.js";
 import { startServe } from "./program.js";
 import { AT_REST, type Methods } from "./protocol.js";
-import { Slots, onAbort } from "./slots.js";
+import { onAbort } from "./signals.js";
+import { Slots } from "./slots.js";
 import { type Time, millisecondsOf } from "./times.js";
 
 /** Maximum number of commands that run at once for one server; others start as these end. */
@@ -29,6 +31,9 @@ const COMMANDS_MAX = 160;
 
 /** Milliseconds for `holt serve` to end, after its input has ended. */
 const CLOSE_WITHIN = 10_000;
+
+/** Milliseconds that close() waits for the replies to requests that nobody else waits for. */
+const TELL_WITHIN = 2000;
 
 /** Maximum number of sessions in which a process is awaited. */
 const SENTINELS_MAX = 100;
@@ -88,6 +93,7 @@ export class Server {
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #answerers = new Map<string, Answerer>();
   readonly #repeated = new Map<string, Map<string, Repeated>>();
+  readonly #told = new Set<Promise<void>>();
   readonly #stale = new Set<string>();
   readonly #sentinels = new Set<string>(); // sessions
   readonly #awaited = new Set<string>(); // keys of listeners whose processes have ended
@@ -143,7 +149,9 @@ export class Server {
   /** @internal Sends a request and ignores its outcome, so that another error can be thrown. */
   tell(method: string, params: Json): void {
     if (this.#closing || !this.#connection) return;
-    this.ask(method, params, { urgent: true }).catch(() => {});
+    const told = this.ask(method, params, { urgent: true }).then(() => {}, () => {});
+    this.#told.add(told);
+    void told.then(() => this.#told.delete(told));
   }
 
   #send(pending: Pending): void {
@@ -185,7 +193,15 @@ export class Server {
 
   async #close(): Promise<void> {
     this.#unwatch();
-    await this.#connection?.close(CLOSE_WITHIN);
+    const connection = this.#connection;
+    if (!connection) return;
+    // A request that nobody waits for may kill a command that was given up.
+    const release = this.hold();
+    const waits = new AbortController();
+    await Promise.race([Promise.allSettled(this.#told), pause(TELL_WITHIN, undefined, { signal: waits.signal })]);
+    waits.abort();
+    release();
+    await connection.close(CLOSE_WITHIN, new ClosedError("the sandbox is closed"));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

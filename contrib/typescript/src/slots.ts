@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Limits how many things happen at once. Others wait in the order in which they came. */
-
-/** Calls `act` when the signal is aborted. Returns a function that stops this. */
-export function onAbort(signal: AbortSignal | undefined, act: (reason: unknown) => void): () => void {
-  if (!signal) return () => {};
-  const listener = (): void => act(signal.reason);
-  signal.addEventListener("abort", listener, { once: true });
-  return () => signal.removeEventListener("abort", listener);
-}
+import { onAbort } from "./signals.js";
 
 export class Slots {
   #left: number;

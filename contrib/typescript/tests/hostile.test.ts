@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A `holt serve` that is broken, hostile, slow or dead. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { ClosedError, HoltError, HoltNotFoundError, ProtocolError, Sandbox, Server, SetupError, TimeoutError } from "holt";
+import { children, descriptors, failure, fake } from "./lib.js";
+
+const list = (server: Server) => server.call("session.list", {});
+const exec = (server: Server) => server.call("exec", { session: "s", argv: ["true"] });
+
+/** Runs a call against a script, and checks that nothing of it is left. */
+async function failed(script: string, call: (server: Server) => Promise<unknown> = exec): Promise<Error> {
+  const server = fake(script);
+  try {
+    return await failure(call(server));
+  } finally {
+    await server.close();
+    assert.deepEqual(children(), []);
+  }
+}
+
+test("a line that is not JSON", async () => {
+  for (const line of ["oops", "{", "[", "nul", "", '{"id":1,"result":{}', "\\0", "\\xff\\xfe"]) {
+    const error = await failed(`for await (const request of requests) await send(${JSON.stringify(line)} + "\\n");`);
+    assert.ok(error instanceof ProtocolError && /not JSON/.test(error.message), line);
+  }
+});
+
+test("messages that are JSON, and no messages", async () => {
+  for (const message of ["1", "null", '"x"', "[]", "true"]) {
+    const error = await failed(`for await (const request of requests) await send('${message}\\n');`);
+    assert.match(error.message, /not an object/, message);
+  }
+});
+
+test("replies without a result, and with wrong errors", async () => {
+  const replies = ["{}", '{"result": 1}', '{"result": null}', '{"result": []}', '{"error": null}', '{"error": 5}', '{"error": {}}', '{"error": {"code": "x", "message": 5, "data": {"kind": 1, "hint": {}, "errno": []}}}', '{"error": {"data": {"kind": "__proto__"}}}'];
+  for (const each of replies) {
+    const error = await failed(`for await (const { id } of requests) await send(JSON.stringify({ id, ...${each} }) + "\\n");`);
+    assert.ok(error instanceof HoltError && error.message.length > 10, each);
+  }
+});
+
+test("replies with unknown ids are ignored", async () => {
+  const server = fake(`for await (const request of requests) {
+    for (const id of [0, -1, 99, 1e300, "1", null, {}]) await send(JSON.stringify({ id, result: { sessions: ["wrong"] } }) + "\\n");
+    await reply(request, { sessions: [] });
+    await reply(request, { sessions: ["twice"] });
+  }`);
+  assert.deepEqual(await list(server), { sessions: [] });
+  assert.deepEqual(await list(server), { sessions: [] });
+  await server.close();
+});
+
+test("an error without an id ends the connection, because some request has no reply", async () => {
+  const error = await failed(`for await (const r of requests) await send(JSON.stringify({ id: null, error: { code: -32700, message: "no JSON" } }) + "\\n");`);
+  assert.match(error.message, /has refused a message: no JSON/);
+});
+
+test("unknown notifications and requests", async () => {
+  const server = fake(`let asked;
+  for await (const message of requests) {
+    if (message.method) {
+      asked = message;
+      for (const params of ["null", "5", "[]", "{}", '{"session":"__proto__","id":"x"}'])
+        for (const method of ["no.such", "process.output", "process.exited", "tool.cancel", "__proto__"]) await send('{"method":"' + method + '","params":' + params + '}\\n');
+      await send('{"id":"t1","method":"no.such","params":{}}\\n');
+    } else await reply(asked, { sessions: [message.error.code, message.id] });
+  }`);
+  assert.deepEqual((await list(server)).sessions, [-32601, "t1"]);
+  await server.close();
+});
+
+test("a line without an end does not fill the memory", async () => {
+  const before = process.memoryUsage().rss;
+  const error = await failed(`await requests.next(); const x = "x".repeat(1 << 20); for (;;) await send(x);`);
+  assert.ok(error instanceof ProtocolError && /more than \d+ bytes/.test(error.message), error.message);
+  assert.ok(process.memoryUsage().rss - before < 300 << 20);
+});
+
+test("half lines, and lines in one-byte pieces", async () => {
+  const server = fake(`for await (const { id } of requests) {
+    const line = Buffer.from(JSON.stringify({ id, result: { sessions: ["é€😀"] } }) + "\\n");
+    for (const byte of line) { await send(Buffer.from([byte])); await new Promise(setImmediate); }
+  }`);
+  assert.deepEqual((await list(server)).sessions, ["é€😀"]);
+  await server.close();
+});
+
+test("a large reply in many pieces takes linear time", async () => {
+  const server = fake(`for await (const request of requests) await reply(request, { sessions: ["x".repeat(30 << 20)] });`);
+  const start = performance.now();
+  assert.equal(((await list(server)).sessions[0] as unknown as string).length, 30 << 20);
+  assert.ok(performance.now() - start < 20_000);
+  await server.close();
+});
+
+test("death in the middle of a reply", async () => {
+  const error = await failed(`console.error("last words"); const { value } = await requests.next(); await send('{"id":' + value.id + ',"res'); process.exit(3);`);
+  assert.ok(error instanceof ClosedError, error.message);
+  assert.match(error.message, /^holt serve has ended in the middle of a message \(code 3\): last words\n {2}Repeat the request/);
+});
+
+test("death by a signal, before any reply and after one", async () => {
+  assert.match((await failed(`await requests.next(); process.kill(process.pid, "SIGKILL");`)).message, /\(SIGKILL\)/);
+  const server = fake(`const { value } = await requests.next(); await reply(value, { sessions: [] }); process.exit(1);`);
+  for (let round = 0; round < 3; round++) assert.deepEqual(await list(server), { sessions: [] }); // each starts another one
+  await server.close();
+});
+
+test("a reading request is repeated a few times, and then fails", async () => {
+  const started = performance.now();
+  const error = await failed(`await requests.next(); process.exit(1);`, list);
+  assert.ok(error instanceof ClosedError);
+  assert.ok(performance.now() - started < 20_000);
+});
+
+test("an output that ends while the process stays", async () => {
+  const error = await failed(`const { closeSync } = await import("node:fs"); await requests.next(); closeSync(1); setInterval(() => {}, 1000);`);
+  assert.ok(error instanceof ClosedError);
+});
+
+test("a server that does not read its input", async () => {
+  const server = fake(`setInterval(() => {}, 1000);`, { replyTimeout: "500ms" });
+  const calls = Array.from({ length: 40 }, () => failure(server.call("files.write", { session: "s", path: "x", content: "x".repeat(500_000) })));
+  for (const error of await Promise.all(calls)) assert.ok(error instanceof TimeoutError, error.message);
+  await server.close();
+  assert.deepEqual(children(), []);
+});
+
+test("a server that hangs fails its calls, and a slow command does not", async () => {
+  const hangs = fake(`for await (const request of requests) {}`, { replyTimeout: 200 });
+  const error = await failure(exec(hangs));
+  assert.ok(error instanceof TimeoutError && /holt serve does not answer/.test(error.message), error.message);
+  await hangs.close();
+
+  const slow = fake(`for await (const request of requests) {
+    if (request.method !== "exec") await reply(request, { sessions: [], tools: [] });
+    else setTimeout(() => reply(request, { stdout: "late" }), 1500);
+  }`, { replyTimeout: 200 });
+  assert.equal((await exec(slow)).stdout, "late");
+  await slow.close();
+});
+
+test("a session that hangs fails only its own calls", async () => {
+  const server = fake(`for await (const request of requests)
+    if (request.params.session === "dead") continue;
+    else if (request.method === "exec") setTimeout(() => reply(request, { stdout: "alive" }), 1500);
+    else await reply(request, { sessions: [], tools: [] });`, { replyTimeout: 200 });
+  const alive = exec(server);
+  const error = await failure(server.call("exec", { session: "dead", argv: ["x"] }));
+  assert.match(error.message, /the process of session "dead" does not answer/);
+  assert.equal((await alive).stdout, "alive");
+  await server.close();
+});
+
+test("a program that is busy does not take its own delay for the server's", async () => {
+  const server = fake(`for await (const request of requests) setTimeout(() => reply(request, { sessions: [], tools: [], stdout: "" }), request.method === "exec" ? 900 : 0);`, { replyTimeout: 200 });
+  const run = exec(server);
+  await pause(100);
+  const until = performance.now() + 500;
+  while (performance.now() < until);
+  assert.equal((await run).stdout, "");
+  await server.close();
+});
+
+test("a server that stays after its input has ended is killed", async () => {
+  const server = fake(`process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); for await (const request of requests) await reply(request, { sessions: [] });`);
+  await list(server);
+  const start = performance.now();
+  await server.close();
+  assert.ok(performance.now() - start < 15_000);
+  assert.deepEqual(children(), []);
+});
+
+test("a program that is missing, or cannot be executed", async () => {
+  for (const holt of ["/no/such/holt", "no-such-holt", "/etc/passwd", "/etc"]) {
+    const error = await failure(Sandbox.create({ holt }));
+    assert.ok(error instanceof HoltNotFoundError && error instanceof SetupError && /was not found \(given\)/.test(error.message), error.message);
+  }
+  const text = fake("");
+  await text.close();
+  const { writeFileSync, mkdtempSync } = await import("node:fs");
+  const broken = `${mkdtempSync("/tmp/broken-")}/holt`;
+  writeFileSync(broken, "#!/no/such/interpreter\n", { mode: 0o755 });
+  const error = await failure(Sandbox.create({ holt: broken }));
+  assert.match(error.message, /can't be started: spawn .* ENOENT/);
+});
+
+test("a server that ends at once leaves no descriptor", async () => {
+  await failed("process.exit(1);");
+  const before = descriptors();
+  for (let round = 0; round < 5; round++) await failed(`console.log("bad");`);
+  assert.ok(descriptors() <= before, `${before} descriptors became ${descriptors()}`);
+});
