@@ -13,7 +13,7 @@ const REMOVE_WITHIN = 30_000;
 export async function removeSession(server: Server, session: string, signal?: AbortSignal): Promise<void> {
   const deadline = performance.now() + REMOVE_WITHIN;
   for (;;) {
-    await server.ask("session.stop", { session }, { urgent: true, signal });
+    await server.stop(session, { signal });
     try {
       await server.ask("session.remove", { session }, { urgent: true, signal });
       return;

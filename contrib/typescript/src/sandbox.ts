@@ -202,7 +202,7 @@ export class Sandbox extends Interpreter {
 
   /** Ends all processes of the session. The session keeps its files, keys and history, and its next use starts it again. */
   async stop(options: CallOptions = {}): Promise<void> {
-    await this.ask("session.stop", {}, { ...options, urgent: true });
+    await this.server.stop(this.name, options);
   }
 
   /** Removes the session with all its files, even if the session has a name. */

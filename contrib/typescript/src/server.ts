@@ -38,6 +38,9 @@ const TELL_WITHIN = 2000;
 /** Maximum number of sessions in which a process is awaited. */
 const SENTINELS_MAX = 100;
 
+/** Milliseconds between two processes that are awaited. */
+const SENTINEL_PAUSE = 100;
+
 /** How often a request is sent in all, if one `holt serve` after the other ends. */
 const TRIES_MAX = 3;
 
@@ -96,6 +99,7 @@ export class Server {
   readonly #told = new Set<Promise<void>>();
   readonly #stale = new Set<string>();
   readonly #sentinels = new Set<string>(); // sessions
+  readonly #stopping = new Map<string, number>(); // sessions, and how many calls stop them
   readonly #awaited = new Set<string>(); // keys of listeners whose processes have ended
   #connection: Connection | undefined;
   #closing: Promise<void> | undefined;
@@ -255,9 +259,12 @@ export class Server {
     const key = [...this.#listeners.keys()].find((each) => each.startsWith(prefix) && each !== prefix && !this.#awaited.has(each));
     if (!key) return;
     this.#sentinels.add(session);
+    // If the session is being stopped, its other processes end now, too. A request would start it again.
     const next = (): void => {
-      this.#sentinels.delete(session);
-      this.#sentinel(session);
+      setTimeout(() => {
+        this.#sentinels.delete(session);
+        if (!this.#stopping.has(session)) this.#sentinel(session);
+      }, SENTINEL_PAUSE).unref();
     };
     this.ask("process.wait", { session, id: key.slice(prefix.length) }, { urgent: true, quiet: true }).then(
       () => {
@@ -269,6 +276,18 @@ export class Server {
         next();
       },
     );
+  }
+
+  /** @internal Stops a session. */
+  async stop(session: string, options: CallOptions = {}): Promise<void> {
+    this.#stopping.set(session, (this.#stopping.get(session) ?? 0) + 1);
+    try {
+      await this.ask("session.stop", { session }, { ...options, urgent: true });
+    } finally {
+      const left = this.#stopping.get(session)! - 1;
+      if (left) this.#stopping.set(session, left);
+      else this.#stopping.delete(session);
+    }
   }
 
   /** @internal Sets the function that answers requests of the server, such as tool.call. */

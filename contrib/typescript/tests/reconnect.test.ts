@@ -6,6 +6,7 @@ import { writeFileSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ClosedError, Sandbox, SetupError, type Tool } from "holt";
 import { failure, serverOf, until, withBox } from "./lib.js";
@@ -60,8 +61,9 @@ test("the session's process dies: calls fail, processes are lost, and the next c
     assert.equal((await process_.read())!.text, "hi\n");
     const wait = process_.wait();
     const run = failure(box.exec(["sleep", "1000"]));
-    const signalled = failure(box.exec(["sleep", "1000"], { signal: new AbortController().signal }));
-    await until(async () => (await box.processes()).length === 3, "all commands run");
+    let begun = false;
+    const signalled = failure(box.bash("echo up; sleep 1000", { signal: new AbortController().signal, onOutput: () => (begun = true) }));
+    await until(async () => begun && (await box.processes()).length === 3, "all commands run");
     await killKeeper(box);
 
     assert.ok((await run) instanceof SetupError);
@@ -97,6 +99,21 @@ test("stop() ends processes, and says so", () =>
     assert.equal(text, "hi\n");
     assert.equal((await process_.wait()).cause, "killed"); // from the history
   }));
+
+test("stop() leaves a session with many processes at rest", async () => {
+  await using box = await Sandbox.create({ name: "many" });
+  try {
+    const processes = await Promise.all(Array.from({ length: 10 }, () => box.spawn("trap '' TERM; echo hi; sleep 1000")));
+    await Promise.all(processes.map((each) => each.read()));
+    const ends = processes.map((each) => each.read());
+    await box.stop();
+    assert.deepEqual(await Promise.all(ends), processes.map(() => null));
+    await pause(300); // longer than the time after which another process would be awaited
+    assert.equal((await box.show()).state, "at rest");
+  } finally {
+    await box.remove();
+  }
+});
 
 test("a program that forgets to close its sandbox ends, and so does the session", async () => {
   const home = fileURLToPath(new URL(".", import.meta.resolve("holt")));
