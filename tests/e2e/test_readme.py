@@ -233,7 +233,7 @@ def test_the_picture_is_well_formed_and_shown() -> None:
     assert "prefers-color-scheme: dark" in (picture.findtext(f"{SVG}style") or "")
 
 
-PAGES = (*sorted(PROJECT.glob("*.md")), PROJECT / "contrib" / "python" / "README.md")
+PAGES = (*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "contrib").glob("*/README.md")))
 
 
 def anchors(page: Path) -> set[str]:

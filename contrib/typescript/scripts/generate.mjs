@@ -14,7 +14,7 @@ import { pathToFileURL } from "node:url";
 
 const WIDTH = 120;
 
-const camel = (name) => name.replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+const camel = (name) => name.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
 const pascal = (name) => name.replace(/(^|[._])([a-z])/g, (_, __, letter) => letter.toUpperCase());
 const quoted = (name) => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : JSON.stringify(name));
 

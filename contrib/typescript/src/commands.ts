@@ -12,7 +12,7 @@ import { type Content, PIECE, Part, bytesOf } from "./part.js";
 import { type OnOutput, Output, Process, type ProcessInfo, argvOf, mayBeLost } from "./process.js";
 import { Result } from "./results.js";
 import type { CallOptions, Listener } from "./server.js";
-import { onAbort } from "./signals.js";
+import { abortable } from "./signals.js";
 import { type Time, timeoutOf } from "./times.js";
 
 /** Bits of the fds 0 to 2, for a terminal. */
@@ -129,12 +129,7 @@ export abstract class Commands extends Part {
         else then(result);
       },
     });
-    if (!signal) return started;
-    started.catch(() => {});
-    return new Promise((resolve, reject) => {
-      const stop = onAbort(signal, reject);
-      started.then(resolve, reject).finally(stop);
-    });
+    return abortable(started, signal);
   }
 
   async #awaited(params: Json, input: Buffer | undefined, options: ExecOptions): Promise<Result> {

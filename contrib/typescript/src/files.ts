@@ -12,8 +12,9 @@ import { randomBytes } from "node:crypto";
 import { posix } from "node:path";
 import { LimitError, MissingError, UsageError } from "./errors.js";
 import { type Content, PIECE, Part, bytesOf } from "./part.js";
-import type { FileEntry, FileStat, Link as WireLink, MatchingLine } from "./protocol.js";
+import type { FileEntry, FileStat, Link as WireLink, MatchingLine, Methods } from "./protocol.js";
 import type { CallOptions } from "./server.js";
+import { abortable } from "./signals.js";
 import { type Time, timeoutOf } from "./times.js";
 
 /** Maximum bytes of a file that are read into memory, unless maxBytes sets another limit. */
@@ -108,21 +109,30 @@ export class Files extends Part {
     return answer.size;
   }
 
+  /** Writes in a directory beside the target, which holt removes if this program ends meanwhile, and renames the file. */
   async #writeLarge(path: string, data: Buffer, options: WriteOptions): Promise<number> {
     const { signal, makeParents = true } = options;
     const target = await this.#targetOf(path, signal);
     const mode = options.mode ?? target.mode;
-    const beside = posix.join(posix.dirname(target.path), `.holt-${randomBytes(8).toString("hex")}`);
+    const directory = posix.join(posix.dirname(target.path), `.holt-${randomBytes(8).toString("hex")}`);
+    const beside = `${directory}/file`;
+    let last: Promise<unknown> = Promise.resolve();
+    const step = async <M extends "files.mkdir" | "files.write" | "files.append" | "files.move">(
+      method: M, params: Omit<Methods[M]["params"], "session">,
+    ): Promise<void> => {
+      last = this.request(method, params);
+      await abortable(last, signal);
+    };
     try {
-      for (let at = 0; at < data.length; at += PIECE) {
-        const base64 = data.toString("base64", at, at + PIECE);
-        if (at === 0) await this.request("files.write", { path: beside, base64, mode, makeParents }, { signal });
-        else await this.request("files.append", { path: beside, base64 }, { signal });
-      }
-      await this.request("files.move", { from: beside, to: target.path, replace: true }, { signal });
-    } catch (error) {
-      this.tell("files.remove", { path: beside });
-      throw error;
+      await step("files.mkdir", { path: directory, makeParents, owned: true, mode: 0o700 });
+      for (let at = 0; at < data.length; at += PIECE)
+        await step(at ? "files.append" : "files.write", { path: beside, base64: data.toString("base64", at, at + PIECE), ...(at ? {} : { mode }) });
+      await step("files.move", { from: beside, to: target.path, replace: true });
+    } finally {
+      // The server may still execute the request that was given up, so the directory is removed after its reply.
+      const removed = last.catch(() => {}).then(() => this.tell("files.remove", { path: directory, recursive: true }));
+      if (!signal?.aborted) await removed;
+      else this.server.keep(removed);
     }
     return data.length;
   }

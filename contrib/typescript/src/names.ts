@@ -17,7 +17,7 @@ const snakes = new Map<string, string>();
 export function camelOf(name: string): string {
   let made = camels.get(name);
   if (made === undefined) {
-    made = name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+    made = name.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
     if (camels.size < 1000) camels.set(name, made); // names of users must not fill the memory
   }
   return made;

@@ -50,7 +50,7 @@ export abstract class Part {
   }
 
   /** Sends a request and ignores its outcome. */
-  protected tell(method: keyof Methods, params: Json): void {
-    this.server.tell(method, { session: this.session, ...params });
+  protected tell(method: keyof Methods, params: Json): Promise<void> {
+    return this.server.tell(method, { session: this.session, ...params });
   }
 }

@@ -151,11 +151,16 @@ export class Server {
   }
 
   /** @internal Sends a request and ignores its outcome, so that another error can be thrown. */
-  tell(method: string, params: Json): void {
-    if (this.#closing || !this.#connection) return;
-    const told = this.ask(method, params, { urgent: true }).then(() => {}, () => {});
-    this.#told.add(told);
-    void told.then(() => this.#told.delete(told));
+  async tell(method: string, params: Json): Promise<void> {
+    if (this.#connection) await this.keep(this.ask(method, params, { urgent: true }));
+  }
+
+  /** @internal Makes close() wait for something that nobody else waits for. Returns a promise that is never rejected. */
+  keep(promise: Promise<unknown>): Promise<void> {
+    const kept = promise.then(() => {}, () => {});
+    this.#told.add(kept);
+    void kept.then(() => this.#told.delete(kept));
+    return kept;
   }
 
   #send(pending: Pending): void {

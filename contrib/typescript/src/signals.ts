@@ -31,3 +31,14 @@ export function onAbort(signal: AbortSignal | undefined, act: Act): () => void {
     signal.removeEventListener("abort", known.listener);
   };
 }
+
+/** Returns a promise with the same outcome, which is rejected earlier if the signal is aborted. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise;
+  promise.catch(() => {}); // nobody may be left to notice its failure
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const stop = onAbort(signal, reject);
+    promise.then(resolve, reject).finally(stop);
+  });
+}

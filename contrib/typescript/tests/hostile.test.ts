@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A `holt serve` that is broken, hostile, slow or dead. */
 import assert from "node:assert/strict";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { ClosedError, HoltError, HoltNotFoundError, ProtocolError, Sandbox, Server, SetupError, TimeoutError } from "holt";
@@ -181,8 +184,8 @@ test("a program that is missing, or cannot be executed", async () => {
   }
   const text = fake("");
   await text.close();
-  const { writeFileSync, mkdtempSync } = await import("node:fs");
-  const broken = `${mkdtempSync("/tmp/broken-")}/holt`;
+  
+  const broken = `${mkdtempSync(join(tmpdir(), "broken-"))}/holt`;
   writeFileSync(broken, "#!/no/such/interpreter\n", { mode: 0o755 });
   const error = await failure(Sandbox.create({ holt: broken }));
   assert.match(error.message, /can't be started: spawn .* ENOENT/);
