@@ -186,6 +186,28 @@ def foreign_words(node: Node, program: Path, hints: "list[str]") -> "dict[str, l
     return {hint: foreign for hint, foreign in found.items() if foreign}
 
 
+@with_modules
+def test_hints_name_methods_that_exist(node: Node, program: Path, holt: Holt) -> None:
+    """Every method of the document becomes one of the package, except for those that only other programs call."""
+    hints = [f"Use {name}." for name in document_of(str(holt.binary)).methods if "." in name]
+    script = """
+        import { Files, Kv, Process, Routes, Sandbox } from "holt";
+        import { hintForTypescript } from "./node_modules/holt/dist/hints.js";
+        const places = { box: Sandbox, "box.files": Files, "box.kv": Kv, "box.routes": Routes, process: Process };
+        const exists = (hint) => {
+            const [, place, name] = /^Use (.*)\\.(\\w+)\\(\\)\\.$/.exec(hint) ?? [];
+            return name !== undefined && typeof (place === "Sandbox" ? Sandbox : places[place]?.prototype)?.[name] === "function";
+        };
+        console.log(JSON.stringify(JSON.parse(process.argv[1]).filter((hint) => !exists(hintForTypescript(hint)))));
+    """
+    left = {hint[4:-1] for hint in json.loads(node("--input-type=module", "-e", script, json.dumps(hints), cwd=program))}
+
+    assert left == {
+        "session.connect", "session.rebind", "session.set_tier", "network.attend", "history.begin", "history.end", "process.watch",
+        "process.unwatch", "process.explain", "process.resume", "tools.list",
+    }
+
+
 # --- the package and its README ---
 
 README = (SOURCE / "README.md").read_text()
@@ -241,6 +263,21 @@ def examples(program: Path) -> Path:
     (directory / "tsconfig.json").write_text(json.dumps(options))
     tsc(program, directory)
     return program / "examples"
+
+
+@with_modules
+@needs("npm")
+def test_the_example_of_the_main_readme(node: Node, program: Path, holt: Holt) -> None:
+    (example,) = re.findall(r"^```ts\n(.*?)^```$", (PROJECT / "README.md").read_text(), re.M | re.S)
+    directory = program / "main-readme"
+    directory.mkdir()
+    (directory / "example.ts").write_text(example)
+    options = {"extends": "../tsconfig.json", "compilerOptions": {"declaration": False, "rootDir": ".", "outDir": "../main-example"}, "include": ["."]}
+    (directory / "tsconfig.json").write_text(json.dumps(options))
+    tsc(program, directory)
+    (holt.cwd / "package.json").write_text('{"scripts": {"test": "echo tested; exit 1"}}')
+
+    assert "\ntested\n" in node(program / "main-example" / "example.js")
 
 
 @with_modules

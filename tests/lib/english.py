@@ -34,7 +34,10 @@ TOPS = (
     ".ci", "check", "contrib", "helpers", "man", "meson.build", "meson_options.txt", "policy", "runner", "setup", "tests",
     *sorted(path.name for path in ROOT.glob("*.md")),
 )
-C_LIKE, HASH_LIKE, PAGES = {".c", ".h", ".S"}, {".sh", ".bash", ".zsh", ".fish"}, {".md", ".scd"}
+C_LIKE, HASH_LIKE, PAGES = {".c", ".h", ".S", ".ts", ".mjs"}, {".sh", ".bash", ".zsh", ".fish"}, {".md", ".scd"}
+
+# Files and directories that nobody edits. protocol.ts has its sentences from tables in C.
+SKIPPED = {"__pycache__", "corpus", "node_modules", "dist", "out", "protocol.ts"}
 
 ODD_START = re.compile(r"\W*\b(?<!`)(what|who|of|where|as)\b", re.IGNORECASE)
 PRIVATE = re.compile(
@@ -57,7 +60,7 @@ TABLE_ROW = re.compile(r".*\S {2,}(?=\S)")
 SENTENCE_END = re.compile(r"(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)(?<=[.!?])[\"')*\]]*\s+")
 
 # The patterns also match literals, so that comment signs inside them do not count.
-C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL)
 HASH_TOKEN = re.compile(r"""'''.*?'''|'[^']*'|"(?:\\.|[^"\\])*"|\\.|\$#|\$\{[^}]*\}|(?<!\S)\#[^\n]*""", re.DOTALL)
 
 
@@ -233,7 +236,7 @@ def sentences(path: Path, kind: str, source: str) -> "Iterator[Sentence]":
 def files(paths: "list[Path]") -> "Iterator[Path]":
     for path in paths:
         for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if each.is_file() and not each.is_symlink() and not {"__pycache__", "corpus", "node_modules"} & {*each.parts}:
+            if each.is_file() and not each.is_symlink() and not SKIPPED & {*each.parts}:
                 yield each
 
 

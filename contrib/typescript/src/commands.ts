@@ -2,8 +2,8 @@
 /**
  * Commands of a sandbox.
  *
- * A plain command is one request (exec). If the caller passes a signal, a function for the output, or much input, the
- * command is started by process.spawn and awaited by process.wait, so that it can be killed.
+ * A plain command is one request (exec). With a signal, a function for the output, or much input, a command needs two:
+ * process.spawn starts it, and process.wait awaits it. So its id is known, and it can be killed.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Json } from "./connection.js";

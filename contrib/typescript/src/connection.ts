@@ -46,7 +46,7 @@ export interface Pending {
   reject(error: unknown): void;
 }
 
-/** What the owner of a connection does with its events. */
+/** Handles the events of a connection. */
 export interface Owner {
   onNotification(method: string, params: Json): void;
   onRequest(connection: Connection, id: string | number, method: string, params: Json): void;

@@ -11,7 +11,7 @@ const METHODS: Readonly<Record<string, string>> = {
   "session.create": "Sandbox.create()", "session.list": "Sandbox.sessions()", "session.show": "box.show()",
   "session.stop": "box.stop()", "session.remove": "box.remove()",
   "session.rebind": 'server.call("session.rebind", ...)', "session.set_tier": 'server.call("session.set_tier", ...)',
-  "tools.list": 'server.call("tools.list", ...)',
+  "tools.list": 'server.call("tools.list", ...)', "files.link": "box.files.symlink()", "session.start": "box.start()",
   "process.list": "box.processes()", "process.spawn": "box.spawn()", "python.run": "box.python()",
   "python.save": "box.saveVariables()", "python.load": "box.loadVariables()", "python.variables": "box.variables()",
   "python.interrupt": "box.interruptPython()", "python.restart": "box.restartPython()",
@@ -132,7 +132,7 @@ export function hintForTypescript(hint: string | null): string | null {
   let text = "";
   let at = 0;
   for (const match of hint.matchAll(FIELD)) {
-    if (match.index < at) continue; // within the value of the field before
+    if (match.index < at || Object.hasOwn(METHODS, match[1]!)) continue; // within the value of the field before, or no field
     const [value, end] = valueBehind(hint, match.index + match[0].length);
     text += hint.slice(at, match.index) + option(match[1]!, value);
     at = end;

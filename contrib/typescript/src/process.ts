@@ -2,9 +2,9 @@
 /**
  * A running command: its output, its input and its end.
  *
- * Theory of operation. The server sends output as notifications, and this module queues it. All replies of the server
- * come through the same pipe, so a slow reader of one process must not stop the pipe: the queue is bounded instead.
- * Beyond BUFFER_MAX, the oldest output is dropped and counted.
+ * Theory of operation. The server sends output as notifications, and this module queues it. All messages of the
+ * server come through one pipe, so a slow reader of one process must not stop the pipe. Instead, the queue is bounded:
+ * beyond BUFFER_MAX, the oldest output is dropped and counted.
  *
  * If `holt serve` ends, the command keeps running. The next reader asks the next `holt serve` for the output after the
  * last chunk. If the session has ended meanwhile, the output ends, and wait() reports "lost".
@@ -223,7 +223,7 @@ export class Process extends Part {
     if (method === "process.output" && params) this.#output.add(params);
     else if (method === "process.exited") {
       this.#unlisten();
-      this.tell("process.unwatch", { id: this.id }); // what it has started may still print
+      this.tell("process.unwatch", { id: this.id }); // its children may still print
       this.#output.end(typeof params?.exit_code === "number" ? params.exit_code : 0);
     } else if (!params) {
       this.#unlisten();

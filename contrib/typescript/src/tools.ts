@@ -32,7 +32,7 @@ type StandardOutcome<Output> =
 /** The payload that a tool gets: the output of its schema, or any object for a JSON Schema. */
 export type PayloadOf<S> = 0 extends 1 & S ? any : S extends StandardSchema<unknown, infer Output> ? Output : Record<string, any>;
 
-/** What a tool gets besides the payload. */
+/** The second argument of a tool's function. */
 export interface ToolContext {
   /** is aborted when the caller has gone, or the time limit of the call has passed */
   readonly signal: AbortSignal;
@@ -45,7 +45,7 @@ export interface ToolContext {
 export interface Tool<S = any> {
   /** name by which code inside calls the tool */
   readonly name: string;
-  /** what it does, for the model or program that calls it */
+  /** a text for the model or program that calls it */
   readonly description: string;
   /** JSON Schema of the payload, or a schema of zod 4.2 or later, valibot and others */
   readonly inputSchema: S;

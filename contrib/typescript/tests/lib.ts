@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the tests share: conditions with a deadline, the processes and descriptors of this program, fake servers. */
+/** Functions that the tests share: conditions with a deadline, this program's processes and descriptors, fake servers. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
