@@ -130,7 +130,7 @@ def hint_for_python(hint: Optional[str]) -> Optional[str]:
     parts: List[str] = []
     at = 0
     for match in _FIELD.finditer(hint):
-        if match.start() < at:  # within the value of the field before
+        if match.start() < at or match[1] in METHODS:  # within the value of the field before, or no field
             continue
         value, end = _value_behind(hint, match.end())
         parts += [hint[at : match.start()], _argument(match[1], value)]

@@ -38,6 +38,8 @@ HINTS = {
     'Server().call("session.rebind", ...)',
     "Copy them: files.read or files.write SESSION": "Copy them: files.read() or files.write() SESSION",
     "Name a directory that exists inside: cwd: \"DIR\"": 'Name a directory that exists inside: cwd="DIR"',
+    "Run it with python.run, and stop it with python.interrupt.": "Run it with python(), and stop it with "
+    "interrupt_python().",
     'Choose it: policy_name: "strict".': 'Choose it: Sandbox(policy="strict").',
     'For a shell: exec with argv: ["bash", "-c", "ls -l"]': 'For a shell: exec(["bash", "-c", "ls -l"])',
     "holt doctor tests every layer": "holt doctor tests every layer",
