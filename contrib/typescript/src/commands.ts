@@ -142,8 +142,11 @@ export abstract class Commands extends Part {
       if (method === "process.output" && notes) output.add(notes);
       else if (method === "process.exited") output.end(0);
       else if (!notes) {
-        output.lost = true;
-        output.wake();
+        // `holt serve` has ended. The next one sends the rest of the output.
+        this.ask("process.watch", { id, from: output.seen + 1, base64: true }).catch(() => {
+          output.lost = true;
+          output.wake();
+        });
       }
     };
     try {
@@ -165,8 +168,9 @@ export abstract class Commands extends Part {
     const { signal, onOutput } = options;
     try {
       const fed = input?.length ? this.#feed(id, input, signal) : undefined;
+      fed?.catch(() => {}); // it is awaited below, unless something else fails before
       const answer = this.ask("process.wait", { id, output: true, base64: true }, { signal, urgent: true });
-      answer.catch(() => {}); // it is awaited below, unless something else fails before
+      answer.catch(() => {});
       if (onOutput) await Promise.race([output.tell(onOutput, signal), answer.then(() => new Promise<never>(() => {}))]);
       await fed;
       return new Result(await answer);

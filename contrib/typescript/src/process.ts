@@ -10,7 +10,7 @@
  * last chunk. If the session has ended meanwhile, the output ends, and wait() reports "lost".
  */
 import type { Json } from "./connection.js";
-import { HoltNotFoundError, NoProcessError, SetupError, TimeoutError, UsageError } from "./errors.js";
+import { HoltNotFoundError, MissingError, NoProcessError, SetupError, TimeoutError, UsageError } from "./errors.js";
 import { type Content, PIECE, Part, bytesOf } from "./part.js";
 import type { Process as WireProcess } from "./protocol.js";
 import { Result } from "./results.js";
@@ -191,14 +191,13 @@ export class Process extends Part {
 
   #unlisten(): void {
     this.#listening = false;
-    this.#stopAbort();
     this.server.unlisten(this.session, this.id, this.#listener);
   }
 
   /** @internal A command that never ran has its result at once. */
   endAtOnce(ended: Json): void {
     this.#ended = new Result(ended);
-    this.#output.end(this.#ended.exitCode);
+    this.#end(this.#ended.exitCode);
     this.#unlisten();
   }
 
@@ -224,12 +223,17 @@ export class Process extends Part {
     else if (method === "process.exited") {
       this.#unlisten();
       this.tell("process.unwatch", { id: this.id }); // its children may still print
-      this.#output.end(typeof params?.exit_code === "number" ? params.exit_code : 0);
+      this.#end(typeof params?.exit_code === "number" ? params.exit_code : 0);
     } else if (!params) {
       this.#unlisten();
       this.#output.lost = true;
       this.#output.wake();
     }
+  }
+
+  #end(exitCode: number): void {
+    this.#stopAbort();
+    this.#output.end(exitCode);
   }
 
   /** Asks for the rest of the output after `holt serve`, or the process of the session, has ended. */
@@ -241,7 +245,7 @@ export class Process extends Part {
       } catch (error) {
         this.#output.lost = true;
         if (!mayBeLost(error)) throw error;
-        this.#output.end((await this.wait()).exitCode);
+        this.#end((await this.wait()).exitCode);
       } finally {
         this.#watching = undefined;
       }
@@ -365,8 +369,9 @@ export class Process extends Part {
       await this.ask("process.kill", { id: this.id }, { urgent: true });
       await this.ask("process.wait", { id: this.id }, { urgent: true });
     } catch (error) {
-      if (!(error instanceof NoProcessError) && !isGone(error)) throw error;
+      if (!(error instanceof MissingError) && !isGone(error)) throw error;
     } finally {
+      this.#stopAbort();
       this.#unlisten();
       this.tell("process.unwatch", { id: this.id });
     }

@@ -2,7 +2,7 @@
 /** Finds the program holt, and runs `holt serve` in a process. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
-import { delimiter, join, resolve } from "node:path";
+import { delimiter, isAbsolute, join, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { HoltNotFoundError } from "./errors.js";
 
@@ -17,11 +17,19 @@ function isProgram(path: string): boolean {
   }
 }
 
+/**
+ * Whether holt may be searched in a directory of the PATH. npm puts node_modules/.bin of the project first. That directory
+ * is in the workspace of many sandboxes, so a command inside could put another program there.
+ */
+function isTrusted(directory: string): boolean {
+  return isAbsolute(directory) && !/\/node_modules\/\.bin\/*$/.test(directory);
+}
+
 /** Returns the path of the program: the argument, $HOLT, or holt in the PATH. Throws HoltNotFoundError. */
 export function findHolt(holt?: string): string {
   const named = holt || process.env.HOLT;
   const name = named || "holt";
-  const places = name.includes("/") ? [""] : (process.env.PATH ?? "").split(delimiter).filter((place) => place);
+  const places = name.includes("/") ? [""] : (process.env.PATH ?? "").split(delimiter).filter(isTrusted);
   const found = places.map((place) => (place ? join(place, name) : name)).find(isProgram);
   if (found) return resolve(found);
   const where = holt ? "given" : named ? "of $HOLT" : "in the PATH";

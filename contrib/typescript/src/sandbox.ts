@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A sandbox, which is a new or an existing session of holt. */
 import { randomBytes } from "node:crypto";
+import type { Json } from "./connection.js";
 import { ExistsError, HoltError, PolicyError, UsageError } from "./errors.js";
 import { Files } from "./files.js";
 import { hintBeside, hintForTypescript } from "./hints.js";
@@ -12,6 +13,7 @@ import { type OnAsk, Questions } from "./questions.js";
 import { Routes } from "./routes.js";
 import { type CallOptions, Server } from "./server.js";
 import { type Settings, paramsOf } from "./settings.js";
+import { abortable } from "./signals.js";
 import { type Tool, Tools } from "./tools.js";
 
 export interface SandboxOptions extends Settings, CallOptions {
@@ -81,6 +83,7 @@ export class Sandbox extends Interpreter {
   readonly #options: SandboxOptions;
   readonly #lease = new Lease();
   readonly #tools = new Set<string>();
+  #creating: Promise<Json> | undefined;
   #closing: Promise<void> | undefined;
 
   private constructor({ server, name, options }: Made) {
@@ -145,7 +148,8 @@ export class Sandbox extends Interpreter {
     const { signal, onAsk, policy } = this.#options;
     const params = { ...paramsOf(this.#options, onAsk !== undefined), name: this.name, [this.throwaway ? "owned" : "find"]: true };
     try {
-      const answer = await this.server.ask("session.create", params, { signal });
+      this.#creating = this.server.ask("session.create", params);
+      const answer = await abortable(this.#creating, signal);
       this.warnings = Array.isArray(answer.warnings) ? answer.warnings.map((each) => hintForTypescript(String(each)) ?? "") : [];
     } catch (error) {
       if (!(error instanceof PolicyError || error instanceof UsageError || error instanceof ExistsError)) throw error;
@@ -224,6 +228,7 @@ export class Sandbox extends Interpreter {
   async #close(): Promise<void> {
     try {
       if (this.#options.onAsk) Questions.of(this.server).drop(this.name);
+      await this.#creating?.catch(() => {}); // if the caller has given it up
       if (this.throwaway) await removeThrowaway(this.server, this.name);
       else Tools.of(this.server).drop(this.name, this.#tools);
     } finally {

@@ -44,7 +44,7 @@ test("abort while a command runs kills it, and everything that it has started", 
 
 test("abort at any moment leaves no process, no listener, and a sandbox that works", () =>
   withBox({}, async (box) => {
-    for (let delay = 0; delay < 12; delay += 0.5) {
+    for (const delay of [0, 0.5, 1, 2, 3, 5, 8, 13]) {
       const controller = new AbortController();
       const { signal } = controller;
       const runs = [
@@ -73,6 +73,17 @@ test("abort kills a spawned command later, too", () =>
     await until(() => process.exitCode !== undefined, "the end is known");
     assert.equal(getEventListeners(controller.signal, "abort").length, 0);
   }));
+
+test("abort while a sandbox is created leaves no session", async () => {
+  await using server = new Server();
+  await server.call("session.list", {});
+  for (let delay = 0; delay < 40; delay += 2) {
+    const signal = delay ? AbortSignal.timeout(delay) : AbortSignal.abort();
+    const made = await Sandbox.create({ server, signal }).catch(() => undefined);
+    await made?.close();
+    assert.deepEqual(await Sandbox.sessions({ server }), [], `after ${delay} ms`);
+  }
+});
 
 test("abort of a waiting reader loses no output", () =>
   withBox({}, async (box) => {

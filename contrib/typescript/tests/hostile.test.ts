@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A `holt serve` that is broken, hostile, slow or dead. */
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { ClosedError, HoltError, HoltNotFoundError, ProtocolError, Sandbox, Server, SetupError, TimeoutError } from "holt";
-import { children, descriptors, failure, fake } from "./lib.js";
+import { children, descriptors, failure, fake, withBox } from "./lib.js";
 
 const list = (server: Server) => server.call("session.list", {});
 const exec = (server: Server) => server.call("exec", { session: "s", argv: ["true"] });
@@ -189,6 +189,27 @@ test("a program that is missing, or cannot be executed", async () => {
   writeFileSync(broken, "#!/no/such/interpreter\n", { mode: 0o755 });
   const error = await failure(Sandbox.create({ holt: broken }));
   assert.match(error.message, /can't be started: spawn .* ENOENT/);
+});
+
+test("a program in the workspace is not taken for holt", async () => {
+  const { HOLT, PATH } = process.env;
+  const project = mkdtempSync(join(tmpdir(), "project-"));
+  const bin = join(project, "node_modules", ".bin");
+  mkdirSync(bin, { recursive: true });
+  for (const place of [bin, project]) writeFileSync(join(place, "holt"), `#!/bin/sh\ntouch ${project}/ran\n`, { mode: 0o755 });
+  try {
+    delete process.env.HOLT;
+    process.chdir(project);
+    for (const path of [`${bin}:/usr/bin`, `${bin}/:/usr/bin`, ":.:", "node_modules/.bin"]) {
+      process.env.PATH = path;
+      assert.ok((await failure(Sandbox.create())) instanceof HoltNotFoundError, path);
+    }
+    assert.equal(existsSync(join(project, "ran")), false);
+    process.env.PATH = `${bin}:${dirname(HOLT!)}`;
+    await withBox({}, async (box) => assert.ok((await box.exec(["true"])).ok));
+  } finally {
+    Object.assign(process.env, { HOLT, PATH });
+  }
 });
 
 test("a server that ends at once leaves no descriptor", async () => {

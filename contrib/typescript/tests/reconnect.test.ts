@@ -54,6 +54,20 @@ test("holt serve dies during calls: readers do not notice, and others fail with 
     assert.equal((await wait).stdout, "1\n2\n3\n");
   }));
 
+test("holt serve dies: onOutput misses nothing, and a signal still kills", () =>
+  withBox({}, async (box) => {
+    const seen: string[] = [];
+    const run = box.bash("for i in 1 2 3 4; do echo $i; sleep 0.2; done", { onOutput: ({ text }) => void seen.push(text) });
+    const controller = new AbortController();
+    const process_ = await box.spawn("echo up; sleep 1000", { signal: controller.signal });
+    await until(() => seen.length, "the first line has come");
+    await killServe(box);
+    assert.equal((await run).stdout, "1\n2\n3\n4\n");
+    assert.equal(seen.join(""), "1\n2\n3\n4\n");
+    controller.abort();
+    assert.equal((await process_.wait()).cause, "killed");
+  }));
+
 test("the session's process dies: calls fail, processes are lost, and the next call works", () =>
   withBox({ tools: [tool] }, async (box) => {
     await box.files.write("kept", "x");
@@ -91,12 +105,11 @@ test("a reader that only iterates notices the death of the session's process", (
 test("stop() ends processes, and says so", () =>
   withBox({}, async (box) => {
     const process_ = await box.spawn("echo hi; sleep 1000");
+    assert.equal((await process_.read())!.text, "hi\n");
     const wait = process_.wait();
     await box.stop();
     assert.equal((await wait).cause, "killed");
-    let text = "";
-    for await (const chunk of process_) text += chunk.text;
-    assert.equal(text, "hi\n");
+    assert.equal(await process_.read(), null);
     assert.equal((await process_.wait()).cause, "killed"); // from the history
   }));
 
