@@ -349,6 +349,8 @@ export class Process extends Part {
   }
 
   async #waited(signal: AbortSignal | undefined): Promise<Json> {
+    // A request that waits takes one of the few places of requests, so it is sent after the notification of the end.
+    while (this.#listening && this.#output.exitCode === undefined) await this.#held(this.#output.more(signal));
     try {
       return await this.ask("process.wait", { id: this.id, output: true, base64: true }, { signal, urgent: true });
     } catch (error) {

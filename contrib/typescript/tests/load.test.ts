@@ -24,15 +24,21 @@ test("1000 other calls at once, of which some wait for commands", () =>
     assert.equal((await box.kv.keys()).length, 200);
   }));
 
-test("200 processes, all of them watched, awaited and killed at once", () =>
-  withBox({ policy: { limits: { pids: 2000 } } }, async (box) => {
-    const processes = await Promise.all(Array.from({ length: 200 }, () => box.spawn("echo up; read x", { input: true })));
+test("300 processes of two sandboxes, all of them watched, awaited and killed at once", async () => {
+  await using server = new Server();
+  const boxes = await Promise.all([1, 2].map(() => Sandbox.create({ server, policy: { limits: { pids: 2000 } } })));
+  try {
+    const spawned = boxes.map((box) => Array.from({ length: 150 }, () => box.spawn("echo up; read x", { input: true })));
+    const processes = await Promise.all(spawned.flat());
     assert.deepEqual(await Promise.all(processes.map(async (each) => (await each.read())?.text)), processes.map(() => "up\n"));
     const waits = processes.map((each) => each.wait());
-    assert.equal((await box.exec(["echo", "others work"])).stdout, "others work\n");
+    assert.equal((await boxes[0]!.exec(["echo", "others work"])).stdout, "others work\n");
     await Promise.all(processes.map((each, i) => (i % 2 ? each.kill() : each.closeStdin())));
     assert.deepEqual((await Promise.all(waits)).map((each) => each.cause), processes.map((_, i) => (i % 2 ? "killed" : "exited")));
-  }));
+  } finally {
+    await Promise.all(boxes.map((box) => box.close()));
+  }
+});
 
 test("nothing is left after `await using`", async () => {
   const round = async (): Promise<void> => {
