@@ -33,7 +33,20 @@ QUICK = ("unit",)
 SLOW = ("abort", "hostile", "load", "process", "reconnect")
 """The files of contrib/typescript/tests. All messages of the noted ones are compared with the OpenRPC document."""
 
-pytestmark = [needs("node"), pytest.mark.alike]
+NODE_MIN = 20
+
+
+def node_version() -> int:
+    """The major version of the host's node; 0 without one."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True).stdout.lstrip("v").partition(".")[0])
+    return 0
+
+
+pytestmark = [
+    needs("node"), pytest.mark.alike,
+    pytest.mark.skipif(node_version() < NODE_MIN, reason=f"not on this host: node {NODE_MIN} or later"),
+]
 
 with_modules = pytest.mark.skipif(
     not MODULES.is_dir(), reason="not on this host: TypeScript and zod; npm ci --prefix contrib/typescript installs them"
