@@ -233,9 +233,9 @@ EXAMPLES = [text for language, text in BLOCKS if language == "ts"]
 
 @with_modules
 @needs("npm")
-def test_npm_makes_and_installs_the_package(place: Path, identity: Identity) -> None:
+def test_npm_makes_and_installs_the_package(place: Path, identity: Identity, holt: Holt) -> None:
     """The commands of the README. Only `npm ci` is left out: it needs a network, and whoever runs this test has run it."""
-    (commands,) = [text for language, text in BLOCKS if language == "sh"]
+    commands, first = [text for language, text in BLOCKS if language == "sh"]
     (place / "contrib").mkdir()
     copy_of_source(place / "contrib" / "typescript")
     environment = {**identity.environment(), "HOME": str(place / "home"), "npm_config_offline": "true", "npm_config_update_notifier": "false"}
@@ -244,6 +244,12 @@ def test_npm_makes_and_installs_the_package(place: Path, identity: Identity) -> 
     )
     assert done.returncode == 0, done.stdout + done.stderr
     installed = place / "home/agent/node_modules/holt"
+    for directory in (place / "home", place / "home/agent"):
+        identity.own(directory)
+    printed = identity.run(
+        identity.argv(["bash", "-euc", first]), env={**identity.environment(), "HOME": str(place / "home"), "HOLT": str(holt.binary)}
+    )
+    assert printed.stdout.startswith("uid=1000(agent) gid=1000(agent)"), printed.stderr
 
     names = sorted(str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file())
     assert {"README.md", "package.json", "dist/index.js", "dist/index.d.ts", "LICENSE"} <= set(names)

@@ -7,6 +7,7 @@ export {
   type HoltErrorOptions, type ToolErrorType,
 } from "./errors.js";
 export { Files, type FileInfo, type Link, type Match, type ReadOptions, type WriteOptions } from "./files.js";
+export { findHolt } from "./program.js";
 export type { PythonOptions } from "./interpreter.js";
 export { Kv } from "./kv.js";
 export type { Content } from "./part.js";

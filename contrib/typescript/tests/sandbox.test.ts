@@ -229,6 +229,18 @@ test("large files keep their content, their mode and their symlinks", () =>
     assert.deepEqual((await files.list()).map((each) => each.name), ["big", "holes", "link"]); // nothing is left beside
   }));
 
+test("names that are not UTF-8", () =>
+  withBox({}, async (box) => {
+    (await box.bash(String.raw`mkdir d; printf one > $'d/\xff\n'; printf two > $'d/new\nline'`)).check();
+    const [line, odd] = await box.files.list("d");
+    assert.deepEqual([line!.name, line!.raw, odd!.name], ["new\nline", undefined, "\ufffd\n"]);
+    const [, , whole] = await box.files.list(".", { recursive: true });
+    assert.equal(await box.files.read(`d/${line!.name}`), "two");
+    assert.equal(await box.files.read(whole!.raw!), "one");
+    await box.files.move(whole!.raw!, "d/plain");
+    assert.equal(await box.files.read("d/plain"), "one");
+  }));
+
 test("keys", () =>
   withBox({}, async ({ kv }) => {
     assert.equal(await kv.get("k"), undefined);
@@ -237,6 +249,8 @@ test("keys", () =>
     assert.deepEqual([await kv.get("k"), await kv.getBytes("raw"), await kv.keys(), await kv.keys("r")], ["välue", Buffer.from([255]), ["k", "raw"], ["raw"]]);
     assert.ok((await failure(kv.get("raw"))) instanceof UsageError);
     assert.deepEqual([await kv.delete("k"), await kv.delete("k")], [true, false]);
+    await Promise.all(Array.from({ length: 1001 }, (_, i) => kv.set(`n${i}`, "")));
+    assert.equal((await kv.keys("n")).length, 1001);
     await kv.set("__proto__", "x");
     assert.equal(await kv.get("__proto__"), "x");
   }));
@@ -245,6 +259,7 @@ test("history and audit", () =>
   withBox({}, async (box) => {
     for (let i = 0; i < 3; i++) await box.exec(["echo", String(i)]);
     await box.bash("unshare --map-root-user true");
+    assert.equal((await box.history({ limit: 3 })).length, 3);
     const rows = await box.history({ name: "exec", limit: 2 });
     assert.deepEqual(rows.map((each) => each.name), ["exec", "exec"]);
     assert.equal(rows[0]!.result!["exit_code"], 1); // members of the history keep their names
