@@ -166,6 +166,7 @@ export abstract class Commands extends Part {
 
   async #waited(id: string, input: Buffer | undefined, output: Output, options: ExecOptions): Promise<Result> {
     const { signal, onOutput } = options;
+    const release = this.server.hold(); // the end of the output may come after the reply
     try {
       const fed = input?.length ? this.#feed(id, input, signal) : undefined;
       fed?.catch(() => {}); // it is awaited below, unless something else fails before
@@ -179,6 +180,8 @@ export abstract class Commands extends Part {
         throw new SetupError(`${id} has ended, because the session was stopped`, { hint: "history() shows how it ended.", cause: error });
       this.tell("process.kill", { id });
       throw error;
+    } finally {
+      release();
     }
   }
 

@@ -134,8 +134,12 @@ export class Server {
         method, params, urgent: options.urgent ?? false, quiet: options.quiet ?? false, tries: 0, abandoned: false,
         resolve: (result) => {
           stop();
-          then?.(result);
-          resolve(result);
+          try {
+            then?.(result);
+            resolve(result);
+          } catch (error) {
+            reject(error); // a wrong result must not end this program
+          }
         },
         reject: (error) => {
           stop();

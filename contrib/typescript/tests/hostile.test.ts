@@ -45,6 +45,22 @@ test("replies without a result, and with wrong errors", async () => {
   }
 });
 
+test("results of wrong types fail the call alone", async () => {
+  const wrong = [{}, { ended: 5 }, { ended: { denials: [null] } }, { id: {}, denials: 7, usage: null, limits_hit: [1] }, { stdout: 5, denials: [{}] }, { processes: 5 }, { entries: {} }, { content: 5 }];
+  for (const result of wrong) {
+    const server = fake(`let seen = 0; for await (const request of requests)
+      await reply(request, { "session.create": { warnings: 5 }, "session.show": { directory: 7 } }[request.method] ?? (request.method.startsWith("session.") ? {} : ${JSON.stringify(result)}));`);
+    const box = await Sandbox.create({ server });
+    const calls = [
+      () => box.exec(["x"]), () => box.exec(["x"], { onOutput: () => {}, timeout: 1, signal: AbortSignal.timeout(200) }), () => box.spawn("x"), () => box.python("x"), () => box.processes(),
+      () => box.files.list(), () => box.files.read("x"), () => box.kv.get("x"), () => box.kv.keys(), () => box.history(), () => box.forward(1), () => box.routes.list(),
+    ];
+    await Promise.allSettled(calls.map((each) => each()));
+    assert.deepEqual(await server.call("session.list", {}), {});
+    await server.close();
+  }
+});
+
 test("replies with unknown ids are ignored", async () => {
   const server = fake(`for await (const request of requests) {
     for (const id of [0, -1, 99, 1e300, "1", null, {}]) await send(JSON.stringify({ id, result: { sessions: ["wrong"] } }) + "\\n");
