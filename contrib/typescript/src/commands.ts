@@ -129,6 +129,7 @@ export abstract class Commands extends Part {
         else then(result);
       },
     });
+    if (signal) void this.server.keep(started); // close() waits, so that it can still be killed
     return abortable(started, signal);
   }
 

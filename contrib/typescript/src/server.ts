@@ -14,7 +14,7 @@
  * Notifications about a process stop without a word if the process of its session (its keeper) dies. So while
  * somebody listens to a session, one of its processes is awaited: the reply comes, with an error, if the keeper dies.
  */
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as immediate, setTimeout as pause } from "node:timers/promises";
 import { Connection, type Json, type Owner, type Pending } from "./connection.js";
 import { ClosedError, HoltError, ProtocolError, TimeoutError, UsageError } from "./errors.js";
 import { watchOver } from "./liveness.js";
@@ -78,6 +78,8 @@ interface AskOptions extends CallOptions {
   urgent?: boolean;
   /** does not keep this program alive */
   quiet?: boolean;
+  /** is also sent while close() waits */
+  late?: boolean;
   /** is called with the result before later messages are handled */
   then?: (result: Json) => void;
 }
@@ -103,6 +105,7 @@ export class Server {
   readonly #awaited = new Set<string>(); // keys of listeners whose processes have ended
   #connection: Connection | undefined;
   #closing: Promise<void> | undefined;
+  #over = false;
   #unwatch: () => void = () => {};
   #onCancel: ((params: Json) => void) | undefined;
   readonly #owner: Owner = {
@@ -147,7 +150,7 @@ export class Server {
         },
       };
       try {
-        this.#send(pending);
+        this.#send(pending, options.late);
       } catch (error) {
         pending.reject(error);
       }
@@ -156,7 +159,7 @@ export class Server {
 
   /** @internal Sends a request and ignores its outcome, so that another error can be thrown. */
   async tell(method: string, params: Json): Promise<void> {
-    if (this.#connection) await this.keep(this.ask(method, params, { urgent: true }));
+    if (this.#connection) await this.keep(this.ask(method, params, { urgent: true, late: true }));
   }
 
   /** @internal Makes close() wait for something that nobody else waits for. Returns a promise that is never rejected. */
@@ -167,8 +170,8 @@ export class Server {
     return kept;
   }
 
-  #send(pending: Pending): void {
-    if (this.#closing) throw new ClosedError("the sandbox is closed");
+  #send(pending: Pending, late = false): void {
+    if (this.#over || (this.#closing && !late)) throw new ClosedError("the sandbox is closed");
     if (!this.#connection) {
       this.#connection = new Connection(startServe(this.#options.holt, this.#options.env ?? {}), this.#owner);
       if (this.#replyTimeout !== undefined)
@@ -208,13 +211,19 @@ export class Server {
     this.#unwatch();
     const connection = this.#connection;
     if (!connection) return;
-    // A request that nobody waits for may kill a command that was given up.
+    // A request that nobody waits for may kill a command that was given up just now.
     const release = this.hold();
     const waits = new AbortController();
-    await Promise.race([Promise.allSettled(this.#told), pause(TELL_WITHIN, undefined, { signal: waits.signal })]);
+    await immediate();
+    await Promise.race([this.#allTold(), pause(TELL_WITHIN, undefined, { signal: waits.signal })]);
     waits.abort();
     release();
+    this.#over = true;
     await connection.close(CLOSE_WITHIN, new ClosedError("the sandbox is closed"));
+  }
+
+  async #allTold(): Promise<void> {
+    while (this.#told.size) await Promise.all(this.#told);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -85,6 +85,23 @@ test("abort while a sandbox is created leaves no session", async () => {
   }
 });
 
+test("a sandbox that closes right after an abort has killed the command", async () => {
+  await using other = await Sandbox.create({ name: "lasting" });
+  try {
+    for (const begun of [true, false]) {
+      const box = await Sandbox.open("lasting");
+      const controller = new AbortController();
+      const run = failure(box.bash("sleep 1000", { signal: controller.signal }));
+      if (begun) await until(async () => (await box.processes()).some((each) => each.state === "running"), "it runs");
+      controller.abort();
+      await Promise.all([run, box.close()]);
+      await nothingRuns(other);
+    }
+  } finally {
+    await other.remove();
+  }
+});
+
 test("abort of a waiting reader loses no output", () =>
   withBox({}, async (box) => {
     const process = await box.spawn("read x; echo $x", { input: true });
