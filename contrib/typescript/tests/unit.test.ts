@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Parts of the package that need no sandbox. */
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { LimitError, UsageError } from "holt";
 // The package does not export these.
@@ -98,6 +99,11 @@ test("one signal serves any number of listeners", () => {
   const controller = new AbortController();
   const seen: number[] = [];
   const stops = Array.from({ length: 100 }, (_, i) => onAbort(controller.signal, () => seen.push(i)));
+  assert.equal(getEventListeners(controller.signal, "abort").length, 1);
+  const other = new AbortController();
+  onAbort(other.signal, () => assert.fail("it was stopped"))();
+  assert.equal(getEventListeners(other.signal, "abort").length, 0);
+  other.abort();
   for (const stop of stops.slice(1)) stop();
   stops[1]!();
   controller.abort();
