@@ -175,12 +175,31 @@ test("a session that hangs fails only its own calls", async () => {
 });
 
 test("a program that is busy does not take its own delay for the server's", async () => {
-  const server = fake(`for await (const request of requests) setTimeout(() => reply(request, { sessions: [], tools: [], stdout: "" }), request.method === "exec" ? 900 : 0);`, { replyTimeout: 200 });
+  const server = fake(`for await (const request of requests) setTimeout(() => reply(request, { sessions: [], tools: [], stdout: "" }), request.method === "exec" ? 2500 : 100);`, { replyTimeout: 200 });
   const run = exec(server);
-  await pause(100);
-  const until = performance.now() + 500;
-  while (performance.now() < until);
+  for (let burst = 0; burst < 5; burst++) {
+    await pause(70); // a request of the watch is sent, and its reply comes while the program is busy
+    const until = performance.now() + 300;
+    while (performance.now() < until);
+  }
   assert.equal((await run).stdout, "");
+  await server.close();
+});
+
+test("a call that is aborted while it waits for its turn is never sent", async () => {
+  const server = fake(`const waiting = [], seen = new Set();
+  for await (const request of requests) {
+    seen.add(request.method);
+    if (request.method === "session.list") await reply(request, { sessions: [...seen] });
+    else if (waiting.push(request) === 230) for (const each of waiting) await reply(each, { keys: [] });
+  }`);
+  const controller = new AbortController();
+  const first = Array.from({ length: 230 }, () => server.call("kv.keys", { session: "s" }));
+  const late = server.call("kv.set", { session: "s", key: "k", value: "v" }, { signal: controller.signal });
+  controller.abort();
+  assert.equal((await failure(late)).name, "AbortError");
+  await Promise.all(first);
+  assert.deepEqual((await list(server)).sessions, ["kv.keys", "session.list"]);
   await server.close();
 });
 

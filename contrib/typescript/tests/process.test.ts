@@ -104,6 +104,17 @@ test("another client finds a process, and its output", async () => {
   }
 });
 
+test("a second reader of the same program does not repeat output for the first", () =>
+  withBox({}, async (box) => {
+    const first = await box.spawn("echo 1; read x; echo 2", { input: true });
+    assert.equal((await first.read())!.text, "1\n");
+    const second = await box.process(first.id);
+    assert.equal((await second.read())!.text, "1\n");
+    await first.write("\n");
+    assert.deepEqual([(await first.read())!.text, (await second.read())!.text], ["2\n", "2\n"]);
+    assert.deepEqual([await first.read(), await second.read()], [null, null]);
+  }));
+
 test("a slow reader gets the newest 16 MiB, and the count of the rest", () =>
   withBox({}, async (box) => {
     const size = 48 << 20;
