@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A `holt serve` that is broken, hostile, slow or dead. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -201,6 +201,22 @@ test("a call that is aborted while it waits for its turn is never sent", async (
   await Promise.all(first);
   assert.deepEqual((await list(server)).sessions, ["kv.keys", "session.list"]);
   await server.close();
+});
+
+test("close() waits for a slow start of a command that was given up, and kills it", async () => {
+  const killed = join(mkdtempSync(join(tmpdir(), "killed-")), "id");
+  const server = fake(`const { writeFileSync } = await import("node:fs");
+  for await (const request of requests) {
+    if (request.method === "process.kill") writeFileSync(${JSON.stringify(killed)}, request.params.id);
+    setTimeout(() => reply(request, { id: "p7", warnings: [], directory: "/" }), request.method === "process.spawn" ? 300 : 0);
+  }`);
+  const box = await Sandbox.create({ name: "lasting", server });
+  const controller = new AbortController();
+  const run = failure(box.bash("true", { signal: controller.signal }));
+  controller.abort();
+  assert.equal((await run).name, "AbortError");
+  await server.close();
+  assert.equal(readFileSync(killed, "utf8"), "p7");
 });
 
 test("a server that stays after its input has ended is killed", async () => {
