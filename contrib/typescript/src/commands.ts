@@ -158,10 +158,7 @@ export abstract class Commands extends Part {
       id = started.id;
       return await this.#waited(String(id), input, output, options);
     } finally {
-      if (onOutput && id !== undefined) {
-        this.server.unlisten(this.session, String(id), listener);
-        this.tell("process.unwatch", { id });
-      }
+      if (onOutput && id !== undefined) this.server.unlisten(this.session, String(id), listener);
     }
   }
 

@@ -222,7 +222,7 @@ export class Process extends Part {
     if (method === "process.output" && params) this.#output.add(params);
     else if (method === "process.exited") {
       this.#unlisten();
-      this.tell("process.unwatch", { id: this.id }); // its children may still print
+      // Its children may still print, which is ignored. process.unwatch would start a session that was just stopped.
       this.#end(typeof params?.exit_code === "number" ? params.exit_code : 0);
     } else if (!params) {
       this.#unlisten();
@@ -240,6 +240,8 @@ export class Process extends Part {
   #watchAgain(): Promise<void> {
     this.#watching ??= (async () => {
       try {
+        // process.watch would start a session that was stopped.
+        if ((await this.request("session.show", {})).state === "at rest") return this.#end(LOST);
         this.#output.lost = false;
         await this.watch();
       } catch (error) {
@@ -375,7 +377,6 @@ export class Process extends Part {
     } finally {
       this.#stopAbort();
       this.#unlisten();
-      this.tell("process.unwatch", { id: this.id });
     }
   }
 }

@@ -37,7 +37,8 @@ test("holt serve dies during calls: readers do not notice, and others fail with 
   withBox({}, async (box) => {
     const signal = new AbortController().signal;
     const run = failure(box.exec(["sleep", "0.5"]));
-    const awaited = box.bash("sleep 0.5; echo done", { signal });
+    const awaited = box.bash("touch begun; sleep 0.5; echo done", { signal });
+    await until(() => box.files.exists("begun"), "it has begun");
     const process_ = await box.spawn("for i in 1 2 3; do echo $i; sleep 0.2; done");
     assert.equal((await process_.read())!.text, "1\n");
     const wait = process_.wait();
