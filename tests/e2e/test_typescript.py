@@ -28,7 +28,7 @@ NOTED = PROJECT / "tests" / "lib" / "noted_serve.py"
 WITHIN = 4 * HANGS
 """Seconds for one file of tests."""
 
-NOTED_TESTS = ("python", "sandbox", "tools")
+NOTED_TESTS = ("python", "sandbox", "shell", "tools")
 QUICK = ("unit",)
 SLOW = ("abort", "hostile", "load", "process", "reconnect")
 """The files of contrib/typescript/tests. All messages of the noted ones are compared with the OpenRPC document."""
@@ -185,7 +185,7 @@ def test_all_messages_agree_with_the_document(node: Node, program: Path, noted: 
                 hints.add(((message.get("error") or {}).get("data") or {}).get("hint"))
         seen |= checker.seen
 
-    assert {"python": "python.run", "sandbox": "exec", "tools": "tools.register"}[name] in seen
+    assert {"python": "python.run", "sandbox": "exec", "shell": "shell.run", "tools": "tools.register"}[name] in seen
     foreign = foreign_words(node, program, sorted(filter(None, hints)))
     assert not foreign, foreign
 
@@ -207,9 +207,9 @@ def test_hints_name_methods_that_exist(node: Node, program: Path, holt: Holt) ->
     """Every method of the document becomes one of the package, except for those that only other programs call."""
     hints = [f"Use {name}." for name in document_of(str(holt.binary)).methods if "." in name]
     script = """
-        import { Files, Kv, Process, Routes, Sandbox } from "holt";
+        import { Files, Kv, Process, Routes, Sandbox, Shell } from "holt";
         import { hintForTypescript } from "./node_modules/holt/dist/hints.js";
-        const places = { box: Sandbox, "box.files": Files, "box.kv": Kv, "box.routes": Routes, process: Process };
+        const places = { box: Sandbox, "box.files": Files, "box.kv": Kv, "box.routes": Routes, "box.shell": Shell, process: Process };
         const exists = (hint) => {
             const [, place, name] = /^Use (.*)\\.(\\w+)\\(\\)\\.$/.exec(hint) ?? [];
             return name !== undefined && typeof (place === "Sandbox" ? Sandbox : places[place]?.prototype)?.[name] === "function";

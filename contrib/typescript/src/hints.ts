@@ -20,6 +20,7 @@ const METHODS: Readonly<Record<string, string>> = {
   "files.open": "box.files.readBytes()", "files.receive": "box.files.write()",
   "mount.upload": "box.files.write()", "mount.download": "box.files.readBytes()", "mount.list": "box.files.list()",
   "mount.delete": "box.files.remove()",
+  "shell.run": "box.shell.run()", "shell.interrupt": "box.shell.interrupt()", "shell.restart": "box.shell.restart()",
   "route.add": "box.routes.add()", "route.list": "box.routes.list()", "route.remove": "box.routes.remove()",
   "session.allow": "box.allow()", "ports.forward": "box.forward()", "ports.close": "box.closePort()",
   "links.make": "box.files.link()", "links.list": "box.files.links()", "links.revoke": "box.files.revokeLink()",
@@ -42,7 +43,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
 
 export const GROUPS = ["bridge", "env", "filesystem", "layers", "limits", "network", "python", "syscalls"] as const;
 
-const METHOD = /(?<![\w./"-])(session|process|python|files|mount|kv|history|audit|tools|ports|links|route)\.([a-z_]+)\b(?![\w(/-]|\.[a-z])/g;
+const METHOD = /(?<![\w./"-])(session|process|python|files|mount|kv|history|audit|tools|ports|links|route|shell)\.([a-z_]+)\b(?![\w(/-]|\.[a-z])/g;
 const FIELD = new RegExp(
   String.raw`(?<![\w./"-])((?:${GROUPS.join("|")})(?:\.[a-z_]+)+|(?:tier|idle|allow_degraded|cwd|policy_name|exec with argv)(?=: ["[]))\b(?![\w(/-])`,
   "g",

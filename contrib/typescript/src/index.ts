@@ -16,11 +16,12 @@ export type * as protocol from "./protocol.js";
 export type { AuditRow, FileStat, HistoryRow, Policy, PolicyPart, Session, SessionEntry } from "./protocol.js";
 export type { Allow, OnAsk, Question } from "./questions.js";
 export {
-  PythonResult, Result, type Cause, type Denial, type Display, type LimitHit, type Outcome, type PythonError, type Unreached, type Usage,
+  PythonResult, Result, ShellResult, type Cause, type Denial, type Display, type LimitHit, type Outcome, type PythonError, type Unreached, type Usage,
 } from "./results.js";
 export { Routes, type Route } from "./routes.js";
 export { Sandbox, type SandboxOptions } from "./sandbox.js";
 export { Server, type CallOptions, type ServerOptions } from "./server.js";
 export type { RoutePolicy, Settings } from "./settings.js";
+export { Shell } from "./shell.js";
 export type { Size, Time } from "./times.js";
 export { tool, type JsonSchema, type PayloadOf, type StandardSchema, type Tool, type ToolContext } from "./tools.js";

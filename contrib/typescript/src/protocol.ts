@@ -151,12 +151,16 @@ export interface SessionNetwork {
 
 /** a service that commands reach with a credential of the host */
 export interface Route {
-  /** name of the route */
+  /** its name */
   name: string;
   /** URL of the service */
   upstream: string;
+  /** names of the variables that commands get */
+  env: string[];
   /** hosts for which holt-gateway terminates TLS */
   terminateTls: string[];
+  /** whether commands can use it now */
+  live: boolean;
 }
 
 export interface SessionStopped {
@@ -954,25 +958,88 @@ export interface LinksRevoked {
 export interface RouteChanged {
   /** true: the change applies now. false: it applies from the session's next start on */
   live: boolean;
-  /** why a live session does not have the route yet */
+  /** why a live session has not changed yet */
   reason: string | null;
 }
 
 export interface StoredRoutes {
   /** the routes, the oldest first */
-  routes: StoredRoute[];
+  routes: Route[];
 }
 
-/** a route of the session's policy */
-export interface StoredRoute {
-  /** its name */
-  name: string;
-  /** URL of the service */
-  upstream: string;
-  /** names of the variables that commands get */
-  env: string[];
-  /** whether commands can use it now */
-  live: boolean;
+/** how a call of the shell ended */
+export interface ShellResult {
+  /** id of the process, such as "p1" */
+  id: string;
+  /** how the command ended */
+  cause: "exited" | "signaled" | "timeout" | "output_limit" | "killed" | "oom" | "lost" | "error";
+  /** exit code of the command; 128 + n after signal n, 124 after a timeout */
+  exitCode: number;
+  /** the time limit that applied, in microseconds */
+  timeoutUs: number | null;
+  /** true if timeout_us is the limit of the project's .holt.json; timeout_ms can lower it */
+  timeoutByProject?: boolean;
+  /** time and memory that the command used */
+  usage: Usage;
+  /** bytes of stdout that were not kept */
+  stdoutDropped: number;
+  /** bytes of stderr that were not kept */
+  stderrDropped: number;
+  /** the calls, paths and hosts that were refused while the command ran */
+  denials: Denial[];
+  /** allowed hosts that were not reached while the command ran */
+  unreached?: Unreached[];
+  /** number of refused or failed connections that are in neither of these lists */
+  denialsOmitted?: number;
+  /** true if holt-egress has ended; the session then has no network until it stops */
+  networkLost?: boolean;
+  /** true if holt-gateway has ended; the session then has no routes until it stops */
+  routesLost?: boolean;
+  /**
+   * true if the messages of a failed command say that it did not reach a host, and no denial names the host; always
+   * missing if the mode of the network is "host"
+   */
+  networkMissed?: boolean;
+  /** limits that the command reached, if it failed */
+  limitsHit: LimitHit[];
+  /** new names of files that holt has set aside at protected paths; relative to the workspace, or absolute */
+  setAside: string[];
+  /** files of the host that were set aside earlier and still have their new names */
+  stillAside?: string[];
+  /** why a file at a protected path could not be set aside */
+  unguarded?: string;
+  /** path of the file that the host replaced, if holt stopped the sandbox because of it */
+  replaced: string | null;
+  /**
+   * path of a file that the host replaced, if holt stopped the session because of it before this call; only the next
+   * result has it
+   */
+  stoppedFor?: string;
+  /** why the call is not in the history yet */
+  unrecorded?: string;
+  /** the part of stdout that was kept: text, or base64 */
+  stdout: string;
+  /** the part of stderr that was kept: text, or base64 */
+  stderr: string;
+  /** false if the shell has ended, so that the next call starts a new one */
+  stateKept: boolean;
+  /** how the shell ended between the previous call and this one; null if it did not end */
+  lost: "exited" | "signaled" | "timeout" | "output_limit" | "killed" | "oom" | "lost" | "error" | null;
+  /**
+   * true if the call started without the directory, variables and functions of earlier calls, because their shell had
+   * ended
+   */
+  newShell: boolean;
+}
+
+export interface ShellInterrupted {
+  /** false if nothing ran */
+  interrupted: boolean;
+}
+
+export interface ShellRestarted {
+  /** false if no shell ran */
+  killed: boolean;
 }
 
 /** the field data of every error */
@@ -1987,6 +2054,50 @@ export interface RouteRemoveParams {
   name: string;
 }
 
+/** Parameters of shell.run. */
+export interface ShellRunParams {
+  /** name of the session */
+  session: string;
+  /** the commands, as bash's eval takes them */
+  code: string;
+  /**
+   * directory to change to first, relative to the workspace; default: the directory in which the previous call ended
+   */
+  cwd?: string;
+  /** environment variables that are exported first, and that later calls also have */
+  env?: Record<string, string>;
+  /** names of the tools that the commands may call, of any client; default: this connection's tools */
+  tools?: string[];
+  /** limit of wall time from the start of the commands; the policy's limit is the default and the maximum */
+  timeoutMs?: number;
+  /** number of bytes that are kept of each stream; default: 1 MiB, or the policy's limits.output */
+  outputMax?: number;
+  /** whether the first or the last bytes are kept if there are more */
+  keep?: "head" | "tail";
+  /** send output as it comes (process.output) */
+  watch?: boolean;
+  /** return the output in base64 */
+  base64?: boolean;
+  /** a name for the call, chosen by the client, for shell.interrupt and shell.restart */
+  run?: string;
+}
+
+/** Parameters of shell.interrupt. */
+export interface ShellInterruptParams {
+  /** name of the session */
+  session: string;
+  /** name of a call of this connection, which is dropped if it is still waiting; default: the current call */
+  run?: string;
+}
+
+/** Parameters of shell.restart. */
+export interface ShellRestartParams {
+  /** name of the session */
+  session: string;
+  /** name of a call of this connection, which is dropped if it is still waiting; default: the current call */
+  run?: string;
+}
+
 /** Parameters of process.output. */
 export interface ProcessOutputParams {
   /** number of the chunk; counts both streams from 1 */
@@ -2212,6 +2323,12 @@ export interface Methods {
   "route.list": { params: RouteListParams; result: StoredRoutes };
   /** removes a route of the session, and ends its open requests */
   "route.remove": { params: RouteRemoveParams; result: RouteChanged };
+  /** runs commands in the session's lasting bash */
+  "shell.run": { params: ShellRunParams; result: ShellResult };
+  /** interrupts the running call, as Ctrl-C does */
+  "shell.interrupt": { params: ShellInterruptParams; result: ShellInterrupted };
+  /** kills the shell with everything that it started; the next call starts a new one */
+  "shell.restart": { params: ShellRestartParams; result: ShellRestarted };
 }
 
 /** The parameters of each notification. */

@@ -250,3 +250,21 @@ export class PythonResult extends Outcome {
     return this.error && this.cause !== "timeout" ? `${this.error.name}: ${this.error.message}` : super.summary;
   }
 }
+
+/** The result of a call of the lasting shell. */
+export class ShellResult extends Outcome {
+  /** false if the shell has ended, so that the next call starts a new one */
+  readonly stateKept: boolean;
+  /** why the shell ended by itself before this call ("signaled", "oom", ...); "" if it did not */
+  readonly lost: string;
+  /** true if the call started without the directory, variables and functions of earlier calls */
+  readonly newShell: boolean;
+
+  /** @internal */
+  constructor(answer: Json) {
+    super(answer);
+    this.stateKept = answer.state_kept !== false;
+    this.lost = typeof answer.lost === "string" ? answer.lost : "";
+    this.newShell = answer.new_shell === true;
+  }
+}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The routes of a session: services that its commands use with a credential of the host. */
 import { Part } from "./part.js";
-import type { StoredRoute } from "./protocol.js";
+import type { Route as WireRoute } from "./protocol.js";
 import type { CallOptions } from "./server.js";
 import type { RoutePolicy } from "./settings.js";
 
 /** A route of the session. env: names of the variables that commands get. live: whether commands can use it now. */
-export type Route = StoredRoute;
+export type Route = WireRoute;
 
 /** The session keeps its routes. "ROUTES" in holt-policy(5) describes their members. */
 export class Routes extends Part {

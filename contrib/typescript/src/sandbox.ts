@@ -14,6 +14,7 @@ import { Routes } from "./routes.js";
 import { type CallOptions, Server } from "./server.js";
 import { type Settings, paramsOf } from "./settings.js";
 import { abortable } from "./signals.js";
+import { Shell } from "./shell.js";
 import { type Tool, Tools } from "./tools.js";
 
 export interface SandboxOptions extends Settings, CallOptions {
@@ -77,6 +78,7 @@ export class Sandbox extends Interpreter {
   readonly files: Files;
   readonly kv: Kv;
   readonly routes: Routes;
+  readonly shell: Shell;
   /** likely mistakes, such as a path to hide that does not exist; empty if the session existed before */
   warnings: readonly string[] = [];
 
@@ -94,6 +96,7 @@ export class Sandbox extends Interpreter {
     this.files = new Files(server, name);
     this.kv = new Kv(server, name);
     this.routes = new Routes(server, name);
+    this.shell = new Shell(server, name);
   }
 
   /**

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The lasting shell of a session. */
+import { randomBytes } from "node:crypto";
+import type { CommandOptions } from "./commands.js";
+import { HoltError } from "./errors.js";
+import { Part } from "./part.js";
+import { ShellResult } from "./results.js";
+import type { CallOptions } from "./server.js";
+import { Slots } from "./slots.js";
+import { timeoutOf } from "./times.js";
+
+/** Maximum number of calls that wait for the shell at once, as for the interpreter. */
+const RUNS_MAX = 32;
+
+/** A bash that lasts: each call finds the directory, variables and functions of earlier ones. */
+export class Shell extends Part {
+  readonly #runs = new Slots(RUNS_MAX);
+
+  /**
+   * Runs commands. Calls run one after the other. cwd changes the directory first, and env exports variables, both also
+   * for later calls. At the timeout, the commands are interrupted, and then the shell is killed. The signal interrupts them.
+   */
+  async run(commands: string, options: Omit<CommandOptions, "tools"> = {}): Promise<ShellResult> {
+    const { signal, cwd, env, outputMax, keep } = options;
+    const run = randomBytes(8).toString("hex");
+    const params = { code: commands, cwd, env, timeout_ms: timeoutOf(options.timeout), output_max: outputMax, keep, base64: true, run };
+    signal?.throwIfAborted();
+    return this.#runs.run(signal, () =>
+      this.server.commands.run(signal, async () => {
+        try {
+          return new ShellResult(await this.ask("shell.run", params, { signal }));
+        } catch (error) {
+          if (!(error instanceof HoltError)) void this.tell("shell.interrupt", { run });
+          throw error;
+        }
+      }),
+    );
+  }
+
+  /** Interrupts the running commands, as Ctrl-C does. Returns whether any ran. */
+  async interrupt(options: CallOptions = {}): Promise<boolean> {
+    return (await this.request("shell.interrupt", {}, { ...options, urgent: true })).interrupted;
+  }
+
+  /** Kills the shell with everything that it started. The next call starts a new one. Returns whether it existed. */
+  async restart(options: CallOptions = {}): Promise<boolean> {
+    return (await this.request("shell.restart", {}, { ...options, urgent: true })).killed;
+  }
+}
