@@ -121,6 +121,7 @@ struct Gateway {
         bool turning;   /* it runs now */
         uint64_t calls; /* libmicrohttpd has called for a request so often */
         CURLM *multi;
+        uint64_t received; /* bytes of all responses */
         LoopTimer *multi_timer, *turn_timer, *rest_timer;
         struct SecretWait *secret_waits;
         struct Tunnel *tunnels; /* WebSockets (gateway/tunnel.h) */
