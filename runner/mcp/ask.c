@@ -6,6 +6,7 @@
 
 #include "base/list.h"
 #include "mcp/mcp-internal.h"
+#include "policy/net/rules.h"
 
 static void mcp_question_free(McpQuestion *question) {
         if (question->call)
@@ -83,12 +84,18 @@ static McpQuestion *mcp_question_new(Mcp *mcp, McpCall *call, const char *reques
 void mcp_grant_start(Mcp *mcp, McpCall *call) {
         const char *rule = json_member_text(call->given, "rule");
         const char *reason = json_member_text(call->given, "reason");
-        char shown[256], why[512];
+        const char *wrong = NULL;
+        char shown[512], why[512];
         _cleanup_free_ char *text = NULL, *command = NULL;
         McpQuestion *question;
 
         (void)str_visible(rule, shown, sizeof(shown));
-        (void)str_visible(reason, why, sizeof(why));
+        (void)str_quote(reason, why, sizeof(why));
+        /* The rule is part of a command and of a question, where other words could mislead. */
+        if (net_rule_check(rule, &wrong) < 0) {
+                text = str_format("holt: rule \"%s\" %s", shown, wrong);
+                return mcp_call_fail(mcp, call, text ? text : "holt: out of memory");
+        }
         if (!mcp->settings.ask || !mcp->elicits) {
                 command = str_format("holt: %s. The user can run: holt allow %s 'net:%s'",
                                      mcp->settings.ask ? "this client cannot ask the user"
@@ -108,7 +115,7 @@ static void mcp_grant_done(Mcp *mcp, McpCall *call, const JsonValue *result, con
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         if (!result) {
-                _cleanup_free_ char *text = str_format("holt: %s", error->text);
+                _cleanup_free_ char *text = mcp_error_text(error);
 
                 return mcp_call_fail(mcp, call, text ? text : "holt: out of memory");
         }
@@ -134,6 +141,27 @@ static void mcp_grant_answer(Mcp *mcp, McpQuestion *question, const char *allow)
         if (streq(allow, "once"))
                 json_write_bool(&w, "once", true);
         mcp_ask(mcp, call, "session.allow", &w, mcp_grant_done);
+}
+
+void mcp_question_cancel(Mcp *mcp, const char *id) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        list_each_safe(question, mcp->questions) {
+                if (!question->call || !question->call->id.data ||
+                    !streq(question->call->id.data, id))
+                        continue;
+                json_write_object(&w, NULL);
+                json_write_string(&w, "jsonrpc", "2.0");
+                json_write_string(&w, "method", "notifications/cancelled");
+                json_write_object(&w, "params");
+                json_write_uint(&w, "requestId", question->id);
+                json_write_end(&w);
+                json_write_end(&w);
+                (void)list_remove(&mcp->questions, question);
+                mcp->questions_count--;
+                mcp_question_free(question);
+                return mcp_send(mcp, &w);
+        }
 }
 
 /* --- network.ask --- */

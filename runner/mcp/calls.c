@@ -36,7 +36,7 @@ void mcp_call_free(McpCall *call) {
 
 /* --- results --- */
 
-void mcp_call_fail(Mcp *mcp, McpCall *call, const char *text) {
+void mcp_call_tell(Mcp *mcp, const McpCall *call, const char *text) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         mcp_reply_begin(&call->id, &w);
@@ -45,15 +45,29 @@ void mcp_call_fail(Mcp *mcp, McpCall *call, const char *text) {
         json_write_end(&w);
         json_write_bool(&w, "isError", true);
         mcp_reply_end(mcp, &w);
+}
+
+void mcp_call_fail(Mcp *mcp, McpCall *call, const char *text) {
+        mcp_call_tell(mcp, call, text);
         mcp_call_free(call);
 }
 
-static void call_fail_with(Mcp *mcp, McpCall *call, const Error *error) {
-        _cleanup_free_ char *text = NULL;
+char *mcp_error_text(const Error *error) {
         char buf[ERROR_SENTENCE_MAX];
+        /* The cures of the command line are no use to a model. */
+        const char *cure = error->kind == ERROR_NO_PROCESS
+                                   ? "The tool process_list lists the processes."
+                                   : error->cure;
+        size_t length = strlen(error_sentence(error, buf));
 
-        text = str_format("holt: %s%s%s", error_sentence(error, buf), error->cure[0] ? ". " : "",
-                          error->cure);
+        if (length > 0 && buf[length - 1] == '.')
+                length--;
+        return str_format("holt: %.*s.%s%s", (int)length, buf, cure[0] ? " " : "", cure);
+}
+
+static void call_fail_with(Mcp *mcp, McpCall *call, const Error *error) {
+        _cleanup_free_ char *text = mcp_error_text(error);
+
         mcp_call_fail(mcp, call, text ? text : "holt: out of memory");
 }
 
@@ -70,6 +84,9 @@ void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Err
 
         if (!result)
                 return call_fail_with(mcp, call, error);
+        if (tool == mcp_tool_find("bash"))
+                (void)snprintf(mcp->shell, sizeof(mcp->shell), "%s",
+                               json_member_text(result, "id"));
         mcp_reply_begin(&call->id, &w);
         json_write_array(&w, "content");
         if (tool->write_content)
@@ -78,7 +95,7 @@ void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Err
                 call_write_json(result, &w);
         json_write_end(&w);
         if (!tool->plain)
-                json_copy(&w, "structuredContent", result);
+                mcp_write_structured(result, &w);
         json_write_bool(&w, "isError", tool->runs && json_member_uint(result, "exit_code") != 0);
         mcp_reply_end(mcp, &w);
         mcp_call_free(call);
@@ -93,8 +110,34 @@ static const McpArgument *call_find_argument(const McpTool *tool, const char *na
         return NULL;
 }
 
-/* Returns NULL, or what is wrong with the arguments. The keeper checks their values. */
-static char *call_check(const McpCall *call) {
+static bool call_fits(RpcType type, const JsonValue *value) {
+        const JsonType wanted = type == RPC_BOOL   ? JSON_BOOL
+                                : type == RPC_UINT ? JSON_NUMBER
+                                                   : JSON_STRING;
+
+        return json_type(value) == wanted;
+}
+
+/* Returns NULL, or which argument has a wrong type. The keeper checks the values, but its errors
+ * have the names of its parameters. */
+static char *call_check_types(const Mcp *mcp, const McpCall *call) {
+        for (const JsonValue *v = json_first(call->given); v; v = json_next(v)) {
+                const RpcType type = mcp_tool_type(mcp, call->tool,
+                                                   call_find_argument(call->tool, json_key(v)));
+
+                if (!call_fits(type, v))
+                        return str_format("holt: %s: the argument \"%s\" must be %s, not %s",
+                                          call->tool->name, json_key(v),
+                                          type == RPC_BOOL   ? "true or false"
+                                          : type == RPC_UINT ? "a number"
+                                                             : "a string",
+                                          json_type_name(json_type(v)));
+        }
+        return NULL;
+}
+
+/* Returns NULL, or what is wrong with the arguments. */
+static char *call_check(const Mcp *mcp, const McpCall *call) {
         char name[128];
 
         if (call->given && json_type(call->given) != JSON_OBJECT)
@@ -108,7 +151,7 @@ static char *call_check(const McpCall *call) {
                     !json_member(call->given, call->tool->arguments[i].name))
                         return str_format("holt: %s needs the argument \"%s\"", call->tool->name,
                                           call->tool->arguments[i].name);
-        return NULL;
+        return call_check_types(mcp, call);
 }
 
 static void call_send(Mcp *mcp, McpCall *call) {
@@ -132,6 +175,15 @@ static void call_send(Mcp *mcp, McpCall *call) {
         mcp_ask(mcp, call, tool->method, &w, mcp_call_answer);
 }
 
+/* Looks at watched resources do not count. */
+static unsigned call_count(const Mcp *mcp) {
+        unsigned count = 0;
+
+        for (const McpCall *call = mcp->calls; call; call = call->next)
+                count += call->tool != NULL;
+        return count;
+}
+
 void mcp_call_tool(Mcp *mcp, JsonDocument *message) {
         const JsonValue *params = json_member(json_root(message), "params");
         const McpTool *tool = mcp_tool_find(json_member_string(params, "name"));
@@ -145,10 +197,10 @@ void mcp_call_tool(Mcp *mcp, JsonDocument *message) {
                 return mcp_call_free(call);
         }
         call->tool = tool;
-        if (mcp->calls_count >= MCP_CALLS_MAX)
+        if (call_count(mcp) >= MCP_CALLS_MAX)
                 return mcp_call_fail(mcp, call,
                                      "holt: too many calls are waiting; try again later");
-        wrong = call_check(call);
+        wrong = call_check(mcp, call);
         if (wrong)
                 return mcp_call_fail(mcp, call, wrong);
         if (tool->start)
@@ -158,7 +210,7 @@ void mcp_call_tool(Mcp *mcp, JsonDocument *message) {
 
 /* --- cancellation and progress --- */
 
-static void call_drop(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error) {
+void mcp_call_drop(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error) {
         (void)mcp;
         (void)result;
         (void)error;
@@ -173,9 +225,11 @@ void mcp_call_cancel(Mcp *mcp, const JsonValue *id) {
                 return;
         json_copy(&wanted, NULL, id);
         list_each_safe(call, mcp->calls) {
-                if (!wanted.data || !call->id.data || !streq(call->id.data, wanted.data))
+                if (!wanted.data || !call->id.data || !streq(call->id.data, wanted.data) ||
+                    call->answer == mcp_call_drop)
                         continue;
-                call->answer = call_drop;
+                call->answer = mcp_call_drop;
+                call->deadline = 0;
                 if (!call->tool || !call->tool->interrupt)
                         return;
                 json_write_object(&w, NULL);
@@ -185,27 +239,44 @@ void mcp_call_cancel(Mcp *mcp, const JsonValue *id) {
                         mcp_tell(mcp, call->tool->interrupt, &w);
                 return;
         }
+        if (wanted.data)
+                mcp_question_cancel(mcp, wanted.data);
 }
 
-/* Runs of a kind end in order, so that output belongs to the oldest one. The bash and the python
- * have processes of their own, but clients seldom watch both. */
-void mcp_call_output(Mcp *mcp, const JsonValue *params) {
-        list_each_safe(call, mcp->calls) {
-                _cleanup_(json_write_clear) JsonWriter w = { 0 };
+/* Calls of a kind end in order, so that output belongs to the oldest one. Output of another process
+ * than the known shell is that of python, or of a new shell. */
+static McpCall *call_find_watcher(const Mcp *mcp, const char *process) {
+        const McpTool *const bash = mcp_tool_find("bash");
+        const bool shell = streq(process, mcp->shell);
+        McpCall *other = NULL;
 
+        for (McpCall *call = mcp->calls; call; call = call->next) {
                 if (call->progress.length == 0 || !call->tool || call->answer != mcp_call_answer)
                         continue;
-                json_write_object(&w, NULL);
-                json_write_string(&w, "jsonrpc", "2.0");
-                json_write_string(&w, "method", "notifications/progress");
-                json_write_object(&w, "params");
-                json_write_value(&w, "progressToken", &call->progress);
-                json_write_uint(&w, "progress", ++call->progressed);
-                json_write_string(&w, "message", json_member_text(params, "text"));
-                json_write_end(&w);
-                json_write_end(&w);
-                return mcp_send(mcp, &w);
+                if (shell == (call->tool == bash))
+                        return call;
+                if (!other)
+                        other = call;
         }
+        return other;
+}
+
+void mcp_call_output(Mcp *mcp, const JsonValue *params) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        McpCall *call = call_find_watcher(mcp, json_member_text(params, "id"));
+
+        if (!call)
+                return;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "jsonrpc", "2.0");
+        json_write_string(&w, "method", "notifications/progress");
+        json_write_object(&w, "params");
+        json_write_value(&w, "progressToken", &call->progress);
+        json_write_uint(&w, "progress", ++call->progressed);
+        json_write_string(&w, "message", json_member_text(params, "text"));
+        json_write_end(&w);
+        json_write_end(&w);
+        mcp_send(mcp, &w);
 }
 
 /* --- edit --- */
@@ -233,13 +304,17 @@ static size_t edit_count(const char *text, size_t length, const char *old) {
         return count;
 }
 
-/* Returns the new content, which the caller owns, or NULL if memory is out. */
+/* Returns the new content, which the caller owns, or NULL if it is too long or memory is out. */
 static char *edit_replace(const char *text, size_t length, const char *old, const char *new,
                           size_t count, size_t *ret_length) {
-        const size_t step = strlen(old), add = strlen(new);
+        const size_t step = strlen(old), add = strlen(new), rest = length - count * step;
         const char *end = text + length, *found;
-        char *made = malloc(length - count * step + count * add + 1), *p = made;
+        char *made, *p;
 
+        /* A few MB of text could become many GB. */
+        if (rest > EDIT_MAX || (add > 0 && count > (EDIT_MAX - rest) / add))
+                return NULL;
+        made = p = malloc(rest + count * add + 1);
         if (!made)
                 return NULL;
         while ((found = memmem(text, (size_t)(end - text), old, step))) {
@@ -274,11 +349,9 @@ static void edit_read(Mcp *mcp, McpCall *call, const JsonValue *result, const Er
                 return mcp_call_fail(mcp, call,
                                      "holt: the old text is not unique; pass more of its "
                                      "surroundings, or all: true");
-        made = count > EDIT_MAX / 8 && strlen(json_member_text(call->given, "new")) > 64
-                       ? NULL
-                       : edit_replace(text, length, old, json_member_text(call->given, "new"),
-                                      count, &length);
-        encoded = made && length <= EDIT_MAX ? base64_encode(made, length) : NULL;
+        made = edit_replace(text, length, old, json_member_text(call->given, "new"), count,
+                            &length);
+        encoded = made ? base64_encode(made, length) : NULL;
         if (!encoded)
                 return mcp_call_fail(mcp, call, "holt: the new content is larger than 512 KiB");
         json_write_object(&w, NULL);

@@ -126,6 +126,32 @@ void mcp_content_python(const JsonValue *result, JsonWriter *w) {
         content_write_end(result, "interpreter", w);
 }
 
+/* Clients may pass structured content to a model as text, so images are only in the content. */
+static void content_write_display(const JsonValue *display, JsonWriter *w) {
+        json_write_object(w, NULL);
+        for (const JsonValue *v = json_first(display); v; v = json_next(v))
+                if (str_starts(json_key(v), "image/"))
+                        json_write_string(w, json_key(v), "(see content)");
+                else
+                        json_copy(w, json_key(v), v);
+        json_write_end(w);
+}
+
+void mcp_write_structured(const JsonValue *result, JsonWriter *w) {
+        json_write_object(w, "structuredContent");
+        for (const JsonValue *v = json_first(result); v; v = json_next(v)) {
+                if (!streq(json_key(v), "displays")) {
+                        json_copy(w, json_key(v), v);
+                        continue;
+                }
+                json_write_array(w, "displays");
+                for (const JsonValue *d = json_first(v); d; d = json_next(d))
+                        content_write_display(d, w);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}
+
 /* Paths and processes of the host are no business of a model. */
 void mcp_content_status(const JsonValue *result, JsonWriter *w) {
         static const char *const names[] = { "name", "cwd", "cpus", "limits", "network" };

@@ -13,6 +13,8 @@
 
 enum {
         HTTP_QUEUE_MAX = 8 << 20, /* bytes that wait for a client or a child */
+        /* If no more than this waits, one message of any length can be added. */
+        HTTP_QUEUE_SMALL = 64 << 10,
         HTTP_LINE_MAX = 32 << 20, /* bytes of a message of a child */
 };
 
@@ -22,7 +24,8 @@ typedef struct HttpQueue {
         size_t length, at;
 } HttpQueue;
 
-/* Returns 0, -ENOMEM, or -ENOBUFS past HTTP_QUEUE_MAX. */
+/* Returns 0, -ENOMEM, or -ENOBUFS past HTTP_QUEUE_MAX (see
+ * HTTP_QUEUE_SMALL). */
 int http_queue_add(HttpQueue *queue, const void *data, size_t length);
 /* Sends what fits. Returns 0, or a negative errno of send(2). */
 int http_queue_send(HttpQueue *queue, int fd);

@@ -10,7 +10,7 @@ int http_queue_add(HttpQueue *queue, const void *data, size_t length) {
         const size_t left = queue->length - queue->at;
         char *grown;
 
-        if (left > 0 && left + length > HTTP_QUEUE_MAX)
+        if (left > HTTP_QUEUE_SMALL && left + length > HTTP_QUEUE_MAX)
                 return -ENOBUFS;
         grown = malloc(left + length + 1);
         if (!grown)

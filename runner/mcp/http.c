@@ -155,10 +155,12 @@ void http_take_message(HttpSession *session, const FramingLine *line) {
         number = json_member(root, "method") ? NULL : json_member(root, "id");
         if (number)
                 json_copy(&id, NULL, number);
-        c = http_find_stream(session, number && id.data ? &id : NULL);
+        /* A message without an id that the child could not read, is the one that came last. */
+        c = http_find_stream(session,
+                             number && json_type(number) != JSON_NULL && id.data ? &id : NULL);
         if (!c)
                 return;
-        if (number)
+        if (number && c->id.data)
                 http_client_end(c);
         http_client_send_event(c, line);
 }

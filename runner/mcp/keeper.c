@@ -43,9 +43,12 @@ void mcp_ask(Mcp *mcp, McpCall *call, const char *method, JsonWriter *params, Mc
 
         json_write_end(params);
         call->answer = answer;
-        r = json_write_finish(params) < 0
-                    ? error_oom(&error)
-                    : mcp_keeper_send(mcp, method, params, &call->number, &error);
+        if (mcp->calls_count >= MCP_ASKED_MAX)
+                r = error_set(&error, ERROR_LIMIT, 0, "too many requests are waiting");
+        else if (json_write_finish(params) < 0)
+                r = error_oom(&error);
+        else
+                r = mcp_keeper_send(mcp, method, params, &call->number, &error);
         if (r < 0)
                 return answer(mcp, call, NULL, &error);
         list_append(&mcp->calls, call);

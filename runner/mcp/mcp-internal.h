@@ -5,10 +5,12 @@
  * - keeper.c: the connection to the session's keeper
  * - tools.c: the table of tools, and their schemas
  * - calls.c: calls of tools, from the request to the result
+ * - waits.c: the tool process_wait
  * - content.c: the content of results
  * - resources.c: the files of /mnt/files
  * - subscriptions.c: changes of these files
- * - ask.c: questions to the user */
+ * - ask.c: questions to the user
+ * - out.c: messages to a client that may be slow */
 #pragma once
 
 #include "base/json-write.h"
@@ -21,7 +23,9 @@
 
 enum {
         MCP_LINE_MAX = 1 << 20,      /* bytes of a message of the client */
-        MCP_CALLS_MAX = 64,          /* calls that wait for the keeper */
+        MCP_PEEK_MAX = 8 << 20,      /* bytes of a message whose id is found, to refuse it */
+        MCP_CALLS_MAX = 64,          /* calls of tools that wait for the keeper */
+        MCP_ASKED_MAX = 192,         /* these, and all other requests to the keeper */
         MCP_QUESTIONS_MAX = 16,      /* questions that wait for the user */
         MCP_SUBSCRIPTIONS_MAX = 64,  /* resources that a client watches */
         MCP_OUTPUT_MAX = 256 * 1024, /* bytes of each stream in a result */
@@ -56,7 +60,8 @@ struct McpCall {
         JsonWriter progress;        /* The progress token, as JSON; empty if there is none. */
         uint64_t progressed;        /* Notifications of progress that were sent. */
         McpAnswerFn answer;
-        char *watched; /* The URI of a subscription that the server looks at, or NULL; owned. */
+        char *watched;     /* The URI of a subscription that the server looks at, or NULL; owned. */
+        uint64_t deadline; /* Time in usec until the tool process_wait replies, or 0. */
 };
 
 /* A resource that the client watches. */
@@ -84,8 +89,10 @@ struct Mcp {
         McpQuestion *questions;
         McpSubscription *subscriptions;
         unsigned calls_count, questions_count, subscriptions_count;
+        int signal_fd;        /* Readable after a signal that ends the server. */
         uint64_t look_at;     /* Time of the next look at them, in usec. */
         uint64_t runs, asked; /* Numbers of the last run and of the last question. */
+        char shell[32];       /* Process of the last bash call, to tell its output from others. */
         bool initialized, elicits, ended;
 };
 
@@ -96,6 +103,7 @@ typedef struct McpArgument {
         const char *parameter; /* Name of the method's parameter; NULL: the same. */
         const char *help;      /* NULL: the parameter's own. */
         bool required;
+        RpcType type; /* If the method has no such parameter. */
 } McpArgument;
 
 enum { MCP_READ_ONLY = 1, MCP_DESTRUCTIVE = 2, MCP_IDEMPOTENT = 4, MCP_OPEN_WORLD = 8 };
@@ -117,6 +125,7 @@ typedef struct McpTool {
 } McpTool;
 
 const McpTool *mcp_tool_find(const char *name);
+RpcType mcp_tool_type(const Mcp *mcp, const McpTool *tool, const McpArgument *argument);
 /* Writes the tools as members of an open array. */
 void mcp_tools_write(const Mcp *mcp, JsonWriter *w);
 
@@ -149,14 +158,29 @@ McpCall *mcp_call_new(JsonDocument *message);
 void mcp_call_free(McpCall *call);
 void mcp_call_cancel(Mcp *mcp, const JsonValue *id);
 void mcp_call_output(Mcp *mcp, const JsonValue *params);
+/* Returns the text that reports an error, or NULL if memory is out. The caller owns it. */
+char *mcp_error_text(const Error *error);
 /* Ends a call with a text that reports a failure, and frees it. */
 void mcp_call_fail(Mcp *mcp, McpCall *call, const char *text);
 void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error);
+/* Sends the text of mcp_call_fail(), and keeps the call. */
+void mcp_call_tell(Mcp *mcp, const McpCall *call, const char *text);
+/* An answer function for a call whose client expects no reply any more. */
+void mcp_call_drop(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error);
 void mcp_edit_start(Mcp *mcp, McpCall *call);
+
+/* --- waits --- */
+
+void mcp_wait_start(Mcp *mcp, McpCall *call);
+/* Replies to the calls whose time has passed. Returns the time until the next one in milliseconds,
+ * or -1. */
+int mcp_waits_left(Mcp *mcp);
 
 /* --- content --- */
 
 void mcp_write_text(const char *text, JsonWriter *w);
+/* Writes the member structuredContent. */
+void mcp_write_structured(const JsonValue *result, JsonWriter *w);
 void mcp_content_command(const JsonValue *result, JsonWriter *w);
 void mcp_content_python(const JsonValue *result, JsonWriter *w);
 void mcp_content_status(const JsonValue *result, JsonWriter *w);
@@ -185,4 +209,6 @@ void mcp_grant_start(Mcp *mcp, McpCall *call);
 void mcp_ask_host(Mcp *mcp, const RpcMessage *message);
 /* Takes the client's answer to a question. */
 void mcp_take_answer(Mcp *mcp, const JsonValue *root);
+/* Withdraws the question of a call of request_grant that the client has cancelled. id: in JSON. */
+void mcp_question_cancel(Mcp *mcp, const char *id);
 void mcp_questions_free(Mcp *mcp);

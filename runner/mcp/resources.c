@@ -85,8 +85,11 @@ char *mcp_resource_path(const char *uri) {
 }
 
 static void resource_fail(Mcp *mcp, McpCall *call, const Error *error) {
+        _cleanup_free_ char *text = mcp_error_text(error);
+
         mcp_fail(mcp, &call->id,
-                 error->kind == ERROR_MISSING ? MCP_NO_RESOURCE : MCP_INTERNAL_ERROR, error->text);
+                 error->kind == ERROR_MISSING ? MCP_NO_RESOURCE : MCP_INTERNAL_ERROR,
+                 text ? text : "holt: out of memory");
         mcp_call_free(call);
 }
 

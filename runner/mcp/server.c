@@ -7,25 +7,19 @@
 #include <unistd.h>
 
 #include "mcp/mcp-internal.h"
+#include "mcp/out.h"
+#include "mcp/peek.h"
 
 /* Versions of the protocol that the server speaks, the newest first. */
 static const char *const versions[] = { "2025-06-18", "2025-03-26", "2024-11-05" };
 
 /* --- messages to the client --- */
 
-/* The client of stdio is one program: if it does not read, the server waits for it. */
 void mcp_send(Mcp *mcp, JsonWriter *w) {
         if (mcp->ended || json_write_finish(w) < 0)
                 return;
-        for (size_t at = 0; at < w->length;) {
-                const ssize_t n = write(STDOUT_FILENO, w->data + at, w->length - at);
-
-                if (n < 0 && errno != EINTR) {
-                        mcp->ended = true;
-                        return;
-                }
-                at += n > 0 ? (size_t)n : 0;
-        }
+        if (out_write(w->data, w->length, mcp->signal_fd) < 0)
+                mcp->ended = true;
 }
 
 void mcp_reply_begin(const JsonWriter *id, JsonWriter *w) {
@@ -164,17 +158,30 @@ static bool server_is_id(const JsonValue *id) {
         return json_type(id) == JSON_STRING || json_type(id) == JSON_NUMBER;
 }
 
+static void server_refuse(Mcp *mcp, const FramingLine *line, int code, const char *message) {
+        _cleanup_(json_write_clear) JsonWriter id = { 0 };
+        const bool found = line->bytes && peek_id(line->bytes, line->length, &id);
+
+        _cleanup_free_ char *text =
+                strstr(message, "\\u0000")
+                        ? str_format("%s; the tool upload takes any bytes, in base64", message)
+                        : NULL;
+
+        mcp_fail(mcp, found ? &id : NULL, code, text ? text : message);
+}
+
 static void server_take_line(Mcp *mcp, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *message = NULL;
         const JsonValue *root, *id;
         const char *method;
         Error error;
 
-        if (!line->bytes)
-                return mcp_fail(mcp, NULL, MCP_INVALID_REQUEST, "the message is longer than 1 MiB");
+        if (!line->bytes || line->length > MCP_LINE_MAX)
+                return server_refuse(mcp, line, MCP_INVALID_REQUEST,
+                                     "the message is longer than 1 MiB");
         if (json_parse_large(line->bytes, line->length, MCP_LINE_MAX, "message", &message, &error) <
             0)
-                return mcp_fail(mcp, NULL, MCP_PARSE_ERROR, error.text);
+                return server_refuse(mcp, line, MCP_PARSE_ERROR, error.text);
         root = json_root(message);
         id = json_member(root, "id");
         method = json_member_string(root, "method");
@@ -209,7 +216,8 @@ static void server_read(Mcp *mcp) {
 
 static int server_loop(Mcp *mcp, int signal_fd, Error *reterr) {
         while (!mcp->ended) {
-                const int wait = mcp_subscriptions_wait(mcp);
+                const int look = mcp_subscriptions_wait(mcp), waits = mcp_waits_left(mcp);
+                const int wait = look < 0 || (waits >= 0 && waits < look) ? waits : look;
                 struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                                         { .fd = signal_fd, .events = POLLIN },
                                         { .fd = FD_NONE, .events = POLLIN } };
@@ -231,7 +239,7 @@ static int server_loop(Mcp *mcp, int signal_fd, Error *reterr) {
 }
 
 int mcp_run(const McpSettings *settings, Error *reterr) {
-        static Mcp mcp = { .in = { .max = MCP_LINE_MAX } };
+        static Mcp mcp = { .in = { .max = MCP_PEEK_MAX } };
         const Error gone = { .kind = ERROR_SETUP, .text = "holt mcp has ended" };
         _cleanup_close_ int signal_fd = FD_NONE;
         sigset_t set;
@@ -247,6 +255,7 @@ int mcp_run(const McpSettings *settings, Error *reterr) {
         signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         if (signal_fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd");
+        mcp.signal_fd = signal_fd;
         r = server_loop(&mcp, signal_fd, reterr);
         mcp.ended = true;
         mcp_questions_free(&mcp);

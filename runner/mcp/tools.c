@@ -16,10 +16,6 @@ static void tools_fix_input(JsonWriter *w) {
         json_write_string(w, "keep", "tail");
 }
 
-static void tools_fix_wait(JsonWriter *w) {
-        json_write_bool(w, "output", true);
-}
-
 static void tools_fix_base64(JsonWriter *w) {
         json_write_bool(w, "base64", true);
 }
@@ -92,7 +88,7 @@ static const McpTool tools[] = {
           { { "path", NULL, "a path inside, relative to the workspace", true },
             { "old", NULL, "the text to replace", true },
             { "new", NULL, "the new text", true },
-            { "all", NULL, "true: replace every occurrence", false } },
+            { "all", NULL, "true: replace every occurrence", false, RPC_BOOL } },
           MCP_DESTRUCTIVE,
           .plain = true,
           .start = mcp_edit_start },
@@ -170,10 +166,13 @@ static const McpTool tools[] = {
           "Wait for a process",
           "Waits until a process has ended, and returns its output.",
           "process.wait",
-          { { "id", NULL, NULL, true } },
+          { { "id", NULL, NULL, true },
+            { "timeout_ms", NULL,
+              "stop waiting after this time, without ending the process; default 30000", false,
+              RPC_UINT } },
           MCP_READ_ONLY | MCP_IDEMPOTENT,
-          .write_fixed = tools_fix_wait,
-          .write_content = mcp_content_command },
+          .write_content = mcp_content_command,
+          .start = mcp_wait_start },
         { "process_kill",
           "Kill a process",
           "Kills a process and everything that it has started.",
@@ -262,6 +261,12 @@ static const RpcParam *tools_param(const RpcMethod *method, const McpArgument *a
         return NULL;
 }
 
+RpcType mcp_tool_type(const Mcp *mcp, const McpTool *tool, const McpArgument *argument) {
+        const RpcParam *param = tools_param(tools_method(mcp, tool->method), argument);
+
+        return param ? param->type : argument->type;
+}
+
 static void tools_write_argument(const RpcMethod *method, const McpArgument *argument,
                                  JsonWriter *w) {
         const RpcParam *param = tools_param(method, argument);
@@ -271,7 +276,10 @@ static void tools_write_argument(const RpcMethod *method, const McpArgument *arg
         if (param)
                 rpc_schema_param(w, param);
         else
-                json_write_string(w, "type", streq(argument->name, "all") ? "boolean" : "string");
+                json_write_string(w, "type",
+                                  argument->type == RPC_BOOL   ? "boolean"
+                                  : argument->type == RPC_UINT ? "integer"
+                                                               : "string");
         json_write_end(w);
 }
 

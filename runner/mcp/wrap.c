@@ -15,6 +15,8 @@
 #include "base/list.h"
 #include "base/strings.h"
 #include "keeper/connect.h"
+#include "mcp/out.h"
+#include "mcp/peek.h"
 #include "rpc/client.h"
 #include "rpc/framing.h"
 
@@ -39,6 +41,7 @@ typedef struct Wrap {
         bool closed; /* the client has closed stdin */
         bool ended;
         int code;
+        int signal_fd; /* readable after a signal that ends holt mcp */
 } Wrap;
 
 /* --- messages --- */
@@ -46,14 +49,9 @@ typedef struct Wrap {
 static void wrap_write(Wrap *wrap, JsonWriter *w) {
         if (json_write_finish(w) < 0)
                 return;
-        for (size_t at = 0; at < w->length;) {
-                const ssize_t n = write(STDOUT_FILENO, w->data + at, w->length - at);
-
-                if (n < 0 && errno != EINTR) {
-                        wrap->ended = true;
-                        return;
-                }
-                at += n > 0 ? (size_t)n : 0;
+        if (out_write(w->data, w->length, wrap->signal_fd) < 0) {
+                wrap->code = 128 + SIGTERM;
+                wrap->ended = true;
         }
 }
 
@@ -119,6 +117,19 @@ static WrapRequest *wrap_find_request(const Wrap *wrap, const JsonWriter *id) {
         return NULL;
 }
 
+/* A server does not reply to a request that was cancelled. */
+static void wrap_forget_request(Wrap *wrap, const JsonValue *value) {
+        _cleanup_(json_write_clear) JsonWriter id = { 0 };
+        WrapRequest *request;
+
+        if (!value)
+                return;
+        json_copy(&id, NULL, value);
+        request = wrap_find_request(wrap, &id);
+        if (request)
+                wrap_request_free(wrap, request);
+}
+
 static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
         _cleanup_(json_freep) JsonDocument *document = NULL;
         _cleanup_(json_write_clear) JsonWriter id = { 0 }, w = { 0 };
@@ -129,10 +140,12 @@ static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
             json_parse_large(line->bytes, line->length, WRAP_SENT_MAX, "message", &document,
                              &error) < 0 ||
             json_type(json_root(document)) != JSON_OBJECT) {
-                json_write_null(&id, NULL);
+                if (!line->bytes || !peek_id(line->bytes, line->length, &id))
+                        json_write_null(&id, NULL);
                 wrap_write_error(&w, &id, -32700,
-                                 line->bytes ? "the message is not a JSON object"
-                                             : "the message is longer than 512 KiB");
+                                 line->length <= WRAP_SENT_MAX && line->bytes
+                                         ? "the message is not a JSON object"
+                                         : "the message is longer than 512 KiB");
                 return wrap_write(wrap, &w);
         }
         root = json_root(document);
@@ -146,6 +159,8 @@ static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
                         return wrap_write(wrap, &w);
                 }
         }
+        if (streq(json_member_string(root, "method"), "notifications/cancelled"))
+                wrap_forget_request(wrap, json_member(json_member(root, "params"), "requestId"));
         json_copy(&w, NULL, root);
         wrap_send(wrap, &w);
 }
@@ -359,7 +374,7 @@ static int wrap_loop(Wrap *wrap, int signal_fd, Error *reterr) {
 }
 
 int wrap_run(const McpSettings *settings, const char *const *argv, Error *reterr) {
-        static Wrap wrap = { .client = { .max = WRAP_SENT_MAX },
+        static Wrap wrap = { .client = { .max = WRAP_LINE_MAX },
                              .server = { .max = WRAP_LINE_MAX } };
         _cleanup_close_ int signal_fd = FD_NONE;
         sigset_t set;
@@ -374,6 +389,7 @@ int wrap_run(const McpSettings *settings, const char *const *argv, Error *reterr
         signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         if (signal_fd < 0)
                 return error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd");
+        wrap.signal_fd = signal_fd;
         r = wrap_start(&wrap, settings, argv, reterr);
         if (r == 0)
                 r = wrap_loop(&wrap, signal_fd, reterr);

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holt mcp: a client, whose words are a model's, exhausts neither the host nor the server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from lib.sandbox import HANGS
+from lib.sessions import Json, Session, Sessions, memory
+
+pytestmark = pytest.mark.alike
+
+EDIT_MAX = 512 * 1024
+
+
+class Client:
+    """A client over stdio that sends what it likes."""
+
+    def __init__(self, sessions: Sessions, *args: str, asks: bool = False) -> None:
+        self.process = sessions.start(["mcp", *args], stdin=subprocess.PIPE, stderr=None).process
+        self.number = 0
+        self.noted: list[Json] = []
+        self("initialize", protocolVersion="2025-06-18", capabilities={"elicitation": {}} if asks else {})
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(data + b"\n")
+        self.process.stdin.flush()
+
+    def post(self, method: str, /, **params: object) -> int:
+        self.number += 1
+        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": self.number}).encode())
+        return self.number
+
+    def read(self) -> Json:
+        assert self.process.stdout
+        return cast(Json, json.loads(self.process.stdout.readline()))
+
+    def wait(self, number: int) -> Json:
+        while (message := self.read()).get("id") != number or "method" in message:
+            self.noted.append(message)
+        return message
+
+    def __call__(self, method: str, /, **params: object) -> Json:
+        return self.wait(self.post(method, **params))
+
+    def begin(self, name: str, /, **arguments: object) -> int:
+        return self.post("tools/call", name=name, arguments=arguments, _meta={"progressToken": name})
+
+    def tool(self, name: str, /, **arguments: object) -> str:
+        return cast(str, self.wait(self.begin(name, **arguments))["result"]["content"][0]["text"])
+
+    def cancel(self, number: int) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}).encode())
+
+    def close(self) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        assert self.process.wait(HANGS) == 0
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def client(sessions: Sessions, session: Session) -> Iterator[Client]:
+    client = Client(sessions, session.name)
+    yield client
+    client.close()
+
+
+def test_an_edit_does_not_use_up_memory(client: Client) -> None:
+    client.tool("write", path="many", content="a" * 10000)
+    assert "larger than 512 KiB" in client.tool("edit", path="many", old="a", new="b" * 900_000, all=True)  # 9 GB
+    peak = next(line for line in Path(f"/proc/{client.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    assert int(peak.split()[1]) < 64 << 10
+    assert "was changed" in client.tool("edit", path="many", old="a", new="b" * (EDIT_MAX // 10000), all=True)
+    assert "was changed" in client.tool("edit", path="many", old="b" * (EDIT_MAX // 10000), new="", all=True)
+
+
+def test_cancelled_waits_leave_room(client: Client) -> None:
+    process = json.loads(client.tool("process_start", command="read line; echo \"got $line\""))["id"]
+    for _ in range(100):
+        client.cancel(client.begin("process_wait", id=process))
+    assert client.tool("process_wait", id=process, timeout_ms=1).startswith(f"holt: {process} still runs")
+    last = client.begin("process_wait", id=process)
+    client.tool("process_write", id=process, data="it\n")
+    assert client.wait(last)["result"]["content"][0]["text"] == "got it\n"
+    assert client.noted == []  # no reply to a cancelled call
+
+
+def test_many_requests_and_subscriptions(client: Client) -> None:
+    before = memory(client.process.pid)
+    for number in range(64):
+        assert "result" in client("resources/subscribe", uri=f"holt:///mnt/files/{number}")
+    assert "error" in client("resources/subscribe", uri="holt:///mnt/files/64")
+    numbers = [client.post("resources/list" if n % 2 else "resources/subscribe", uri="holt:///mnt/files/1") for n in range(300)]
+    assert {m["id"] for m in (client.read() for _ in numbers)} == set(numbers)
+    for number in range(64):
+        client("resources/unsubscribe", uri=f"holt:///mnt/files/{number}")
+        client.tool("kv_keys")
+    assert memory(client.process.pid) - before < 16 << 20
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["own", "wrapped"])
+def test_a_refused_message_keeps_its_id(sessions: Sessions, session: Session, wrapped: bool) -> None:
+    script = "import sys\nfor line in sys.stdin: print('{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}', flush=True)"
+    client = Client(sessions, session.name, *(["--wrap", "--", "python3", "-c", script] if wrapped else []))
+    assert client("tools/call", name="write", arguments={"path": "x", "id": 9, "content": "a\0b"})["error"]["code"] == -32700
+    assert "longer than" in client("tools/call", name="write", arguments={"path": "x", "content": "y" * 2_000_000})["error"]["message"]
+    for line, number in ((b'{"x":"\\"id\\":3,","params":{"id":4},"id" : "s", }', "s"), (b'[{"id":5}', None), (b'{"id":', None), (b'{"id', None),
+                         (b'{"id":{"id":1},,}', None), (b'{"id":"' + b"x" * 1000 + b'",,}', None), (b'"\\', None), (b'{"id":-1e,,}', None)):
+        client.write(line)
+        reply = client.read()
+        assert reply["id"] == number and "error" in reply, reply
+    client.close()
+
+
+def test_output_belongs_to_its_call(client: Client) -> None:
+    client.tool("bash", command="true")
+    bash = client.begin("bash", command="until test -e go; do sleep 0.02; done; echo of bash")
+    python = client.begin("python", code="print('of python', flush=True); open('/workspace/go', 'w')")
+    client.wait(max(bash, python))
+    client.tool("ls")
+    client.tool("bash", command="exit")
+    assert client.tool("bash", command="echo new") == "new\n"
+    shown = {(note["params"]["progressToken"], note["params"]["message"]) for note in client.noted if "method" in note}
+    assert {("bash", "of bash\n"), ("python", "of python\n"), ("bash", "new\n")} <= shown, shown
+    assert ("bash", "of python\n") not in shown
+
+
+def test_a_signal_ends_a_server_whose_client_does_not_read(sessions: Sessions, session: Session) -> None:
+    client = Client(sessions, session.name)
+    for _ in range(20):
+        client.post("tools/list")
+    assert client.process.stdout
+    assert len(client.process.stdout.peek(1)) > 0
+    client.process.terminate()
+    assert client.process.wait(HANGS) == 0
+    client.process.stdout.close()
+
+
+def test_a_question_to_the_user_has_no_other_words(sessions: Sessions) -> None:
+    sessions.create("x", "--net", "a.invalid")
+    client = Client(sessions, "x", "--ask", asks=True)
+    for rule in ("example.org'; id; '", "example.org:443. It is safe", "a.invalid,example.org", "*:*", "", "\x1b[2J"):
+        assert client.tool("request_grant", rule=rule, reason="r").startswith("holt: rule "), rule
+    number = client.begin("request_grant", rule="example.org:443", reason='tests". It is safe. "')
+    question = client.read()
+    assert question["params"]["message"].count('"') == 2
+    client.cancel(number)
+    assert client.read() == {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": question["id"]}}
+    client.write(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"allow": "session"}}}).encode())
+    assert json.loads(client.tool("network_status"))["network"]["allow"] == ["a.invalid"]
+    client.close()
+
+
+def test_wrong_types_name_the_argument(client: Client) -> None:
+    for name, arguments, told in (("bash", {"command": 3}, 'bash: the argument "command" must be a string, not a number'),
+                                  ("edit", {"path": "a", "old": "b", "new": "c", "all": "yes"}, '"all" must be true or false'),
+                                  ("process_wait", {"id": "p1", "timeout_ms": "5"}, '"timeout_ms" must be a number'),
+                                  ("process_wait", {"id": "p1", "timeout_ms": -5}, "timeout_ms must be an integer"),
+                                  ("process_wait", {"id": "p99"}, 'process "p99" does not exist. The tool process_list'),
+                                  ("write", {"path": "/usr/x", "content": ""}, "(EROFS). ")):
+        assert told in client.tool(name, **arguments)
+
+
+def test_cancelled_requests_of_a_wrapped_server(sessions: Sessions, session: Session) -> None:
+    script = """import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] in ("initialize", "ping"):
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}}), flush=True)
+"""
+    client = Client(sessions, session.name, "--wrap", "--", "python3", "-c", script)
+    for _ in range(300):
+        client.cancel(client.post("tools/list"))
+    assert client("ping")["result"] == {}
+    assert client.noted == []
+    client.close()
