@@ -42,7 +42,7 @@ static const char *peek_find(const char *p, const char *end) {
         return NULL;
 }
 
-bool peek_id(const char *line, size_t length, JsonWriter *ret) {
+bool peek_message_id(const char *line, size_t length, JsonWriter *ret) {
         const char *const end = line + length, *value = peek_find(line, end), *stop = value;
         _cleanup_(json_freep) JsonDocument *document = NULL;
         char text[PEEK_ID_MAX + 16];

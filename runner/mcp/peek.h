@@ -9,4 +9,4 @@
 #include "base/json-write.h"
 
 /* Writes the id of a message, a string or a number, to ret. Returns false if it is not found. */
-bool peek_id(const char *line, size_t length, JsonWriter *ret);
+bool peek_message_id(const char *line, size_t length, JsonWriter *ret);

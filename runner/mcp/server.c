@@ -160,7 +160,7 @@ static bool server_is_id(const JsonValue *id) {
 
 static void server_refuse(Mcp *mcp, const FramingLine *line, int code, const char *message) {
         _cleanup_(json_write_clear) JsonWriter id = { 0 };
-        const bool found = line->bytes && peek_id(line->bytes, line->length, &id);
+        const bool found = line->bytes && peek_message_id(line->bytes, line->length, &id);
 
         _cleanup_free_ char *text =
                 strstr(message, "\\u0000")

@@ -140,7 +140,7 @@ static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
             json_parse_large(line->bytes, line->length, WRAP_SENT_MAX, "message", &document,
                              &error) < 0 ||
             json_type(json_root(document)) != JSON_OBJECT) {
-                if (!line->bytes || !peek_id(line->bytes, line->length, &id))
+                if (!line->bytes || !peek_message_id(line->bytes, line->length, &id))
                         json_write_null(&id, NULL);
                 wrap_write_error(&w, &id, -32700,
                                  line->length <= WRAP_SENT_MAX && line->bytes
