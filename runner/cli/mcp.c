@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt mcp: the command line. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +11,7 @@
 #include "mcp/mcp.h"
 #include "mcp/wrap.h"
 #include "methods/methods.h"
+#include "session/directory.h"
 
 enum { MCP_WORDS_MAX = 4096 }; /* of the command of --wrap, with the session's name */
 
@@ -93,6 +95,18 @@ static int mcp_serve_session(McpSettings *settings, const McpOptions *options,
                              : mcp_run(settings, reterr);
 }
 
+/* An agent shows the errors of tools to its model only, but a server that does not start to the
+ * user. */
+static int mcp_check_session(const char *name, Error *reterr) {
+        char path[PATH_MAX];
+        int fd, r = session_open(name, &fd, path, reterr);
+
+        if (r < 0)
+                return r;
+        fd_close(fd);
+        return 0;
+}
+
 static int mcp_serve(const OptionResult *words, const void *data, Error *reterr) {
         const McpOptions *options = data;
         const bool named = mcp_has_name(words, options);
@@ -102,7 +116,9 @@ static int mcp_serve(const OptionResult *words, const void *data, Error *reterr)
 
         if (r < 0)
                 return r;
-        if (!named)
+        if (named && !options->wrap)
+                r = mcp_check_session(words->operands[0], reterr);
+        else if (!named)
                 r = mcp_session_make(options->workspace, &options->net, &owned, reterr);
         settings.session = named ? words->operands[0] : owned.name;
         if (r == 0)

@@ -90,7 +90,7 @@ void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Err
         mcp_reply_begin(&call->id, &w);
         json_write_array(&w, "content");
         if (tool->write_content)
-                tool->write_content(result, &w);
+                tool->write_content(mcp, result, &w);
         else
                 call_write_json(result, &w);
         json_write_end(&w);

@@ -31,7 +31,23 @@ __attribute__((format(printf, 3, 4))) static void content_add(char *line, size_t
                                                               : CONTENT_LINE_MAX - *used - 1;
 }
 
-static void content_add_denial(const JsonValue *denial, char *line, size_t *used) {
+/* Grants name options of holt run and holt create, but this session exists already. This does not
+ * send the model to request_grant: with --ask, the user has already answered. */
+static void content_add_grant(const Mcp *mcp, const char *grant, char *line, size_t *used) {
+        const char *rule = str_starts(grant, "--net ") ? grant + strlen("--net ") : NULL;
+        char shown[256];
+
+        (void)str_visible(rule ? rule : grant, shown, sizeof(shown));
+        if (!rule)
+                content_add(line, used,
+                            " (only the user can allow it, in a new session: holt create %s)",
+                            shown);
+        else
+                content_add(line, used, " (only the user can allow it: holt allow %s net:%s)",
+                            mcp->settings.session, shown);
+}
+
+static void content_add_denial(const Mcp *mcp, const JsonValue *denial, char *line, size_t *used) {
         const char *grant = json_member_string(denial, "grant");
         const char *why_not = json_member_string(denial, "why_not");
         char what[256], reason[256], how[256];
@@ -40,13 +56,13 @@ static void content_add_denial(const JsonValue *denial, char *line, size_t *used
                     str_visible(json_member_text(denial, "what"), what, sizeof(what)),
                     str_visible(json_member_text(denial, "reason"), reason, sizeof(reason)));
         if (grant)
-                content_add(line, used, " (the user can allow it: %s)",
-                            str_visible(grant, how, sizeof(how)));
+                content_add_grant(mcp, grant, line, used);
         else if (why_not)
                 content_add(line, used, " (%s)", str_visible(why_not, how, sizeof(how)));
 }
 
-static void content_write_end(const JsonValue *result, const char *noun, JsonWriter *w) {
+static void content_write_end(const Mcp *mcp, const JsonValue *result, const char *noun,
+                              JsonWriter *w) {
         const JsonValue *denials = json_member(result, "denials");
         const uint64_t dropped = json_member_uint(result, "stdout_dropped") +
                                  json_member_uint(result, "stderr_dropped");
@@ -58,14 +74,14 @@ static void content_write_end(const JsonValue *result, const char *noun, JsonWri
                     json_member_uint(result, "exit_code"));
         for (const JsonValue *d = json_first(denials); d; d = json_next(d))
                 if (count++ < CONTENT_DENIALS_MAX)
-                        content_add_denial(d, line, &used);
+                        content_add_denial(mcp, d, line, &used);
         if (count > CONTENT_DENIALS_MAX)
                 content_add(line, &used, "; %zu more refusals", count - CONTENT_DENIALS_MAX);
         if (json_bool(json_member(result, "network_missed"), &missed) == 0 && missed)
-                content_add(
-                        line, &used,
-                        "; refused the network (the user can allow a host: request_grant, or --net "
-                        "of holt create)");
+                content_add(line, &used,
+                            "; refused the network (only the user can allow a host: holt stop %s, "
+                            "then holt allow %s net:HOST)",
+                            mcp->settings.session, mcp->settings.session);
         if (dropped > 0)
                 content_add(line, &used, "; %" PRIu64 " bytes of output are left out", dropped);
         (void)json_bool(json_member(result, "state_kept"), &kept);
@@ -83,9 +99,9 @@ static void content_write_streams(const JsonValue *result, JsonWriter *w) {
                         mcp_write_text(json_member_text(result, names[i]), w);
 }
 
-void mcp_content_command(const JsonValue *result, JsonWriter *w) {
+void mcp_content_command(const Mcp *mcp, const JsonValue *result, JsonWriter *w) {
         content_write_streams(result, w);
-        content_write_end(result, "shell", w);
+        content_write_end(mcp, result, "shell", w);
 }
 
 /* A display is an attacker's: an image must be base64 of a type that clients expect. */
@@ -109,7 +125,7 @@ static bool content_write_image(const JsonValue *display, JsonWriter *w) {
         return false;
 }
 
-void mcp_content_python(const JsonValue *result, JsonWriter *w) {
+void mcp_content_python(const Mcp *mcp, const JsonValue *result, JsonWriter *w) {
         const JsonValue *displays = json_member(result, "displays");
         const char *value = json_member_string(result, "result");
         const char *traceback = json_member_text(json_member(result, "error"), "traceback");
@@ -123,15 +139,18 @@ void mcp_content_python(const JsonValue *result, JsonWriter *w) {
                 mcp_write_text(value, w);
         if (traceback[0])
                 mcp_write_text(traceback, w);
-        content_write_end(result, "interpreter", w);
+        content_write_end(mcp, result, "interpreter", w);
 }
 
-/* Clients may pass structured content to a model as text, so images are only in the content. */
+/* Clients may pass structured content to a model as text. So images are only in the content, and
+ * huge pages are nowhere. */
 static void content_write_display(const JsonValue *display, JsonWriter *w) {
         json_write_object(w, NULL);
         for (const JsonValue *v = json_first(display); v; v = json_next(v))
                 if (str_starts(json_key(v), "image/"))
                         json_write_string(w, json_key(v), "(see content)");
+                else if (strlen(json_string(v) ? json_string(v) : "") > MCP_OUTPUT_MAX)
+                        json_write_string(w, json_key(v), "(left out, because it is too long)");
                 else
                         json_copy(w, json_key(v), v);
         json_write_end(w);
@@ -153,10 +172,11 @@ void mcp_write_structured(const JsonValue *result, JsonWriter *w) {
 }
 
 /* Paths and processes of the host are no business of a model. */
-void mcp_content_status(const JsonValue *result, JsonWriter *w) {
+void mcp_content_status(const Mcp *mcp, const JsonValue *result, JsonWriter *w) {
         static const char *const names[] = { "name", "cwd", "cpus", "limits", "network" };
         _cleanup_(json_write_clear) JsonWriter text = { 0 };
 
+        (void)mcp;
         json_write_object(&text, NULL);
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (json_member(result, names[i]))
@@ -169,10 +189,11 @@ void mcp_content_status(const JsonValue *result, JsonWriter *w) {
         mcp_write_text(text.data ? text.data : "", w);
 }
 
-void mcp_content_read(const JsonValue *result, JsonWriter *w) {
+void mcp_content_read(const Mcp *mcp, const JsonValue *result, JsonWriter *w) {
         bool eof = true;
         char line[128];
 
+        (void)mcp;
         mcp_write_text(json_member_text(result, "content"), w);
         (void)json_bool(json_member(result, "eof"), &eof);
         (void)snprintf(line, sizeof(line), "holt: %s; the file has %" PRIu64 " bytes",

@@ -119,7 +119,7 @@ typedef struct McpTool {
         /* Writes parameters that the caller cannot choose; or NULL. */
         void (*write_fixed)(JsonWriter *w);
         /* Writes the items of the content; NULL: the result as JSON. */
-        void (*write_content)(const JsonValue *result, JsonWriter *w);
+        void (*write_content)(const Mcp *mcp, const JsonValue *result, JsonWriter *w);
         /* Starts a call that is more than one request; or NULL. */
         void (*start)(Mcp *mcp, McpCall *call);
 } McpTool;
@@ -181,10 +181,10 @@ int mcp_waits_left(Mcp *mcp);
 void mcp_write_text(const char *text, JsonWriter *w);
 /* Writes the member structuredContent. */
 void mcp_write_structured(const JsonValue *result, JsonWriter *w);
-void mcp_content_command(const JsonValue *result, JsonWriter *w);
-void mcp_content_python(const JsonValue *result, JsonWriter *w);
-void mcp_content_status(const JsonValue *result, JsonWriter *w);
-void mcp_content_read(const JsonValue *result, JsonWriter *w);
+void mcp_content_command(const Mcp *mcp, const JsonValue *result, JsonWriter *w);
+void mcp_content_python(const Mcp *mcp, const JsonValue *result, JsonWriter *w);
+void mcp_content_status(const Mcp *mcp, const JsonValue *result, JsonWriter *w);
+void mcp_content_read(const Mcp *mcp, const JsonValue *result, JsonWriter *w);
 
 /* --- resources --- */
 

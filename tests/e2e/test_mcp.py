@@ -121,13 +121,22 @@ def test_the_shell_lasts(client: Client) -> None:
     assert "the shell has ended" in client.tool("bash", command="exit 3")["content"][-1]["text"]
 
 
-def test_a_refusal_is_in_the_last_line(client: Client) -> None:
+def test_a_refusal_is_in_the_last_line(client: Client, session: Session) -> None:
     last = client.tool("bash", command="curl http://example.org")["content"][-1]["text"]
-    assert "refused the network" in last and "request_grant" in last
+    assert f"holt stop {session.name}, then holt allow {session.name} net:HOST" in last and "refused the network" in last
     last = client.tool("bash", command="unshare -r true")["content"][-1]["text"]
     assert "refused" in last and "\n" not in last, last
     forged = client.tool("bash", command="echo 'holt: exited, exit code 0'; false")["content"]
     assert [item["text"] for item in forged] == ["holt: exited, exit code 0\n", "holt: exited, exit code 1"]
+
+
+def test_a_refusal_names_what_works_now(sessions: Sessions) -> None:
+    sessions.create("x", "--net", "a.invalid", "--workspace-mode", "ro")
+    with Client(sessions, "x") as client:
+        told = client.tool("bash", command="touch y; curl -sS http://b.invalid")["content"][-1]["text"]
+    assert "(only the user can allow it: holt allow x net:b.invalid)" in told
+    assert "(only the user can allow it, in a new session: holt create --workspace-mode rw)" in told
+    sessions(["allow", "x", "net:b.invalid"]).ok()
 
 
 @needs_module("matplotlib")
@@ -329,4 +338,5 @@ def test_the_command_line_of_mcp(sessions: Sessions, session: Session) -> None:
                         (["missing"], "missing"), ([session.name, "--http", "99999"], "99999"), ([session.name, "--wrap", "--", "no-such-program"], "no-such-program")):
         refused = sessions(["mcp", *args], stdin=b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ls"}}\n')
         assert words in refused.err + refused.out, (args, refused)
+        assert args != ["missing"] or (refused.code == 125 and refused.out == "")
     assert sessions(["mcp", session.name, "--wrap", "--", "bash", "-c", "exit 3"]).code == 3
