@@ -10,9 +10,10 @@
  *
  * While CODE runs, bash has its copy of the socket at a descriptor that is closed on exec,
  * and the script may be in its memory. The programs that CODE starts therefore have neither the
- * socket nor the random word, and cannot forge the end of the call; a socket cannot be opened
- * through /proc either. CODE itself can, because it is executed by the bash that reports its end.
- * It gains no more than a wrong exit code, or a wrong output, of this and of later calls.
+ * socket nor the random word, and cannot forge the end of the call, unless the kernel lets them
+ * read or write the memory of bash; a socket cannot be opened through /proc either. CODE itself
+ * can, because it is executed by the bash that reports its end. It gains no more than a wrong exit
+ * code, or a wrong output, of this and of later calls.
  *
  * The redirections give each call its own stdin, stdout and stderr: `exec >file` ends with its
  * call.

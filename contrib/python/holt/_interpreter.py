@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from ._commands import CommandsApi
 from ._face import Path
 from ._operations import Steps, operation
+from ._request import Request
 from ._server import ANY
 from ._times import Time, milliseconds_of
 from .process import OnOutput, Output, check_on_output
@@ -41,20 +42,20 @@ class InterpreterApi(CommandsApi):
             "run": secrets.token_hex(8),
         }
         if on_output is None:
-            return (yield from self._python(params))
-        turn, output = self._server.begin_watched_run(self._session), Output()
+            return (yield from self._python(self._ask("python.run", params), params))
+        turn, output, asked = self._server.begin_watched_run(self._session), Output(), None
         try:
             yield turn
             self._server.listen("process.output", self._session, ANY, output.note)
-            return (yield from self._python({**params, "watch": True}, output, on_output))
+            asked = self._ask("python.run", {**params, "watch": True})
+            return (yield from self._python(asked, params, output, on_output))
         finally:
-            self._server.end_watched_run(self._session, turn)
+            self._server.end_watched_run(self._session, turn, asked)
 
     def _python(
-        self, params: Mapping[str, Any], output: Optional[Output] = None,
+        self, asked: Request, params: Mapping[str, Any], output: Optional[Output] = None,
         on_output: Optional[OnOutput] = None,
     ) -> "Steps[PythonResult]":
-        asked = self._ask("python.run", params)
         if output:
             note = output.note
             asked.add_done_callback(lambda _: note({"exit_code": 0}))  # the reply follows all output

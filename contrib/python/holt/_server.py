@@ -404,8 +404,14 @@ class Server(Peer):
             turn.set_result(None)
         return turn
 
-    def end_watched_run(self, session: str, turn: "Future[None]") -> None:
-        """Ends a run, even one that the caller has given up before it started."""
+    def end_watched_run(self, session: str, turn: "Future[None]", asked: Optional[Request] = None) -> None:
+        """Ends a run, even one that the caller has given up before it started.
+
+        asked  its request: if the caller has given it up, its output must not reach the next run
+        """
+        if asked and not asked.done():
+            asked.add_done_callback(lambda _: self.end_watched_run(session, turn))
+            return
         with self._lock:
             runs = self._runs[session]
             mine = runs[0] is turn

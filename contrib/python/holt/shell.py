@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os  # get_type_hints() looks it up for Path
 import secrets
-from typing import Mapping, Optional
+from typing import Any, Mapping, Optional
 
 from ._face import Part, Path
 from ._operations import AsyncFace, Steps, SyncFace, operation
+from ._request import Request
+from ._server import ANY
 from ._times import Time, milliseconds_of
+from .process import OnOutput, Output, check_on_output
 from .results import ShellResult, shell_result_of
 
 
@@ -20,25 +23,49 @@ class ShellApi(Part):
     def run(
         self, commands: str, *, cwd: Optional[Path] = None, env: Optional[Mapping[str, str]] = None,
         timeout: Optional[Time] = None, output_max: Optional[int] = None, keep: Optional[str] = None,
+        on_output: Optional[OnOutput] = None,
     ) -> "Steps[ShellResult]":
         """Runs commands in the session's shell. Calls run one after the other.
 
-        cwd      changes to this directory first, relative to the workspace
-        env      exports these variables first, also for later calls
-        timeout  interrupts the commands after this time, and then kills the shell
+        cwd        changes to this directory first, relative to the workspace
+        env        exports these variables first, also for later calls
+        timeout    interrupts the commands after this time, and then kills the shell
+        on_output  is called with each Chunk of output, in this thread or in the event loop. If it raises an exception,
+                   the commands are interrupted. Only one call with on_output, of this method or of python(), executes
+                   at a time.
 
         output_max and keep are as for Sandbox.bash(). If this call is cancelled, the commands are interrupted.
         """
-        name = secrets.token_hex(8)
-        asked = self._ask("shell.run", {
+        check_on_output(self, on_output)
+        params = {
             "code": commands, "cwd": cwd, "env": env, "timeout_ms": milliseconds_of(timeout), "output_max": output_max,
-            "keep": keep, "base64": True, "run": name,
-        })
+            "keep": keep, "base64": True, "run": secrets.token_hex(8),
+        }
+        if on_output is None:
+            return (yield from self._run(self._ask("shell.run", params), params))
+        turn, output, asked = self._server.begin_watched_run(self._session), Output(), None
         try:
+            yield turn
+            self._server.listen("process.output", self._session, ANY, output.note)
+            asked = self._ask("shell.run", {**params, "watch": True})
+            return (yield from self._run(asked, params, output, on_output))
+        finally:
+            self._server.end_watched_run(self._session, turn, asked)
+
+    def _run(
+        self, asked: Request, params: Mapping[str, Any], output: Optional[Output] = None,
+        on_output: Optional[OnOutput] = None,
+    ) -> "Steps[ShellResult]":
+        if output:
+            note = output.note
+            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # the reply follows all output
+        try:
+            if output and on_output:
+                yield from output.tell(on_output)
             return shell_result_of((yield asked))
         except BaseException:
             if not asked.done():
-                self._ask_and_forget("shell.interrupt", run=name)
+                self._ask_and_forget("shell.interrupt", run=params["run"])
             raise
 
     @operation

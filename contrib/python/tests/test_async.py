@@ -173,5 +173,5 @@ def test_both_faces_have_the_same_methods() -> None:
     def methods(of: type) -> "set[str]":
         return {name for name in dir(of) if not name.startswith("_")}
 
-    assert methods(AsyncSandbox) - methods(Sandbox) == {"open", "files", "mount", "kv", "routes"}
+    assert methods(AsyncSandbox) - methods(Sandbox) == {"open", "files", "mount", "kv", "routes", "shell"}
     assert methods(Sandbox) - methods(AsyncSandbox) == set()
