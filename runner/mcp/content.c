@@ -33,7 +33,7 @@ __attribute__((format(printf, 3, 4))) static void content_add(char *line, size_t
 
 /* Grants name options of holt run and holt create, but this session exists already. This does not
  * send the model to request_grant: with --ask, the user has already answered. */
-static void content_add_grant(const Mcp *mcp, const char *grant, char *line, size_t *used) {
+static void content_add_grant(const char *session, const char *grant, char *line, size_t *used) {
         const char *rule = str_starts(grant, "--net ") ? grant + strlen("--net ") : NULL;
         char shown[256];
 
@@ -44,10 +44,11 @@ static void content_add_grant(const Mcp *mcp, const char *grant, char *line, siz
                             shown);
         else
                 content_add(line, used, " (only the user can allow it: holt allow %s net:%s)",
-                            mcp->settings.session, shown);
+                            session, shown);
 }
 
-static void content_add_denial(const Mcp *mcp, const JsonValue *denial, char *line, size_t *used) {
+static void content_add_denial(const char *session, const JsonValue *denial, char *line,
+                               size_t *used) {
         const char *grant = json_member_string(denial, "grant");
         const char *why_not = json_member_string(denial, "why_not");
         char what[256], reason[256], how[256];
@@ -56,7 +57,7 @@ static void content_add_denial(const Mcp *mcp, const JsonValue *denial, char *li
                     str_visible(json_member_text(denial, "what"), what, sizeof(what)),
                     str_visible(json_member_text(denial, "reason"), reason, sizeof(reason)));
         if (grant)
-                content_add_grant(mcp, grant, line, used);
+                content_add_grant(session, grant, line, used);
         else if (why_not)
                 content_add(line, used, " (%s)", str_visible(why_not, how, sizeof(how)));
 }
@@ -74,7 +75,7 @@ static void content_write_end(const Mcp *mcp, const JsonValue *result, const cha
                     json_member_uint(result, "exit_code"));
         for (const JsonValue *d = json_first(denials); d; d = json_next(d))
                 if (count++ < CONTENT_DENIALS_MAX)
-                        content_add_denial(mcp, d, line, &used);
+                        content_add_denial(mcp->settings.session, d, line, &used);
         if (count > CONTENT_DENIALS_MAX)
                 content_add(line, &used, "; %zu more refusals", count - CONTENT_DENIALS_MAX);
         if (json_bool(json_member(result, "network_missed"), &missed) == 0 && missed)
@@ -89,6 +90,28 @@ static void content_write_end(const Mcp *mcp, const JsonValue *result, const cha
                 content_add(line, &used, "; the %s has ended, and the next call gets a new one",
                             noun);
         mcp_write_text(line, w);
+}
+
+uint64_t mcp_content_refusals(const char *session, const JsonValue *rows, uint64_t after,
+                              JsonWriter *w) {
+        uint64_t last = after;
+        size_t used = 0, count = 0;
+        char line[CONTENT_LINE_MAX];
+
+        content_add(line, &used, "holt: the sandbox refused connections");
+        for (const JsonValue *row = json_first(rows); row; row = json_next(row)) {
+                const uint64_t id = json_member_uint(row, "id");
+                const JsonValue *detail = json_member(row, "detail");
+
+                if (id > last)
+                        last = id;
+                if (id > after && streq(json_member_text(detail, "layer"), "network") &&
+                    count++ < CONTENT_DENIALS_MAX)
+                        content_add_denial(session, detail, line, &used);
+        }
+        if (count > 0 && w)
+                mcp_write_text(line, w);
+        return last;
 }
 
 static void content_write_streams(const JsonValue *result, JsonWriter *w) {

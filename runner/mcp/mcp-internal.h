@@ -179,6 +179,10 @@ int mcp_waits_left(Mcp *mcp);
 /* --- content --- */
 
 void mcp_write_text(const char *text, JsonWriter *w);
+/* Writes an item about the refused connections among rows of the audit whose id is above after, if
+ * there are any. w: NULL writes nothing. Returns the highest id. */
+uint64_t mcp_content_refusals(const char *session, const JsonValue *rows, uint64_t after,
+                              JsonWriter *w);
 /* Writes the member structuredContent. */
 void mcp_write_structured(const JsonValue *result, JsonWriter *w);
 void mcp_content_command(const Mcp *mcp, const JsonValue *result, JsonWriter *w);

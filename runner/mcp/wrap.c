@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/strings.h"
 #include "keeper/connect.h"
+#include "mcp/mcp-internal.h"
 #include "mcp/out.h"
 #include "mcp/peek.h"
 #include "rpc/client.h"
@@ -23,13 +24,22 @@
 enum {
         WRAP_LINE_MAX = 8 << 20,   /* bytes of a message of the server */
         WRAP_SENT_MAX = 512 << 10, /* bytes of a message of the client */
+        WRAP_REFUSALS_MAX = 16,    /* rows of the audit after a call */
         WRAP_PENDING_MAX = 256,    /* requests that await their replies */
 };
 
 typedef struct WrapRequest {
         struct WrapRequest *next;
         JsonWriter id; /* the id, in JSON */
+        bool calls;    /* a call of a tool */
 } WrapRequest;
+
+/* A result of a tool, which waits for the keeper's list of refusals. */
+typedef struct WrapReply {
+        struct WrapReply *next;
+        uint64_t asked;         /* id of the request to the keeper */
+        JsonDocument *document; /* owned */
+} WrapReply;
 
 typedef struct Wrap {
         RpcClient *keeper;
@@ -38,7 +48,11 @@ typedef struct Wrap {
         Framing client, server;
         WrapRequest *pending;
         unsigned pending_count;
-        bool closed; /* the client has closed stdin */
+        const char *session; /* borrowed */
+        WrapReply *replies;
+        uint64_t begun;   /* id of the first request for refusals */
+        uint64_t refused; /* id of the last refusal that is known */
+        bool closed;      /* the client has closed stdin */
         bool ended;
         int code;
         int signal_fd; /* readable after a signal that ends holt mcp */
@@ -66,14 +80,16 @@ static void wrap_write_error(JsonWriter *w, const JsonWriter *id, int code, cons
         json_write_end(w);
 }
 
-static void wrap_ask(Wrap *wrap, const char *method, JsonWriter *params) {
-        uint64_t ignored;
+/* Returns the id of the request. */
+static uint64_t wrap_ask(Wrap *wrap, const char *method, JsonWriter *params) {
+        uint64_t id = 0;
         Error error;
 
         json_write_end(params);
         if (json_write_finish(params) < 0 ||
-            rpc_client_send(wrap->keeper, method, params, NULL, 0, &ignored, &error) < 0)
+            rpc_client_send(wrap->keeper, method, params, NULL, 0, &id, &error) < 0)
                 wrap->ended = true;
+        return id;
 }
 
 /* Sends a message to the server. */
@@ -86,7 +102,75 @@ static void wrap_send(Wrap *wrap, JsonWriter *message) {
         json_write_object(&w, NULL);
         json_write_string(&w, "id", wrap->process);
         json_write_string(&w, "base64", encoded ? encoded : "");
-        wrap_ask(wrap, "process.write", &w);
+        (void)wrap_ask(wrap, "process.write", &w);
+}
+
+/* --- refusals --- */
+
+static uint64_t wrap_ask_refusals(Wrap *wrap) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        json_write_string(&w, "kind", "denial");
+        json_write_uint(&w, "limit", WRAP_REFUSALS_MAX);
+        return wrap_ask(wrap, "audit.list", &w);
+}
+
+/* Writes a result with one more item of content. */
+static void wrap_write_result(Wrap *wrap, const JsonValue *result, const JsonValue *rows,
+                              JsonWriter *w) {
+        json_write_object(w, "result");
+        for (const JsonValue *v = json_first(result); v; v = json_next(v)) {
+                if (!streq(json_key(v), "content") || json_type(v) != JSON_ARRAY) {
+                        json_copy(w, json_key(v), v);
+                        continue;
+                }
+                json_write_array(w, "content");
+                for (const JsonValue *item = json_first(v); item; item = json_next(item))
+                        json_copy(w, NULL, item);
+                wrap->refused = mcp_content_refusals(wrap->session, rows, wrap->refused, w);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}
+
+/* rows: NULL if the refusals are not known. */
+static void wrap_reply(Wrap *wrap, WrapReply *reply, const JsonValue *rows) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+
+        json_write_object(&w, NULL);
+        for (const JsonValue *v = json_first(json_root(reply->document)); v; v = json_next(v))
+                if (streq(json_key(v), "result") && json_type(v) == JSON_OBJECT)
+                        wrap_write_result(wrap, v, rows, &w);
+                else
+                        json_copy(&w, json_key(v), v);
+        json_write_end(&w);
+        (void)list_remove(&wrap->replies, reply);
+        (void)json_free(reply->document);
+        free(reply);
+        wrap_write(wrap, &w);
+}
+
+/* Takes over the document, if it returns true. */
+static bool wrap_hold(Wrap *wrap, JsonDocument *document) {
+        WrapReply *reply = calloc(1, sizeof(*reply));
+
+        if (!reply)
+                return false;
+        reply->document = document;
+        reply->asked = wrap_ask_refusals(wrap);
+        list_append(&wrap->replies, reply);
+        return true;
+}
+
+static void wrap_take_refusals(Wrap *wrap, uint64_t id, const JsonValue *result) {
+        const JsonValue *rows = json_member(result, "rows");
+
+        if (id == wrap->begun)
+                wrap->refused = mcp_content_refusals(wrap->session, rows, 0, NULL);
+        list_each_safe(reply, wrap->replies)
+                if (reply->asked == id)
+                        return wrap_reply(wrap, reply, rows);
 }
 
 /* --- from the client --- */
@@ -98,13 +182,14 @@ static void wrap_request_free(Wrap *wrap, WrapRequest *request) {
         free(request);
 }
 
-static bool wrap_note_request(Wrap *wrap, const JsonWriter *id) {
+static bool wrap_note_request(Wrap *wrap, const JsonWriter *id, bool calls) {
         WrapRequest *request = wrap->pending_count < WRAP_PENDING_MAX ? calloc(1, sizeof(*request))
                                                                       : NULL;
 
         if (!request)
                 return false;
         json_write_value(&request->id, NULL, id);
+        request->calls = calls;
         list_push(&wrap->pending, request);
         wrap->pending_count++;
         return true;
@@ -154,7 +239,9 @@ static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
                 return;
         if (json_member(root, "id")) {
                 json_copy(&id, NULL, json_member(root, "id"));
-                if (wrap_find_request(wrap, &id) || !wrap_note_request(wrap, &id)) {
+                if (wrap_find_request(wrap, &id) ||
+                    !wrap_note_request(wrap, &id,
+                                       streq(json_member_string(root, "method"), "tools/call"))) {
                         wrap_write_error(&w, &id, -32600, "too many requests, or one with this id");
                         return wrap_write(wrap, &w);
                 }
@@ -179,7 +266,8 @@ static void wrap_read_client(Wrap *wrap) {
                 wrap->closed = true;
                 json_write_object(&w, NULL);
                 json_write_string(&w, "id", wrap->process);
-                return wrap_ask(wrap, "process.close_stdin", &w);
+                (void)wrap_ask(wrap, "process.close_stdin", &w);
+                return;
         }
         framing_add(&wrap->client, (size_t)n);
         while (framing_next(&wrap->client, &line))
@@ -212,6 +300,7 @@ static void wrap_take_server(Wrap *wrap, const FramingLine *line) {
         const JsonValue *root;
         const char *method;
         WrapRequest *request;
+        bool calls;
         Error error;
 
         if (!line->bytes || json_parse_large(line->bytes, line->length, WRAP_LINE_MAX, "message",
@@ -232,7 +321,12 @@ static void wrap_take_server(Wrap *wrap, const FramingLine *line) {
                 request = wrap_find_request(wrap, &id);
                 if (!request)
                         return;
+                calls = request->calls;
                 wrap_request_free(wrap, request);
+                if (calls && wrap_hold(wrap, document)) {
+                        (void)TAKE_PTR(document);
+                        return;
+                }
         }
         json_copy(&w, NULL, root);
         wrap_write(wrap, &w);
@@ -285,6 +379,8 @@ static void wrap_take_message(Wrap *wrap, const RpcMessage *message, const Error
         } else if (!message->method && message->id == wrap->spawn)
                 (void)snprintf(wrap->process, sizeof(wrap->process), "%s",
                                json_member_text(message->result, "id"));
+        else if (!message->method)
+                wrap_take_refusals(wrap, message->id, message->result);
         else if (message->method && streq(message->method, "process.exited")) {
                 wrap->code = (int)json_member_uint(message->params, "exit_code");
                 wrap->ended = true;
@@ -331,6 +427,8 @@ static int wrap_start(Wrap *wrap, const McpSettings *settings, const char *const
                 return r;
         }
         rpc_client_queue(wrap->keeper);
+        wrap->session = settings->session;
+        wrap->begun = wrap_ask_refusals(wrap);
         json_write_object(&w, NULL);
         json_write_array(&w, "argv");
         for (; *argv; argv++)
@@ -393,6 +491,8 @@ int wrap_run(const McpSettings *settings, const char *const *argv, Error *reterr
         r = wrap_start(&wrap, settings, argv, reterr);
         if (r == 0)
                 r = wrap_loop(&wrap, signal_fd, reterr);
+        while (wrap.replies)
+                wrap_reply(&wrap, wrap.replies, NULL);
         while (wrap.pending)
                 wrap_request_free(&wrap, wrap.pending);
         wrap.keeper = rpc_client_free(wrap.keeper);

@@ -193,3 +193,33 @@ for line in sys.stdin:
     assert client("ping")["result"] == {}
     assert client.noted == []
     client.close()
+
+
+def test_a_wrapped_server_is_refused_a_host(sessions: Sessions) -> None:
+    sessions.create("x", "--net", "a.invalid")
+    script = r"""import json, socket, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    result = {}
+    if asked["method"] == "tools/call":
+        name = asked["params"]["name"]
+        if name.endswith(".invalid"):
+            try:
+                socket.getaddrinfo(name, 80)
+            except OSError as error:
+                result = {"content": [{"type": "text", "text": "refused"}], "isError": True, "extra": name}
+        else:
+            result = json.loads(name)
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result, "more": 1}), flush=True)
+"""
+    client = Client(sessions, "x", "--wrap", "--", "python3", "-c", script)
+    told = client("tools/call", name="b.invalid")
+    line = {"type": "text", "text": "holt: the sandbox refused connections; refused b.invalid: no rule of the network allows this name "
+                                    "(only the user can allow it: holt allow x net:b.invalid)"}
+    assert told["result"] == {"content": [{"type": "text", "text": "refused"}, line], "isError": True, "extra": "b.invalid"} and told["more"] == 1
+    for result in ("[]", "null", '"x"', "{}", '{"content": 3}', '{"content": {}}', '{"content": [1, null]}', '{"content": []}'):
+        assert client("tools/call", name=result)["result"] == json.loads(result)
+    client.close()
+    client = Client(sessions, "x", "--wrap", "--", "python3", "-c", script)  # the earlier refusal is not told again
+    assert client("tools/call", name='{"content": []}')["result"] == {"content": []}
+    client.close()
