@@ -8,6 +8,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Json } from "./connection.js";
 import { HoltError, LimitError, NoProcessError, SetupError, UsageError } from "./errors.js";
+import { EXEC, SPAWN, checkNames } from "./options.js";
 import { type Content, PIECE, Part, bytesOf } from "./part.js";
 import { type OnOutput, Output, Process, type ProcessInfo, argvOf, mayBeLost } from "./process.js";
 import { Result } from "./results.js";
@@ -86,11 +87,13 @@ export abstract class Commands extends Part {
    */
   async bash(line: string, options: ExecOptions = {}): Promise<Result> {
     if (typeof line !== "string") throw new UsageError("bash() needs a line as text", { hint: "exec() runs an array of arguments." });
+    checkNames("bash", options, EXEC);
     return this.#run({ shell: line }, options);
   }
 
   /** Runs a command to its end without a shell. Throws CommandNotFoundError. */
   async exec(argv: readonly string[], options: ExecOptions = {}): Promise<Result> {
+    checkNames("exec", options, EXEC);
     return this.#run({ argv: argvOf(argv) }, options);
   }
 
@@ -199,6 +202,7 @@ export abstract class Commands extends Part {
    * The signal kills the command, also after the start.
    */
   async spawn(command: string | readonly string[], options: SpawnOptions = {}): Promise<Process> {
+    checkNames("spawn", options, SPAWN);
     const params = paramsOf(typeof command === "string" ? { shell: command } : { argv: argvOf(command) }, options);
     const { input, terminal, owned, signal } = options;
     signal?.throwIfAborted();

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { Commands, type CommandOptions } from "./commands.js";
 import type { Json } from "./connection.js";
 import { HoltError } from "./errors.js";
+import { PYTHON, checkNames } from "./options.js";
 import { type OnOutput, Output } from "./process.js";
 import type { PythonLoaded, PythonSaved, Variable } from "./protocol.js";
 import { PythonResult } from "./results.js";
@@ -35,6 +36,7 @@ export abstract class Interpreter extends Commands {
    * not count. The signal interrupts the code.
    */
   async python(code: string, options: PythonOptions = {}): Promise<PythonResult> {
+    checkNames("python", options, PYTHON);
     const { signal, onOutput, fresh, cwd, env, outputMax, keep, tools } = options;
     const params: Json = {
       code, cwd, env, fresh: fresh || undefined, timeout_ms: timeoutOf(options.timeout), output_max: outputMax, keep, tools, base64: true,

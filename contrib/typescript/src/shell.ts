@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { CommandOptions } from "./commands.js";
 import { HoltError } from "./errors.js";
+import { SHELL, checkNames } from "./options.js";
 import { Part } from "./part.js";
 import { ShellResult } from "./results.js";
 import type { CallOptions } from "./server.js";
@@ -21,6 +22,7 @@ export class Shell extends Part {
    * for later calls. At the timeout, the commands are interrupted, and then the shell is killed. The signal interrupts them.
    */
   async run(commands: string, options: Omit<CommandOptions, "tools"> = {}): Promise<ShellResult> {
+    checkNames("shell.run", options, SHELL);
     const { signal, cwd, env, outputMax, keep } = options;
     const run = randomBytes(8).toString("hex");
     const params = { code: commands, cwd, env, timeout_ms: timeoutOf(options.timeout), output_max: outputMax, keep, base64: true, run };

@@ -25,6 +25,19 @@ test("a command's result", () =>
     assert.equal((await box.bash("printf a; exit 0")).check().stdout, "a");
   }));
 
+test("a misspelt option of a command is an error", () =>
+  withBox({}, async (box) => {
+    const wrong = { timout: 5, tools: [] } as object;
+    const calls = { bash: box.bash("true", wrong), exec: box.exec(["true"], wrong), spawn: box.spawn("true", wrong), python: box.python("1", wrong),
+                    "shell.run": box.shell.run("true", wrong) };
+    for (const [name, call] of Object.entries(calls)) {
+      const error = await failure(call);
+      assert.ok(error instanceof UsageError && error.message.startsWith(`${name}() has no option "timout"`), String(error));
+    }
+    assert.equal((await failure(box.shell.run("true", { tools: [] } as object)) as UsageError).message.split("\n")[0], 'shell.run() has no option "tools"');
+    assert.deepEqual((await box.history()).filter(({ name }) => name !== "files.write"), []);
+  }));
+
 test("console.log() and JSON.stringify() of a result show its output", () =>
   withBox({}, async (box) => {
     const done = await box.bash("printf %300s x; exit 1");
