@@ -3,125 +3,49 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lib.identity import Identity
+from lib.node import (  # noqa: F401
+    TYPESCRIPT, WITHIN, Node, blocks, compiled, copy_of_source, node, put_modules, put_package, put_program, run_tests, shown, tsc, with_node,
+)
 from lib.openrpc import Checker, command_words, document_of
-from lib.paths import PROJECT, reachable_by_all
-from lib.sandbox import HANGS, Holt
+from lib.paths import PROJECT
+from lib.sandbox import Holt
 from lib.tools import needs
 
-SOURCE = PROJECT / "contrib" / "typescript"
+SOURCE = TYPESCRIPT
 MODULES = SOURCE / "node_modules"
 NOTED = PROJECT / "tests" / "lib" / "noted_serve.py"
-
-WITHIN = 4 * HANGS
-"""Seconds for one file of tests."""
 
 NOTED_TESTS = ("python", "sandbox", "shell", "tools")
 QUICK = ("unit",)
 SLOW = ("abort", "hostile", "load", "process", "reconnect")
 """The files of contrib/typescript/tests. All messages of the noted ones are compared with the OpenRPC document."""
 
-NODE_MIN = 20
-
-
-def node_version() -> int:
-    """The major version of the host's node; 0 without one."""
-    with contextlib.suppress(OSError, ValueError):
-        return int(subprocess.run(["node", "--version"], stdout=subprocess.PIPE, text=True).stdout.lstrip("v").partition(".")[0])
-    return 0
-
-
-pytestmark = [
-    needs("node"), pytest.mark.alike,
-    pytest.mark.skipif(node_version() < NODE_MIN, reason=f"not on this host: node {NODE_MIN} or later"),
-]
+pytestmark = [needs("node"), pytest.mark.alike, with_node]
 
 with_modules = pytest.mark.skipif(
     not MODULES.is_dir(), reason="not on this host: TypeScript and zod; npm ci --prefix contrib/typescript installs them"
 )
 
-Node = Callable[..., str]
-
-
-def tsc(directory: Path, project: Path) -> None:
-    """Compiles with the strict settings of tsconfig.json."""
-    done = subprocess.run(
-        ["node", MODULES / "typescript/bin/tsc", "-p", project], cwd=directory, text=True, capture_output=True, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def copy_of_source(target: Path) -> Path:
-    """A copy of contrib/typescript in which files can be made. Its modules are those of the checkout."""
-    shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("node_modules", "dist", "out", "*.tgz"))
-    (target / "node_modules").symlink_to(MODULES)
-    return target
-
 
 @pytest.fixture(scope="session")
 def program(scratch: Path) -> Path:
     """A program that has installed the package, with the compiled tests in out/."""
-    source, program = copy_of_source(scratch / "typescript"), scratch / "program"
-    tsc(source, source)
-    program.mkdir()
-    (program / "package.json").write_text('{"type": "module", "private": true}')
-    shutil.copy(source / "tsconfig.json", program)
-    shutil.copytree(source / "tests", program / "tests")
-    (program / "node_modules").mkdir()
-    for name in ("@types", "undici-types", "zod"):
-        target = program / "node_modules" / name
-        target.symlink_to(MODULES / name) if reachable_by_all(MODULES) else shutil.copytree(MODULES / name, target)
-    package = program / "node_modules" / "holt"
-    shutil.copytree(source / "dist", package / "dist")
-    shutil.copy(source / "package.json", package)
+    program = scratch / "program"
+    modules = put_program(program, SOURCE)
+    put_modules(MODULES, ("@types", "undici-types", "zod"), modules)
+    put_package(copy_of_source(SOURCE, scratch / "typescript", MODULES), modules / "holt")
     tsc(program, program / "tests")
     return program
-
-
-@pytest.fixture
-def node(holt: Holt, identity: Identity, place: Path) -> Node:
-    """Runs node as the identity, with sessions and temporary files of its own. Returns its output."""
-    temporary = place / "t"
-    temporary.mkdir()
-    identity.own(temporary)
-
-    def run(*args: "str | Path", cwd: "Path | None" = None, **env: str) -> str:
-        argv = ["/usr/bin/env", "node", *args]
-        with (place / "output").open("w+", errors="replace") as output:
-            ended: int | None = None
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                ended = subprocess.run(
-                    identity.as_user(identity.argv(argv)), cwd=cwd or holt.cwd, stdin=subprocess.DEVNULL, stdout=output,
-                    stderr=subprocess.STDOUT, timeout=WITHIN,
-                    env=identity.environment({
-                        "HOLT": str(holt.binary), "TMPDIR": str(temporary), "XDG_DATA_HOME": str(temporary / "data"),
-                        "HANGS": str(int(HANGS)), **env,
-                    }),
-                ).returncode
-            output.seek(0)
-            text = output.read()
-        assert ended is not None, f"still running after {WITHIN} s:\n{text}"
-        assert ended == 0, text
-        return text
-
-    return run
-
-
-def run_tests(node: Node, program: Path, name: str, **env: str) -> None:
-    text = node("--test", "--test-reporter=spec", program / "out" / f"{name}.test.js", **env)
-    assert re.search(r"ℹ pass [1-9]", text) and re.search(r"ℹ (cancelled|skipped|todo) [1-9]", text) is None, text
 
 
 @with_modules
@@ -227,7 +151,7 @@ def test_hints_name_methods_that_exist(node: Node, program: Path, holt: Holt) ->
 # --- the package and its README ---
 
 README = (SOURCE / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S)
+BLOCKS = blocks(README)
 EXAMPLES = [text for language, text in BLOCKS if language == "ts"]
 
 
@@ -237,7 +161,7 @@ def test_npm_makes_and_installs_the_package(place: Path, identity: Identity, hol
     """The commands of the README. Only `npm ci` is left out: it needs a network, and whoever runs this test has run it."""
     commands, first = [text for language, text in BLOCKS if language == "sh"]
     (place / "contrib").mkdir()
-    copy_of_source(place / "contrib" / "typescript")
+    copy_of_source(SOURCE, place / "contrib" / "typescript", MODULES)
     environment = {**identity.environment(), "HOME": str(place / "home"), "npm_config_offline": "true", "npm_config_update_notifier": "false"}
     done = subprocess.run(
         ["bash", "-euc", commands.replace("npm ci\n", "")], cwd=place, env=environment, text=True, capture_output=True, timeout=WITHIN
@@ -269,37 +193,20 @@ def test_the_package_has_the_licence() -> None:
     assert (SOURCE / "LICENSE").read_text() == (PROJECT / "LICENSE").read_text()
 
 
-def shown(example: str) -> "list[str]":
-    """Returns the comments behind calls of console.log(), which are the expected output. "..." stands for any lines."""
-    return re.findall(r"^ *(?:for .*\) )?console\.log\(.*\); // (.*)$", example, re.M)
-
-
 @pytest.fixture(scope="session")
 def examples(program: Path) -> Path:
     """The examples of the README, compiled with the strict settings."""
-    directory = program / "readme"
-    directory.mkdir()
-    for number, example in enumerate(EXAMPLES):
-        (directory / f"example{number}.ts").write_text(example + "\nexport {};\n")
-    options = {"extends": "../tsconfig.json", "compilerOptions": {"declaration": False, "rootDir": ".", "outDir": "../examples"}, "include": ["."]}
-    (directory / "tsconfig.json").write_text(json.dumps(options))
-    tsc(program, directory)
-    return program / "examples"
+    return compiled(program, "readme", {f"example{number}.ts": f"{example}\nexport {{}};\n" for number, example in enumerate(EXAMPLES)})
 
 
 @with_modules
 @needs("npm")
 def test_the_example_of_the_main_readme(node: Node, program: Path, holt: Holt) -> None:
     (example,) = re.findall(r"^```ts\n(.*?)^```$", (PROJECT / "README.md").read_text(), re.M | re.S)
-    directory = program / "main-readme"
-    directory.mkdir()
-    (directory / "example.ts").write_text(example)
-    options = {"extends": "../tsconfig.json", "compilerOptions": {"declaration": False, "rootDir": ".", "outDir": "../main-example"}, "include": ["."]}
-    (directory / "tsconfig.json").write_text(json.dumps(options))
-    tsc(program, directory)
+    directory = compiled(program, "main-readme", {"example.ts": example})
     (holt.cwd / "package.json").write_text('{"scripts": {"test": "echo tested; exit 1"}}')
 
-    assert "\ntested\n" in node(program / "main-example" / "example.js")
+    assert "\ntested\n" in node(directory / "example.js")
 
 
 @with_modules

@@ -55,6 +55,6 @@ export function settingsOfBwrap(args: readonly string[]): BwrapSettings {
         hint: "Use policy, or run the command by `holt bwrap`, which knows all options of bubblewrap.",
       });
   }
-  settings.network ??= true; // as in bubblewrap
+  settings.network ??= true; // bubblewrap shares the network by default
   return settings;
 }

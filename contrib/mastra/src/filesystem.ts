@@ -181,7 +181,7 @@ export class HoltFilesystem extends MastraFilesystem {
   /** Searches files inside. Patterns that mean something else in POSIX are left to Mastra's own search. */
   async grep(options: FilesystemGrepOptions): Promise<FilesystemGrepResult[]> {
     const { pattern, path, caseSensitive, includeHidden, maxCountPerFile = Infinity, maxTotalMatches = MATCHES, contextLines = 0 } = options;
-    if (/[\\^$]|\(\?|[*+?}]\?|\[/.test(pattern) || contextLines > 0) throw new UnsupportedGrepPatternError(pattern, "holt searches with POSIX patterns");
+    if (/[\\^$[{]|\(\?|[*+?]\?/.test(pattern) || contextLines > 0) throw new UnsupportedGrepPatternError(pattern, "holt searches with POSIX patterns");
     const isFile = (await this.stat(path)).type === "file";
     const found = await this.#with(path, "file", (box, inside) => box.files.grep(pattern, { path: inside, ignoreCase: !caseSensitive, limit: MATCHES }));
     if (found.length >= MATCHES) throw new UnsupportedGrepPatternError(pattern, `more than ${MATCHES} lines match`);

@@ -7,6 +7,7 @@ import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import type { InstructionsOption, MastraSandboxOptions, NativeSandboxConfig } from "@mastra/core/workspace";
 import { UsageError, type PolicyPart, type SandboxOptions, type Settings } from "holt";
 import { type BwrapSettings, settingsOfBwrap } from "./bwrap.js";
+import { isFile } from "./policy.js";
 
 /** The names of LocalSandbox's options, and those of holt. */
 export interface HoltSandboxOptions extends Omit<MastraSandboxOptions, "processes" | "env"> {
@@ -42,10 +43,10 @@ export interface HoltSandboxOptions extends Omit<MastraSandboxOptions, "processe
   holt?: string | undefined;
 }
 
-/** Where holt puts a workspace that is not a directory of the host. */
+/** The workspace inside, if it is not a directory of the host. */
 const WORKSPACE = "/workspace";
 
-/** What the constructor makes of the options. */
+/** The options, translated for holt. */
 export interface Prepared {
   /** name of the session, or undefined for a throwaway one */
   session: string | undefined;
@@ -53,7 +54,8 @@ export interface Prepared {
   workspace: string | undefined;
   /** the directory inside in which commands start */
   workingDirectory: string;
-  settings: SandboxOptions;
+  policy: PolicyPart;
+  settings: Omit<SandboxOptions, "policy">;
   warnings: string[];
 }
 
@@ -86,7 +88,7 @@ export function sessionOf(id: string): string {
 /** Returns the policy as an object, to which fields can be added. */
 function policyOf(policy: string | PolicyPart | undefined): PolicyPart {
   if (typeof policy !== "string") return { ...policy };
-  return { extends: policy.includes("/") || policy.endsWith(".json") ? resolve(policy) : policy };
+  return { extends: isFile(policy) ? resolve(policy) : policy };
 }
 
 /** Checks names, because a misspelled option of a sandbox may leave something open. */
@@ -138,8 +140,9 @@ export function prepare(options: HoltSandboxOptions): Prepared {
     session: id === undefined ? undefined : sessionOf(id),
     workspace,
     workingDirectory: bwrap.directory ?? policy.filesystem?.workspace?.target ?? WORKSPACE,
+    policy,
     settings: {
-      policy, tier, net, routes, idle, holt, readOnly, readWrite, workspace,
+      tier, net, routes, idle, holt, readOnly, readWrite, workspace,
       env: { ...(node ? { PATH: `${node}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin` } : {}), ...bwrap.env },
     },
     warnings: warningsOf(options),

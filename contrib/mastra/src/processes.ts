@@ -76,8 +76,8 @@ export class HoltProcessHandle extends ProcessHandle {
     }
   }
 
-  /** Waits for the end. The result has the retained output. */
-  override async wait(): Promise<CommandResult> {
+  /** Waits for the end. The result has the retained output. The constructor of ProcessHandle adds what the options do. */
+  override async wait(_options?: Parameters<ProcessHandle["wait"]>[0]): Promise<CommandResult> {
     return this.#ended;
   }
 
@@ -165,11 +165,6 @@ export class HoltProcessManager extends SandboxProcessManager<HoltSandbox> {
       if (error instanceof NoProcessError || error instanceof UsageError) return undefined;
       throw error;
     }
-  }
-
-  /** Waits for all commands, after their session has ended. */
-  async settle(): Promise<void> {
-    await Promise.all([...this._tracked.values()].map((handle) => handle.wait()));
   }
 }
 

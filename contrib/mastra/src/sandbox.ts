@@ -14,6 +14,7 @@ import { type Detection, detect } from "./doctor.js";
 import { memoryOf } from "./memory.js";
 import { Mounts } from "./mounts.js";
 import { type HoltSandboxOptions, isWithin, prepare, type Prepared } from "./options.js";
+import { withPolicy } from "./policy.js";
 import { HoltProcessManager, variables } from "./processes.js";
 
 type RequestContext = Parameters<Exclude<InstructionsOption, string>>[0]["requestContext"];
@@ -81,13 +82,13 @@ export class HoltSandbox extends MastraSandbox {
       return { outcome: "connected" };
     }
     await this.#forget();
-    const { session, settings, workspace } = this.#prepared;
+    const { session, settings, workspace, policy } = this.#prepared;
     if (workspace !== undefined) await mkdir(workspace, { recursive: true });
     const found = session !== undefined && (await Sandbox.sessions({ holt: settings.holt, signal })).some(({ name }) => name === session);
     const readOnly = [...(settings.readOnly ?? [])];
     const readWrite = [...(settings.readWrite ?? [])];
     for (const { path, readOnly: only } of await this.#mounts.prepare(workspace)) (only ? readOnly : readWrite).push(path);
-    this.#box = await Sandbox.create({ ...settings, name: session, readOnly, readWrite, signal });
+    this.#box = await withPolicy(policy, (given) => Sandbox.create({ ...settings, policy: given, name: session, readOnly, readWrite, signal }));
     for (const each of this.#box.warnings) this.warn(each);
     await this.#box.start({ signal });
     return { outcome: found ? "connected" : "created" };
@@ -169,7 +170,7 @@ export class HoltSandbox extends MastraSandbox {
     const { workspace, workingDirectory } = this.#prepared;
     if (!path) return workingDirectory;
     if (isAbsolute(path)) return path;
-    const onHost = resolve(path); // as LocalSandbox has it
+    const onHost = resolve(path); // LocalSandbox accepts this, too
     return workspace !== undefined && workspace === workingDirectory && isWithin(workspace, onHost) ? onHost : resolve(workingDirectory, path);
   }
 
@@ -222,8 +223,8 @@ export class HoltSandbox extends MastraSandbox {
   }
 
   #defaultInstructions(): string {
-    const { net, routes, policy } = this.#prepared.settings;
-    const mode = typeof policy === "object" ? policy.network?.mode : undefined;
+    const { net, routes } = this.#prepared.settings;
+    const mode = this.#prepared.policy.network?.mode;
     const hosts = net?.length ? `only these hosts: ${net.join(", ")}` : mode === "host" ? "all hosts" : "no hosts, unless a policy allows some";
     const names = (routes ?? []).map((each) => (typeof each === "string" ? each : each.name));
     return [
