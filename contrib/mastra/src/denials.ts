@@ -39,7 +39,10 @@ function oneLine(text: string): string {
 /** Returns the last line of a result without its end, or "" if there is nothing to say. */
 export function lastLine(result: Result, timeout: number | undefined): string {
   const parts: string[] = [];
-  if (result.cause === "timeout") parts.push(timeout ? `timed out after ${timeout} ms` : "timed out, by limits.timeout of the policy");
+  if (result.cause === "timeout") {
+    const own = timeout !== undefined && (result.usage.wallUs ?? Infinity) >= timeout * 1000;
+    parts.push(own ? `timed out after ${timeout} ms` : "timed out, by limits.timeout of the policy");
+  }
   if (result.cause === "lost") parts.push("the command has ended, because its sandbox was stopped");
   if (result.cause === "oom") parts.push("the command has used too much memory");
   if (result.hint) parts.push(...result.hint.split("\n"));

@@ -7,12 +7,12 @@ interface Entry {
   rss: number;
 }
 
-/** Reads /proc/PID/stat. The name in parentheses comes from code inside, and may contain anything. */
+/** Reads /proc/PID/status. The kernel escapes newlines in its first line, the name, which comes from code inside. */
 async function entryOf(pid: string): Promise<Entry | undefined> {
   try {
-    const text = await readFile(`/proc/${pid}/stat`, "latin1");
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return { parent: Number(fields[1]), rss: Number(fields[21]) * 4096 };
+    const text = await readFile(`/proc/${pid}/status`, "latin1");
+    const field = (name: string): number => Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(text)?.[1] ?? 0);
+    return { parent: field("PPid"), rss: field("VmRSS") * 1024 };
   } catch {
     return undefined; // it has ended
   }

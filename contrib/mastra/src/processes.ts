@@ -128,7 +128,7 @@ export class HoltProcessManager extends SandboxProcessManager<HoltSandbox> {
     try {
       const process = await this.sandbox.withBox((box) =>
         box.spawn(command, {
-          cwd: this.sandbox.inside(cwd), env: variables(env), timeout: timeout || undefined, input: stdinMode !== "ignore",
+          cwd: this.sandbox.inside(cwd), env: variables({ ...this.env, ...env }), timeout: timeout || undefined, input: stdinMode !== "ignore",
         }),
       );
       return this.#track(process, options);

@@ -51,7 +51,7 @@ export class HoltSandbox extends MastraSandbox {
   constructor(options: HoltSandboxOptions = {}) {
     const prepared = prepare(options);
     super({
-      name: "HoltSandbox", processes: new HoltProcessManager(), env: variables(options.env), workingDirectory: prepared.workingDirectory,
+      name: "HoltSandbox", processes: new HoltProcessManager({ env: variables(options.env) }), workingDirectory: prepared.workingDirectory,
       onStart: options.onStart, onStop: options.onStop, onDestroy: options.onDestroy,
     });
     this.id = options.id ?? `holt-sandbox-${randomBytes(6).toString("hex")}`;
@@ -108,6 +108,7 @@ export class HoltSandbox extends MastraSandbox {
       if (box && !box.throwaway) await box.remove().catch((error: unknown) => { if (!(error instanceof MissingError)) throw error; });
     } finally {
       await this.#forget();
+      await this.#mounts.clean();
       this.mounts.clear();
     }
   }
@@ -223,13 +224,14 @@ export class HoltSandbox extends MastraSandbox {
   }
 
   #defaultInstructions(): string {
-    const { net, routes } = this.#prepared.settings;
+    const { net, routes, readOnly, readWrite } = this.#prepared.settings;
     const mode = this.#prepared.policy.network?.mode;
     const hosts = net?.length ? `only these hosts: ${net.join(", ")}` : mode === "host" ? "all hosts" : "no hosts, unless a policy allows some";
+    const shown = [...(readOnly ?? []), ...(readWrite ?? []), ...this.#mounts.paths].map((path) => path.split(":").at(-1));
     const names = (routes ?? []).map((each) => (typeof each === "string" ? each : each.name));
     return [
       `Commands run with bash in a sandbox, as an ordinary user. Working directory: "${this.workingDirectory}".`,
-      "They see the system's programs and the working directory, but no other files of the host.",
+      `They see the system's programs, ${["the working directory", ...shown].join(", ")}, and no other files of the host.`,
       `Commands can reach ${hosts}.`,
       ...(names.length ? [`Services with a key of the host: ${names.join(", ")}; environment variables have their URLs and tokens.`] : []),
       'A last line "[holt: ...]" says what the sandbox has refused. The same command will be refused again.',

@@ -25,6 +25,9 @@ test("env of the sandbox, of setEnv() and of the call apply in this order", () =
     const { stdout } = await sandbox.executeCommand('echo "$A $B $C $D ${GONE-unset}"', [], { env: { C: "call", D: "a 'b' \"c\" $x" } });
 
     assert.equal(stdout, "option overlay call a 'b' \"c\" $x unset\n");
+    sandbox.setEnv(() => ({}));
+    assert.equal((await sandbox.executeCommand('echo "$B"')).stdout, "option\n");
+    assert.equal((await sandbox.executeCommand('echo "${B-unset}"', [], { env: { B: undefined } })).stdout, "unset\n");
   }));
 
 test("cwd of the call wins, also relative ones", () =>
@@ -123,6 +126,13 @@ test("the timeout of the sandbox applies to executeCommand, unless the call has 
     assert.equal((await sandbox.executeCommand("sleep 0.15; echo done", [], { timeout: 60_000 })).stdout, "done\n");
     const handle = await sandbox.processes.spawn("sleep 0.15; echo done");
     assert.equal((await handle.wait()).stdout, "done\n");
+  }));
+
+test("a timeout of the policy is named as such", () =>
+  withSandbox({ policy: { limits: { timeout: "100ms" } } }, async (sandbox) => {
+    const result = await sandbox.executeCommand("sleep 1000", [], { timeout: 60_000 });
+
+    assert.deepEqual([result.timedOut, result.stderr], [true, "[holt: timed out, by limits.timeout of the policy]\n"]);
   }));
 
 test("a command is killed when its signal is aborted, before or during it", () =>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A sandbox from its creation to its end, what lasts in it, and how it describes itself. */
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -198,6 +198,22 @@ test("a clone has the options and its own session", () =>
     }
   }));
 
+test("a start that fails is reported, and can be repeated", () =>
+  withSandbox({ holt: join(directory(), "holt") }, async (sandbox) => {
+    assert.equal((await failure(sandbox.executeCommand("true"))).name, "HoltNotFoundError");
+    assert.equal(sandbox.status, "error");
+    assert.equal((await failure(sandbox.executeCommand("true"))).name, "HoltNotFoundError");
+  }));
+
+test("settings of a sandbox with an id are fixed", async () => {
+  const options: HoltSandboxOptions = { id: id(), policy: { limits: { pids: 64 } } };
+  await withSandbox(options, async (sandbox) => {
+    await sandbox.start();
+    const other = new HoltSandbox({ ...options, policy: { limits: { pids: 65 } } });
+    assert.match((await failure(other.start())).message, /limits\.pids/);
+  });
+});
+
 test("hooks run with the sandbox", async () => {
   const seen: string[] = [];
   const sandbox = new HoltSandbox({
@@ -227,7 +243,8 @@ test("mounts of the workspace are directories inside", async () => {
       "/data": new LocalFilesystem({ basePath: data }),
       "/fixed": new LocalFilesystem({ basePath: full, readOnly: true }),
       [join(host, "taken")]: new LocalFilesystem({ basePath: full }),
-      "/usr": new LocalFilesystem({ basePath: full }),
+      "/etc": new LocalFilesystem({ basePath: full }),
+      "/usr/share": new LocalFilesystem({ basePath: full }),
     },
   });
   const result = await sandbox.executeCommand("cat /data/a; echo inside > /data/b; touch /fixed/x || echo read-only; ls taken");
@@ -237,13 +254,37 @@ test("mounts of the workspace are directories inside", async () => {
   const state = (path: string) => [sandbox.mounts.get(path)?.state, sandbox.mounts.get(path)?.error ?? ""].join(" ");
   assert.equal(state("/data"), "mounted ");
   assert.match(state(join(host, "taken")), /error .*not empty/);
-  assert.match(state("/usr"), /error .*system/);
+  assert.match(state("/etc"), /error .*system/);
+  assert.match(state("/usr/share"), /error .*not empty/);
+  assert.match(sandbox.getInstructions(), /\/data, \/fixed/);
   assert.ok((await sandbox.getInfo()).mounts!.some(({ path, filesystem }) => path === "/data" && filesystem === "local"));
 
   const late = await sandbox.mount(new LocalFilesystem({ basePath: full }), "/late");
   assert.deepEqual([late.success, /fixed when it is created/.test(late.error!)], [false, true]);
   assert.ok((await failure(sandbox.unmount("/data"))) instanceof MountError);
   await workspace.destroy();
+  assert.deepEqual(readdirSync(data).sort(), ["a", "b"]);
+});
+
+test("a mount in the working directory leaves nothing behind", async () => {
+  const [host, data] = [directory(), directory()];
+  const sandbox = new HoltSandbox({ workingDirectory: host });
+  const workspace = new Workspace({ sandbox, mounts: { [join(host, "data")]: new LocalFilesystem({ basePath: data }) } });
+  assert.equal((await sandbox.executeCommand("echo x > data/f")).exitCode, 0);
+  await workspace.destroy();
+
+  assert.deepEqual([readdirSync(data), readdirSync(host)], [["f"], []]);
+});
+
+test("a mount point is not made through a symlink that a command has made", async () => {
+  const [host, outside, data] = [directory(), directory(), directory()];
+  await withSandbox({ workingDirectory: host }, (sandbox) => sandbox.executeCommand(`ln -s ${outside} way; ln -s ${outside}/made link`));
+  for (const name of ["way/made", "link", "way"])
+    await withSandbox({ workingDirectory: host }, async (sandbox) => {
+      await sandbox.mount(new LocalFilesystem({ basePath: data }), join(host, name));
+      assert.equal((await sandbox.executeCommand("true")).success, true);
+      assert.deepEqual([sandbox.mounts.get(join(host, name))?.state, readdirSync(outside)], ["error", []], name);
+    });
 });
 
 test("a mount can be taken back before the first command", () =>
