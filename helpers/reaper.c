@@ -176,6 +176,7 @@ static int reaper_wait(Reaper *reaper) {
                 reaper->status = status;
                 reaper_tell(reaper, REAPER_ENDED, status);
                 (void)sys1(__NR_close, reaper->event_fd);
+                reaper->pid = 0; /* an orphan may get the same number */
         }
 }
 

@@ -93,6 +93,7 @@ typedef struct Assembly {
         bool confined;   /* a policy of holt applies, too */
         bool reaps;      /* helpers/reaper.c starts the command; otherwise the child executes it */
         int filters_fd;  /* the programs as helpers/reaper-protocol.h describes, or FD_NONE */
+        int parent_fd;   /* a pidfd of the child's parent, if the child dies with it; or FD_NONE */
         int info_socket; /* gives the child info_fd, which no other process then has */
 } Assembly;
 

@@ -5,13 +5,13 @@
  * starts as fast as it can. Most verbs, and policy files, need libraries: for these, "holt"
  * executes "holt-full". */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/strings.h"
+#include "base/sys.h"
 #include "cli/bwrap.h"
 #include "cli/fail.h"
 #include "cli/full.h"
@@ -150,15 +150,6 @@ static int main_start(int argc, char **argv) {
         return main_unknown_verb(argv[1], fail_wants_json(argc, argv));
 }
 
-/* Opens /dev/null for each of fd 0 to 2 that is closed. Otherwise the next file to be opened, such
- * as a keeper's socket, would get that number, and messages would be written to it. O_PATH makes
- * the replacement neither readable nor writable. */
-static void keep_places(void) {
-        for (int fd = 0; fd <= 2; fd++)
-                if (fcntl(fd, F_GETFD) < 0)
-                        (void)!open("/dev/null", O_PATH | O_CLOEXEC);
-}
-
 /* A link called "bwrap" stands for "holt bwrap". */
 static bool main_is_bwrap(const char *name) {
         const char *slash = name ? strrchr(name, '/') : NULL;
@@ -169,9 +160,9 @@ static bool main_is_bwrap(const char *name) {
 int main(int argc, char **argv) {
         int r;
 
+        sys_keep_places();
         if (main_is_bwrap(argv[0]))
                 return main_finish(bwrap_main(argc, argv, argv), false);
-        keep_places();
         r = main_start(argc, argv);
         return main_finish(r, fail_wants_json(argc, argv));
 }

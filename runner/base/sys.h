@@ -171,3 +171,12 @@ static inline int sys_write_all(int fd, const char *data, size_t length) {
         }
         return 0;
 }
+
+/* Opens /dev/null for each of fd 0 to 2 that is closed. Otherwise the next file to be opened, such
+ * as a keeper's socket, would get that number, and messages would be written to it. O_PATH makes
+ * the replacement neither readable nor writable. */
+static inline void sys_keep_places(void) {
+        for (int fd = 0; fd <= 2; fd++)
+                if (fcntl(fd, F_GETFD) < 0)
+                        (void)!open("/dev/null", O_PATH | O_CLOEXEC);
+}

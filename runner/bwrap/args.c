@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "bwrap/options.h"
 
 enum {
@@ -138,6 +139,7 @@ int bwrap_read_args(Parser *p, int fd, Error *reterr) {
         int r = 0;
 
         (void)close(fd);
+        sys_keep_places();
         if (words_keep(p->words, data) < 0 || !(list = words_split(data, length, &count)))
                 return error_set(reterr, ERROR_USAGE, 0, "--args: cannot read fd %d", fd);
         while (r == 0 && at < count && !parser_wants_no_more(p)) {
@@ -181,6 +183,8 @@ static int words_check(const BwrapWords *words, Error *reterr) {
                 { a->disable_userns && a->userns_block_fd >= 0,
                   "--disable-userns and --userns-block-fd exclude each other" },
                 { a->userns_block_fd >= 0 && a->info_fd < 0, "--userns-block-fd needs --info-fd" },
+                { a->info_fd >= 0 && a->info_fd == a->status_fd,
+                  "--info-fd and --json-status-fd need different descriptors" },
                 { a->userns2_fd >= 0 && a->userns_fd < 0, "--userns2 needs --userns" },
                 { a->uid >= 0 && !user && geteuid() == 0,
                   "--uid needs --unshare-user or --userns" },

@@ -71,13 +71,26 @@ static int monitor_reap(const Monitor *m, Error *reterr) {
         return 0;
 }
 
-/* Reads the reaper's message. Returns 1 if there is none. */
-static int monitor_read(const Monitor *m, Error *reterr) {
-        ReaperMessage message;
-        ssize_t n = read(m->sandbox->event_fd, &message, sizeof(message));
+/* Ends every process if the command has a time limit, because those that it left behind would run
+ * on without one. */
+static void monitor_end_others(const Monitor *m) {
+        if (m->plan->timeout)
+                (void)sys_pidfd_send_signal(m->sandbox->pidfd, SIGKILL);
+}
 
+/* Reads the reaper's message, and forgets event_fd unless more may come. Returns 1 if there is no
+ * message. The command can open the pipe in the reaper's /proc/PID/fd, and can write to it or empty
+ * it. So this must not wait. */
+static int monitor_read(const Monitor *m, int *event_fd, Error *reterr) {
+        ReaperMessage message;
+        ssize_t n = read(*event_fd, &message, sizeof(message));
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return 1;
+        *event_fd = FD_NONE;
         if (n != (ssize_t)sizeof(message))
                 return 1;
+        monitor_end_others(m);
         m->end->started = message.type == REAPER_ENDED;
         if (message.type == REAPER_FAILED)
                 return error_set(reterr, ERROR_NOT_FOUND, message.value, "execvp %s",
@@ -130,11 +143,10 @@ int bwrap_monitor(const LaunchPlan *plan, const BwrapSandbox *sandbox, BwrapEnd 
                 else if (fds[2].revents)
                         fds[2].fd = FD_NONE;
                 if (fds[0].revents) {
-                        int r = monitor_read(&m, reterr);
+                        int r = monitor_read(&m, &fds[0].fd, reterr);
 
                         if (r <= 0)
                                 return r;
-                        fds[0].fd = FD_NONE;
                 }
                 if (fds[1].revents)
                         return monitor_reap(&m, reterr);

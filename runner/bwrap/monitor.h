@@ -11,7 +11,8 @@ typedef struct BwrapEnd {
 } BwrapEnd;
 
 /* Waits for the command, at most for the plan's timeout: then every process of the sandbox is
- * killed. Processes that a command has left behind when it ends go on, and with them the reaper.
- * Returns 0, or a negative errno if the command could not be executed. */
+ * killed. Processes that a command has left behind when it ends go on, and with them the reaper,
+ * unless there is a timeout. Returns 0, or a negative errno if the command could not be executed.
+ */
 int bwrap_monitor(const LaunchPlan *plan, const BwrapSandbox *sandbox, BwrapEnd *ret,
                   Error *reterr);

@@ -243,7 +243,10 @@ static int start_child(BwrapChild *child, BwrapSandbox *sandbox, Error *reterr) 
 
 static int bwrap_prepare(Launch *launch, Error *reterr) {
         Assembly *a = launch->plan->assembly;
-        int r = prepare_filters(a, reterr);
+        int r;
+
+        a->parent_fd = FD_NONE;
+        r = prepare_filters(a, reterr);
 
         if (r == 0)
                 r = prepare_info(a, reterr);
@@ -251,6 +254,8 @@ static int bwrap_prepare(Launch *launch, Error *reterr) {
                 r = prepare_namespaces(a, reterr);
         if (r < 0)
                 return r;
+        if (a->die_with_parent && (a->parent_fd = sys_pidfd_open(getpid())) < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "cannot open a pidfd");
         if (a->userns_fd < 0 && (!is_privileged() || a->user_try))
                 a->namespaces |= CLONE_NEWUSER;
         if (a->cgroup_try)
@@ -297,7 +302,9 @@ static int bwrap_open(Launch *launch, BwrapChild *child, BwrapSandbox *sandbox, 
                 return error_set(reterr, ERROR_SETUP, errno, "cannot make a pipe");
         sandbox->event_fd = pair[0];
         child->event_fd = pair[1];
-        return 0;
+        return fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0
+                       ? error_set(reterr, ERROR_SETUP, errno, "cannot prepare a pipe")
+                       : 0;
 }
 
 /* The child's ends are closed here, whether it has started or not. */
@@ -326,6 +333,7 @@ int bwrap_start(Launch *launch, BwrapSandbox *ret, Error *reterr) {
         launch->control_fd = fd_close(launch->control_fd);
         fd_close(a->filters_fd);
         fd_close(a->info_socket);
+        fd_close(a->parent_fd);
         free(child.argv);
         *ret = sandbox;
         return r;

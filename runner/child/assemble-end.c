@@ -18,13 +18,14 @@
 
 /* --- locks --- */
 
-/* The locks belong to this process, which becomes the reaper. */
+/* The locks belong to this process, which becomes the reaper. An untrusted workspace may have a
+ * FIFO at the place, and opening that must not wait. */
 static int end_lock_files(Launch *launch, Error *error) {
         Assembly *a = launch->plan->assembly;
         struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
         for (size_t i = 0; i < a->locks_count; i++) {
-                a->lock_fds[i] = open(a->locks[i], O_RDONLY | O_CLOEXEC);
+                a->lock_fds[i] = open(a->locks[i], O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
                 if (a->lock_fds[i] < 0)
                         return step_fail(error, LAYER_NONE, errno, "cannot open the lock file",
                                          a->locks[i]);
@@ -163,8 +164,7 @@ static int end_own_seccomp(Launch *launch, Error *error) {
 static int end_seccomp(Launch *launch, Error *error) {
         const Assembly *a = launch->plan->assembly;
 
-        if (a->die_with_parent)
-                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        assemble_die_with_parent(a);
         if (a->confined)
                 return end_own_seccomp(launch, error);
         (void)umask(child_state.umask);

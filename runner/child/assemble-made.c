@@ -201,7 +201,9 @@ int assemble_file(Assembly *a, AssemblyStep *step, Error *error) {
         (void)a;
         if (dir_fd < 0)
                 return dir_fd;
-        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+        /* An untrusted workspace may have a FIFO there, and opening that must not wait. */
+        fd = openat(dir_fd, name,
+                    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                     step->mode);
         fd_close(dir_fd);
         if (fd < 0)

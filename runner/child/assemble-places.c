@@ -13,10 +13,20 @@ static const char *place_relative(const char *path) {
         return *path ? path : ".";
 }
 
+/* openat2(2) fails with EAGAIN if it follows ".." while anything on the host is renamed or mounted.
+ */
 int assemble_open(const char *path, int flags) {
-        return sys_openat2(child_state.root_fd, place_relative(path),
-                           (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
-                           RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+        enum { ATTEMPTS = 128 };
+        int fd = -1;
+
+        for (int i = 0; i < ATTEMPTS; i++) {
+                fd = sys_openat2(child_state.root_fd, place_relative(path),
+                                 (uint64_t)(unsigned)(flags | O_CLOEXEC), 0,
+                                 RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+                if (fd >= 0 || errno != EAGAIN)
+                        break;
+        }
+        return fd;
 }
 
 int assemble_fail(const AssemblyStep *step, int errnum, const char *what, const char *subject,

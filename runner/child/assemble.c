@@ -12,6 +12,7 @@
 #include "child/assemble.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -22,6 +23,19 @@
 
 AssembleState assemble_state;
 
+/* --- the parent --- */
+
+/* A parent that has ended before the first call causes no signal. */
+void assemble_die_with_parent(const Assembly *a) {
+        struct pollfd parent = { .fd = a->parent_fd, .events = POLLIN };
+
+        if (!a->die_with_parent)
+                return;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (poll(&parent, 1, 0) > 0)
+                syscall(SYS_exit_group, 1);
+}
+
 /* --- the beginning --- */
 
 static int assemble_begin(Launch *launch, Error *error) {
@@ -29,8 +43,7 @@ static int assemble_begin(Launch *launch, Error *error) {
 
         assemble_state = (AssembleState){ .users_fd = FD_NONE };
         child_state.terminal_fd = FD_NONE;
-        if (a->die_with_parent)
-                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        assemble_die_with_parent(a);
         child_state.umask = umask(0);
         assemble_state.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (assemble_state.proc_fd < 0)
@@ -109,7 +122,7 @@ static int identity_write(const char *path, const char *text, Error *error) {
         _cleanup_close_ int fd = openat(assemble_state.proc_fd, path, O_WRONLY | O_CLOEXEC);
 
         return fd < 0 || write(fd, text, strlen(text)) < 0
-                       ? step_fail(error, LAYER_USER, errno, "cannot write /proc/", path)
+                       ? step_fail(error, LAYER_USER, errno, "cannot write, in /proc:", path)
                        : 0;
 }
 

@@ -49,6 +49,10 @@ int assemble_chmod(Assembly *a, AssemblyStep *step, Error *error);
 /* Maps the ids of the command to those of the process, which has just made its user namespace. */
 int assemble_map_ids(const Assembly *a, uid_t uid, gid_t gid, Error *error);
 
+/* Lets the kernel kill this process when its parent ends, if the caller wants that. Does not return
+ * if the parent has ended. */
+void assemble_die_with_parent(const Assembly *a);
+
 /* Notes a mount that the command can write, for Landlock, and takes ownership of the fd. */
 void assemble_note_writable(int fd);
 
