@@ -80,10 +80,10 @@ static int bwrap_policy_check(const Policy *policy, const Assembly *a, Error *re
                                           "Remove it from the policy: holt bwrap takes only "
                                           "syscalls, layers and limits.");
                 }
-        if (policy->timeout && (a->as_pid_1 || !(a->namespaces & CLONE_NEWPID))) {
+        if (policy->timeout && !(a->namespaces & CLONE_NEWPID)) {
                 int r = error_set(reterr, ERROR_POLICY, 0,
-                                  "limits.timeout needs --unshare-pid without --as-pid-1, because "
-                                  "only then does every process end");
+                                  "limits.timeout needs --unshare-pid, because only then does "
+                                  "every process end");
 
                 return error_cure(reterr, r, "Add --unshare-pid, or set limits.timeout to none.");
         }

@@ -64,8 +64,8 @@ class Caller:
         assert self.report.exists() == (self.kind == "holt"), "the caller has used another bwrap"
         return Ended(done.returncode, done.stdout, done.stderr)
 
-    def codex(self, script: str, *options: str) -> Ended:
-        return self(CALLERS[0], "sandbox", *options, "--", "sh", "-c", script)
+    def codex(self, script: str, *options: str, env: "dict[str, str] | None" = None) -> Ended:
+        return self(CALLERS[0], "sandbox", *options, "--", "sh", "-c", script, env=env)
 
     def srt(self, script: str, **settings: object) -> Ended:
         path = self.place / "srt.json"
@@ -165,3 +165,18 @@ def test_srt_network(caller: Caller, page: int) -> None:
 @pytest.mark.parametrize("script,code", (("kill -9 $$", 137), ("exit 255", 255), ("true", 0)))
 def test_srt_gets_the_exit_code(script: str, code: int, caller: Caller) -> None:
     assert caller.srt(script).code == code
+
+
+# --- a policy of holt ---
+
+
+@pytest.fixture
+def confined(holt: Holt, place: Path) -> Caller:
+    return Caller(f"{holt.binary} bwrap", "holt", holt.identity, place)
+
+
+@pytest.mark.parametrize("preset", ("standard", "strict"))
+def test_codex_under_a_policy(preset: str, confined: Caller) -> None:
+    done = confined.codex("touch x && echo wrote; unshare -U true; exit 3", *WRITES, env={"HOLT_BWRAP_POLICY": preset})
+    assert (done.code, done.out) == (3, "wrote\n") and "unshare failed" in done.err, done
+    assert json.loads(confined.report.read_text())["layers"]["seccomp"] == "on"

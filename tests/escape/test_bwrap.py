@@ -295,6 +295,15 @@ def test_processes_left_behind_do_not_outlive_a_timeout(bwrap: Bwrap, place: Pat
     until(lambda: not [p for p in descendants() if p.name == "sleep" and not p.ended], "the process has ended")
 
 
+def test_a_command_that_is_pid_1_meets_its_timeout(bwrap: Bwrap, place: Path) -> None:
+    policy = place / "policy.json"
+    policy.write_text('{"holt": 1, "limits": {"timeout": "500ms"}}')
+    bwrap.identity.own(policy)
+    script = "trap '' TERM INT; sleep 1000 & sleep 1000"
+    assert bwrap.sh(script, *PRIVATE, "--as-pid-1", env={"HOLT_BWRAP_POLICY": str(policy)}).code == 124
+    until(lambda: not [p for p in descendants() if p.name == "sleep" and not p.ended], "every process has ended")
+
+
 @pytest.mark.parametrize("target", ("reaper", "command"))
 def test_a_stopped_sandbox_meets_its_timeout(target: str, bwrap: Bwrap, place: Path) -> None:
     policy = place / "policy.json"
