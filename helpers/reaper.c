@@ -190,6 +190,8 @@ _Noreturn void init_main(long *stack) {
         int code = 1;
 
         (void)sys2(__NR_prctl, PR_SET_NAME, (long)"bwrap");
+        /* No process inside can open the pipe, unless it has a capability. */
+        (void)sys2(__NR_prctl, PR_SET_DUMPABLE, 0);
 
         if (argc >= 4) {
                 reaper.command = (Command){ .program = argv[2],

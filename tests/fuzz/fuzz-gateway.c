@@ -67,6 +67,7 @@ static void check_request(const Input *in) {
 
         REQUIRE(loop_new(&gateway.loop, NULL) == 0);
         REQUIRE(loop_timer_new(gateway.loop, on_time, NULL, &gateway.turn_timer, NULL) == 0);
+        REQUIRE(loop_timer_new(gateway.loop, on_time, NULL, &gateway.rest_timer, NULL) == 0);
         daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE |
                                           MHD_USE_NO_LISTEN_SOCKET,
                                   0, NULL, NULL, exchange_on_request, &gateway,
@@ -77,6 +78,7 @@ static void check_request(const Input *in) {
         send_request(&gateway, daemon, in);
         MHD_stop_daemon(daemon);
         (void)loop_timer_free(gateway.turn_timer);
+        (void)loop_timer_free(gateway.rest_timer);
         (void)loop_free(gateway.loop);
         free(allow.method);
         free(allow.path);

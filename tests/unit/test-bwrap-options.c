@@ -17,18 +17,18 @@
 #include "base/sys.h"
 #include "bwrap/options.h"
 
-static char *const environment[] = { "A=1", "AB=2", "HOLT_BWRAP_POLICY=x", NULL };
+static const char *const environment[] = { "A=1", "AB=2", "HOLT_BWRAP_POLICY=x", NULL };
 
 /* Parses words, which are separated by spaces. */
 static int parse(const char *line, BwrapWords *words, Error *error) {
         static char text[1000];
-        char *argv[64] = { "bwrap" };
+        char *argv[64] = { (char *)(uintptr_t) "bwrap" };
         int argc = 1;
 
         (void)snprintf(text, sizeof(text), "%s", line);
         for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
                 argv[argc++] = word;
-        return bwrap_parse(argc, argv, environment, words, error);
+        return bwrap_parse(argc, argv, (char *const *)(uintptr_t)environment, words, error);
 }
 
 static void test_accepted(void **state) {
