@@ -116,10 +116,15 @@ static void http_client_stream(HttpConnection *c, HttpSession *session) {
 
 static void http_client_send_event(HttpConnection *c, const FramingLine *line) {
         static const char before[] = "event: message\ndata: ", after[] = "\n\n";
+        _cleanup_free_ char *event = NULL;
+        char *end;
 
-        if (http_queue_add(&c->out, before, strlen(before)) < 0 ||
-            http_queue_add(&c->out, line->bytes, line->length) < 0 ||
-            http_queue_add(&c->out, after, strlen(after)) < 0)
+        event = malloc(strlen(before) + line->length + strlen(after));
+        if (!event)
+                return http_client_free(c);
+        end = mempcpy(mempcpy(event, before, strlen(before)), line->bytes, line->length);
+        end = mempcpy(end, after, strlen(after));
+        if (http_queue_add(&c->out, event, (size_t)(end - event)) < 0)
                 return http_client_free(c);
         (void)http_client_flush(c);
 }

@@ -137,6 +137,15 @@ def test_huge_output_stays_bounded(server: Server) -> None:
     assert memory(server.process.pid) - before < 16 << 20
 
 
+def test_a_large_result_and_a_wrong_id_get_a_response(server: Server) -> None:
+    name = server.begin()
+    code = "class Long:\n    def __repr__(self): return 'x' * 150000\nfor _ in range(36): display(Long())"
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "python", "arguments": {"code": code}}}
+    answer = server.ask("POST /mcp HTTP/1.1", call, Mcp_Session_Id=name)
+    assert len(answer) > 10 << 20 and answer.endswith(b'"isError":false}}\n\n')
+    assert b"the message is no request" in server.ask("POST /mcp HTTP/1.1", {"jsonrpc": "2.0", "id": {}, "method": "ping"}, Mcp_Session_Id=name)
+
+
 def test_the_sandbox_does_not_reach_the_port(server: Server, session: Session) -> None:
     ended = session.exec("bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{server.port}")
     assert ended.code != 0 and "refused" in ended.err.lower()
