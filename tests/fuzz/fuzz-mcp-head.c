@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the reader of the heads that reach the port of holt mcp --http. The first byte says whether
- * a valid Host and token are put in front, so that the code behind these checks is reached. */
+/* Fuzzes the reader of the heads that reach the port of holt mcp --http. The first byte says
+ * whether a valid Host and token are put in front, so that the code behind these checks is reached.
+ */
 #include <stdlib.h>
 #include <string.h>
 
