@@ -127,6 +127,7 @@ def examples(program: Path) -> Path:
     return compiled(program, "readme", {**sources, "model.ts": MODEL, "lib.ts": (SOURCE / "tests/lib.ts").read_text()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_prints_what_its_comments_say(node: Node, examples: Path, holt: Holt, number: int) -> None:
     out = node(examples / f"example{number}.js")

@@ -182,19 +182,17 @@ export class HoltFilesystem extends MastraFilesystem {
   async grep(options: FilesystemGrepOptions): Promise<FilesystemGrepResult[]> {
     const { pattern, path, caseSensitive, includeHidden, maxCountPerFile = Infinity, maxTotalMatches = MATCHES, contextLines = 0 } = options;
     if (/[\\^$[{]|\(\?|[*+?]\?/.test(pattern) || contextLines > 0) throw new UnsupportedGrepPatternError(pattern, "holt searches with POSIX patterns");
-    const isFile = (await this.stat(path)).type === "file";
     const found = await this.#with(path, "file", (box, inside) => box.files.grep(pattern, { path: inside, ignoreCase: !caseSensitive, limit: MATCHES }));
     if (found.length >= MATCHES) throw new UnsupportedGrepPatternError(pattern, `more than ${MATCHES} lines match`);
     const expression = new RegExp(pattern, caseSensitive ? "" : "i");
     const results = new Map<string, FilesystemGrepMatch[]>();
     let total = 0;
     for (const { name, line, text } of found) {
-      const key = isFile ? posix.basename(path) : name;
-      if (total >= maxTotalMatches || (!includeHidden && !isFile && isHidden(name))) continue;
-      const matches = results.get(key) ?? [];
+      if (total >= maxTotalMatches || (!includeHidden && isHidden(name))) continue;
+      const matches = results.get(name) ?? [];
       if (matches.length >= maxCountPerFile) continue;
       matches.push({ line, column: Math.max(0, text.search(expression)), text });
-      results.set(key, matches);
+      results.set(name, matches);
       total++;
     }
     return [...results].map(([name, matches]) => ({ path: name, matches }));

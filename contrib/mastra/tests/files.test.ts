@@ -98,6 +98,7 @@ test("content is searched", () =>
     ]);
     assert.deepEqual((await grep({ includeHidden: true })).map(({ path }) => path).sort(), [".hidden/c.txt", "a.txt", "sub/b.txt"]);
     assert.deepEqual((await grep({ path: "a.txt" })).map(({ path, matches }) => [path, matches.length]), [["a.txt", 1]]);
+    assert.deepEqual((await grep({ path: ".hidden/c.txt" })).map(({ path }) => path), ["c.txt"]);
     assert.equal((await grep({ maxTotalMatches: 1, caseSensitive: false })).flatMap(({ matches }) => matches).length, 1);
     for (const pattern of ["\\d+", "a+?", "(?=x)", "[\\w]", "^x$", "{"]) assert.ok((await failure(grep({ pattern }))) instanceof UnsupportedGrepPatternError);
   }));
