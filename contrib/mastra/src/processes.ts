@@ -150,7 +150,8 @@ export class HoltProcessManager extends SandboxProcessManager<HoltSandbox> {
       pid: handle.pid, command: handle.command, running: handle.exitCode === undefined, exitCode: handle.exitCode,
     }));
     const all = await this.sandbox.withBox((box) => box.processes());
-    const others = all.filter(({ id, state, command }) => state !== "ended" && state !== "background" && !this._tracked.has(id) && !this._dismissed.has(id) && !isInterpreter(command));
+    const known = (id: string): boolean => this._tracked.has(id) || this._dismissed.has(id);
+    const others = all.filter(({ id, state, command }) => !["ended", "background"].includes(state) && !known(id) && !isInterpreter(command));
     return [...own, ...others.map(({ id, command }): ProcessInfo => ({ pid: id, command, running: true }))];
   }
 
@@ -169,5 +170,5 @@ export class HoltProcessManager extends SandboxProcessManager<HoltSandbox> {
 }
 
 function isInterpreter(command: string): boolean {
-  return command.includes("/run/holt/python/");
+  return command.endsWith("/run/holt/python/holt_interpreter.py");
 }

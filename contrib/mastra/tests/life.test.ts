@@ -83,7 +83,8 @@ test("a sandbox with an id lasts: the next one has its files and background proc
   await withSandbox(options, async (second) => {
     assert.deepEqual(await second.start(), { outcome: "connected" });
     assert.equal((await second.executeCommand("cat /tmp/kept")).stdout, "state\n");
-    assert.ok((await second.processes.list()).some((each) => each.pid === pid && each.running));
+    await second.box!.python("1"); // its interpreter is no command
+    assert.deepEqual((await second.processes.list()).map((each) => [each.pid, each.running]), [[pid, true]]);
     const handle = await second.processes.get(pid);
     await second.executeCommand("touch go");
     const result = await handle!.wait();
