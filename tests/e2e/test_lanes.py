@@ -21,6 +21,8 @@ EXEMPT = {
     "test_hacking.py", "test_english.py", "test_lanes.py", "test_readme.py", "test_rooms.py",
     # Real peers of an ordinary user. The other files about the network have each identity.
     "test_network_languages.py", "test_network_peers.py",
+    # Real programs that call bwrap, which test_bwrap.py calls as each identity.
+    "test_bwrap_callers.py",
 }  # fmt: skip
 
 
