@@ -72,6 +72,7 @@ typedef struct Assembly {
         const char *cwd; /* NULL: the first of these directories that exists inside */
         const char *homes[3];
         char **pwd;              /* the place of PWD in the environment; the child fills it in */
+        char *former_pwd;        /* what that place contained before */
         char *pwds[3];           /* "PWD=" and cwd, or "PWD=" and each of homes */
         const char *const *argv; /* NULL-terminated */
         const char *argv0;       /* what the command gets as its own name, or NULL */

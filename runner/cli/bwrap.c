@@ -99,6 +99,7 @@ static int bwrap_find_cwd(BwrapWords *words, Error *reterr) {
                         return error_oom(reterr);
                 a->pwd = &words->env.items[words->env.count - 1];
         }
+        a->former_pwd = *a->pwd;
         for (size_t i = 0; i < ELEMENTSOF(a->homes); i++) {
                 const char *path = a->cwd ? a->cwd : a->homes[i];
 

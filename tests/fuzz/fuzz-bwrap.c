@@ -20,7 +20,9 @@
 
 enum { ARGS_FD = 100, WORDS_MAX = 512 };
 
-static const char *const environment[] = { "PATH=/usr/bin", "HOLT_BWRAP_POLICY=x", "EMPTY=", NULL };
+static char path[] = "PATH=/usr/bin", policy[] = "HOLT_BWRAP_POLICY=x", empty[] = "EMPTY=";
+static char *const environment[] = { path, policy, empty, NULL };
+static char program[] = "bwrap";
 
 /* Splits text, which ends in a NUL, at newlines. Returns the number of words. */
 static int split(char *text, char **words) {
@@ -96,7 +98,7 @@ static void check(const BwrapWords *words) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         char *text = strndup((const char *)data, size), *content,
-             *argv[WORDS_MAX + 2] = { (char *)(uintptr_t) "bwrap" };
+             *argv[WORDS_MAX + 2] = { program };
         BwrapWords words;
         Error error;
         int argc, r;
@@ -109,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         argc = 1 + split(text, argv + 1);
         if ((!content || make_args(content)) && args_are_harmless(argv)) {
-                r = bwrap_parse(argc, argv, (char *const *)(uintptr_t)environment, &words, &error);
+                r = bwrap_parse(argc, argv, environment, &words, &error);
                 REQUIRE(r == 0 || (r < 0 && error.text[0]));
                 if (r == 0 && !words.help && !words.version)
                         check(&words);

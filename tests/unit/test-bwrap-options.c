@@ -17,18 +17,19 @@
 #include "base/sys.h"
 #include "bwrap/options.h"
 
-static const char *const environment[] = { "A=1", "AB=2", "HOLT_BWRAP_POLICY=x", NULL };
+static char one[] = "A=1", two[] = "AB=2", policy[] = "HOLT_BWRAP_POLICY=x", program[] = "bwrap";
+static char *const environment[] = { one, two, policy, NULL };
 
 /* Parses words, which are separated by spaces. */
 static int parse(const char *line, BwrapWords *words, Error *error) {
         static char text[1000];
-        char *argv[64] = { (char *)(uintptr_t) "bwrap" };
+        char *argv[64] = { program };
         int argc = 1;
 
         (void)snprintf(text, sizeof(text), "%s", line);
         for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
                 argv[argc++] = word;
-        return bwrap_parse(argc, argv, (char *const *)(uintptr_t)environment, words, error);
+        return bwrap_parse(argc, argv, environment, words, error);
 }
 
 static void test_accepted(void **state) {
