@@ -97,9 +97,12 @@ static int caps_reduce(uint64_t wanted, Error *error) {
         if (syscall(SYS_capget, &header, data) < 0)
                 return caps_fail("capabilities", error);
         for (unsigned long i = 0; i < 64; i++)
-                if (!(wanted >> i & 1) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 &&
-                    errno != EINVAL && errno != EPERM)
-                        return caps_fail("the bounding set", error);
+                if (!(wanted >> i & 1) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0) {
+                        if (errno == EINVAL) /* The kernel knows no higher capability. */
+                                break;
+                        if (errno != EPERM)
+                                return caps_fail("the bounding set", error);
+                }
         for (int half = 0; half < CAPS_HALVES; half++) {
                 const uint32_t kept = (uint32_t)(wanted >> (32 * half)) & data[half].permitted;
 
