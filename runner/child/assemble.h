@@ -56,7 +56,7 @@ void assemble_die_with_parent(const Assembly *a);
 /* Notes a mount that the command can write, for Landlock, and takes ownership of the fd. */
 void assemble_note_writable(int fd);
 
-/* What the child keeps while it assembles. */
+/* State of the child while it assembles. */
 typedef struct AssembleState {
         int proc_fd;     /* O_PATH of the host's /proc */
         int users_fd;    /* max_user_namespaces of the new user namespace, or FD_NONE */

@@ -135,16 +135,19 @@ static int judged_fill(LaunchPlan *judged, const Assembly *a, Error *reterr) {
         return r;
 }
 
-/* Refuses a policy file that lies where the command can write. Read-only mounts that cover it do
- * not help: the command could rename a directory above it. */
+/* Refuses a policy file, or programs of holt, where the command can write. Read-only mounts that
+ * cover them do not help: the command could rename a directory above them. */
 static int bwrap_policy_protect(const Assembly *a, Error *reterr) {
         LaunchPlan judged = { .report_fd = FD_NONE };
+        ProgramsNear near = PROGRAMS_FAR;
         Reach *reach = NULL;
         int r = judged_fill(&judged, a, reterr);
 
         if (r == 0)
                 r = bwrap_policy_inputs(&judged, reterr);
-        if (r == 0 && judged.inputs.count > 0)
+        if (r == 0)
+                near = programs_near(&judged);
+        if (r == 0 && (judged.inputs.count > 0 || near != PROGRAMS_FAR))
                 r = reach_new(&judged, &reach, reterr);
         for (size_t i = 0; r == 0 && i < judged.inputs.count; i++) {
                 Reached reached = { 0 };
@@ -162,6 +165,12 @@ static int bwrap_policy_protect(const Assembly *a, Error *reterr) {
                         reterr, r,
                         "Keep the file where no --bind leads, or name a preset: " POLICY_VARIABLE
                         "=standard");
+        }
+        if (r == 0 && near != PROGRAMS_FAR) {
+                r = programs_protect(&judged, reach, near, reterr);
+                if (r < 0)
+                        r = error_cure(reterr, r,
+                                       "Install holt where no --bind leads, or bind less.");
         }
         reach_free(reach);
         plan_clear(&judged);

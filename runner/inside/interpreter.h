@@ -31,7 +31,7 @@ enum {
 
 typedef struct Interpreters Interpreters;
 
-/* What differs between languages (interpreter-internal.h). */
+/* The functions of one language, Python or the shell (interpreter-internal.h). */
 typedef struct InterpreterKind InterpreterKind;
 extern const InterpreterKind interpreter_python, interpreter_shell;
 

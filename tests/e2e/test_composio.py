@@ -291,7 +291,7 @@ def test_hostile_documents(python: Python, session: Session, place: Path, name: 
 
 @needs_peer("pdftotext")
 def test_a_small_pdf_cannot_fill_the_disk(python: Python, session: Session) -> None:
-    """What a program has written up to its limit is the text."""
+    """If a program writes too much, the text is the part up to the limit."""
     session.sh("cat >pdftotext <<'E'\n#!/bin/sh\nexec yes text\nE\nchmod +x pdftotext; echo %PDF- >a.pdf").ok()
     code = "import os\nos.environ['PATH'] = os.getcwd() + ':' + os.environ['PATH']\ntext, error = smart_file_extract('a.pdf', False)\nprint(len(text), error)"
     assert python(code).ok().out.split() == [str(16 << 20)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -397,3 +398,16 @@ def test_many_refusals_during_a_forged_end(bwrap: Bwrap) -> None:
     script = PIPES + "\nimport ctypes\nlibc = ctypes.CDLL(None)\nfor _ in range(300): libc.unshare(0x10000000)\nfor fd in pipes(os.O_WRONLY): os.write(fd, b'xyz')\nsys.exit(9)"
     result = bwrap(*PRIVATE, "--", "python3", "-c", script, env=STANDARD)
     assert result.code == 9 and "holt: refused unshare" in result.err, result.err
+
+
+@pytest.mark.parametrize("name,refused", (("--bind", True), ("--ro-bind", False)))
+def test_a_confined_command_cannot_replace_holt(name: str, refused: bool, bwrap: Bwrap, holt: Holt, place: Path) -> None:
+    """The next run would execute what the command has written there."""
+    for program in ("holt", "holt-full"):
+        shutil.copy(holt.binary.parent / program, place / program)
+        bwrap.identity.own(place / program)
+    own = Bwrap([place / "holt", "bwrap"], bwrap.identity, bwrap.cwd)
+    result = own(*PRIVATE, name, place, place, "--", "echo", "started", env=STANDARD)
+    assert (result.code, result.out) == ((1, "") if refused else (0, "started\n")), result
+    assert not refused or f"{place}/holt" in result.err
+    own(*PRIVATE, "--bind", place, place, "--", "true").ok()
