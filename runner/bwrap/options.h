@@ -19,8 +19,7 @@ typedef struct BwrapWords {
 } BwrapWords;
 
 /* Parses argv[1] on. env is the caller's. Descriptors that an option names are O_CLOEXEC
- * afterwards. Returns 0 or -EINVAL or -ENOMEM; the error's text is bubblewrap's, as far as its
- * callers read it. ret may be partly filled after a failure. */
+ * afterwards. Returns 0, -EINVAL or -ENOMEM. After a failure, ret may be partly filled. */
 int bwrap_parse(int argc, char *const *argv, char *const *env, BwrapWords *ret, Error *reterr);
 void bwrap_words_clear(BwrapWords *words);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holt bwrap: runs a command as bubblewrap would, from bubblewrap's arguments.
  *
- * Messages, exit codes and descriptors are bubblewrap's, because its callers read them. Errors of
- * holt bwrap itself end with 1, not with 125. */
+ * Exit codes and descriptors are bubblewrap's, because its callers read them. Errors of holt bwrap
+ * itself begin with "bwrap: " and end with 1, not with 125. */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
