@@ -151,6 +151,11 @@ bool net_address_in(const NetAddress *address, const NetAddress *block, unsigned
                address_prefix_same(address->bytes, block->bytes, prefix);
 }
 
+bool net_address_is_loopback(const NetAddress *address) {
+        return net_address_in(address, &net_loopback[0], 8) ||
+               net_address_equal(address, &net_loopback[1]);
+}
+
 static const AddressBlock *address_special(const NetAddress *address) {
         for (size_t i = 0; i < ELEMENTSOF(address_blocks); i++)
                 if (address_in_row(address, &address_blocks[i]))

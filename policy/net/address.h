@@ -39,6 +39,8 @@ bool net_address_in_pool(const NetAddress *address);
 
 /* 127.0.0.1 and ::1. */
 extern const NetAddress net_loopback[2];
+/* Whether the address is ::1 or begins with 127. */
+bool net_address_is_loopback(const NetAddress *address);
 
 bool net_address_equal(const NetAddress *a, const NetAddress *b);
 /* Whether the first `prefix` bits are the same. False if the families differ. */

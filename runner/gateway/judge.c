@@ -280,12 +280,9 @@ void judge_request(Gateway *gateway, struct MHD_Connection *connection, const ch
 /* Whether the name means the loopback (RFC 6761, section 6.3), and the address is one. Such an
  * upstream names its address itself, as http://127.0.0.1 does. */
 static bool judge_is_localhost(const char *host, const NetAddress *address) {
-        static const NetAddress loopback4 = { AF_INET, { 127 } };
         const char *last = strrchr(host, '.');
 
-        return streq(last ? last + 1 : host, "localhost") &&
-               (net_address_in(address, &loopback4, 8) ||
-                net_address_equal(address, &net_loopback[1]));
+        return streq(last ? last + 1 : host, "localhost") && net_address_is_loopback(address);
 }
 
 bool judge_forbids(const Gateway *gateway, const Route *route, const NetAddress *address,

@@ -28,6 +28,7 @@
 #include "gateway/transfer.h"
 #include "gateway/tunnel.h"
 #include "network/gateway-protocol.h"
+#include "wire/socket-address.h"
 
 enum { NOBODY = 65534 };
 
@@ -100,6 +101,7 @@ static int gateway_receive_socket(int *ret, Error *reterr) {
 
         if (receive_with_fd(GATEWAY_SETUP_FD, &byte, 1, ret, 0) != 1 || *ret < 0)
                 return error_set(reterr, ERROR_SETUP, 0, "the sandbox did not start");
+        socket_set_local(*ret);
         return fcntl(*ret, F_SETFL, O_NONBLOCK) < 0
                        ? error_set(reterr, ERROR_SETUP, errno, "cannot use the sandbox's socket")
                        : 0;

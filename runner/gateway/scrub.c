@@ -9,6 +9,43 @@
 #include "base/strings.h"
 #include "base/util.h"
 
+/* --- the index --- */
+
+/* Theory of operation. A pattern has at least `shortest` bytes. So of four bytes in every
+ * shortest - 3 of the text, one group lies within the beginning of a pattern that is there. The
+ * search reads only these groups. The index knows all groups in the beginnings of all patterns. */
+
+static size_t scrub_hash(const char *group) {
+        uint32_t bytes;
+
+        memcpy(&bytes, group, SCRUB_GROUP);
+        return (bytes * 2654435761U) >> 16;
+}
+
+static bool scrub_knows(const Scrub *scrub, const char *group) {
+        const size_t hash = scrub_hash(group);
+
+        return scrub->groups[hash / 8] & (1U << (hash % 8));
+}
+
+static void scrub_index(Scrub *scrub) {
+        scrub->shortest = scrub->count ? strlen(scrub->patterns[0]) : SCRUB_LEAST;
+        for (size_t i = 1; i < scrub->count; i++) {
+                const size_t size = strlen(scrub->patterns[i]);
+
+                scrub->shortest = size < scrub->shortest ? size : scrub->shortest;
+        }
+        memset(scrub->groups, 0, sizeof(scrub->groups));
+        for (size_t i = 0; i < scrub->count; i++)
+                for (size_t at = 0; at + SCRUB_GROUP <= scrub->shortest; at++) {
+                        const size_t hash = scrub_hash(scrub->patterns[i] + at);
+
+                        scrub->groups[hash / 8] |= (uint8_t)(1U << (hash % 8));
+                }
+}
+
+/* --- patterns --- */
+
 /* Makes room for a piece of this size that is held back. */
 static int scrub_grow(Scrub *scrub, size_t size) {
         char *held = size > scrub->held_size ? realloc(scrub->held, size) : scrub->held;
@@ -125,31 +162,59 @@ int scrub_add(Scrub *scrub, const char *secret) {
         }
         if (r == 0)
                 r = scrub_take_new(scrub, scrub_escaped(secret));
-        return r == 0 ? scrub_take_new(scrub, scrub_json(secret)) : r;
+        if (r == 0)
+                r = scrub_take_new(scrub, scrub_json(secret));
+        scrub_index(scrub);
+        return r;
 }
 
 /* --- marks --- */
 
-/* Marks all bytes of all patterns, which may overlap. Only then are bytes replaced: a pattern of
- * which a part was replaced would not be found. *marks is NULL until the first pattern is found.
- * Returns 0 or -ENOMEM. */
-static int scrub_mark(const Scrub *scrub, const char *data, size_t length, bool **marks) {
-        for (size_t i = 0; i < scrub->count; i++) {
-                const size_t size = strlen(scrub->patterns[i]);
-                const char *found = data, *marked = data, *end = data + length;
+typedef struct Marks {
+        bool *bytes; /* Which bytes will be asterisks. NULL until a pattern is found. */
+        size_t end;  /* Behind the last of them that the search has marked. */
+} Marks;
 
-                while ((found = memmem(found, (size_t)(end - found), scrub->patterns[i], size))) {
-                        if (!*marks)
-                                *marks = calloc(length, sizeof(**marks));
-                        if (!*marks)
-                                return -ENOMEM;
-                        if (marked < found)
-                                marked = found;
-                        memset(*marks + (marked - data), true, (size_t)(found + size - marked));
-                        marked = found++ + size;
-                }
+/* Marks the patterns that begin at this byte. */
+static int scrub_mark_at(const Scrub *scrub, const char *data, size_t length, size_t at,
+                         Marks *marks) {
+        for (size_t i = 0; i < scrub->count; i++) {
+                const char *pattern = scrub->patterns[i];
+                const size_t size = *pattern == data[at] ? strlen(pattern) : SIZE_MAX;
+                const size_t from = marks->end > at ? marks->end : at;
+
+                if (size > length - at || memcmp(data + at, pattern, size) != 0)
+                        continue;
+                if (!marks->bytes)
+                        marks->bytes = calloc(length, sizeof(*marks->bytes));
+                if (!marks->bytes)
+                        return -ENOMEM;
+                if (at + size <= from)
+                        continue;
+                memset(marks->bytes + from, true, at + size - from);
+                marks->end = at + size;
         }
         return 0;
+}
+
+/* Marks all bytes of all patterns, which may overlap. Only then are bytes replaced: a pattern of
+ * which a part was replaced would not be found. *bytes is NULL until the first pattern is found.
+ * Returns 0 or -ENOMEM. */
+static int scrub_mark(const Scrub *scrub, const char *data, size_t length, bool **bytes) {
+        const size_t stride = scrub->shortest - SCRUB_GROUP + 1;
+        Marks marks = { .bytes = *bytes };
+        int r = 0;
+
+        for (size_t at = 0; r == 0 && scrub->count && at + scrub->shortest <= length;
+             at += stride) {
+                if (!scrub_knows(scrub, data + at + stride - 1))
+                        continue;
+                for (size_t i = at; r == 0 && i < at + stride; i++)
+                        if (scrub_knows(scrub, data + i))
+                                r = scrub_mark_at(scrub, data, length, i, &marks);
+        }
+        *bytes = marks.bytes;
+        return r;
 }
 
 static void scrub_replace(char *data, size_t length, const bool *marks) {
@@ -166,7 +231,8 @@ static size_t scrub_partial(const Scrub *scrub, const char *data, size_t length)
                 size_t n = strlen(scrub->patterns[i]) - 1;
 
                 for (n = n < length ? n : length; n > most; n--)
-                        if (memcmp(data + length - n, scrub->patterns[i], n) == 0)
+                        if (scrub->patterns[i][n - 1] == data[length - 1] &&
+                            memcmp(data + length - n, scrub->patterns[i], n) == 0)
                                 most = n;
         }
         return most;

@@ -9,6 +9,8 @@
  * against echoes, not against a hostile upstream, which has the credential anyway. */
 #pragma once
 
+#include <stdint.h>
+
 #include "gateway/buffer.h"
 
 enum {
@@ -16,11 +18,14 @@ enum {
         /* ROUTE_ITEMS_MAX headers and parameters, each a secret and perhaps a login, in up to
          * eleven forms. */
         SCRUB_PATTERNS = 1408,
+        SCRUB_GROUP = 4, /* Bytes that the search reads at once. */
 };
 
 typedef struct Scrub {
         char *patterns[SCRUB_PATTERNS]; /* owned */
         size_t count;
+        size_t shortest;         /* Length of the shortest pattern. */
+        uint8_t groups[1 << 13]; /* The index: a bit for each hash of SCRUB_GROUP bytes. */
         char *held;       /* the end of the last piece, shorter than the longest pattern; owned */
         bool *held_marks; /* which bytes of it will be asterisks; owned */
         size_t held_length, held_size;

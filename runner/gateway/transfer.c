@@ -190,6 +190,7 @@ static curl_socket_t transfer_on_socket(void *data, curlsocktype purpose,
         NetAddress target;
         uint16_t port;
         const char *ignored;
+        int fd;
 
         (void)purpose;
         if (address->family != AF_INET && address->family != AF_INET6)
@@ -199,7 +200,10 @@ static curl_socket_t transfer_on_socket(void *data, curlsocktype purpose,
         if (!e->gateway->proxy && e->route->address.family == 0 &&
             judge_forbids(e->gateway, e->route, &target, &ignored))
                 return CURL_SOCKET_BAD;
-        return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+        fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+        if (fd >= 0 && net_address_is_loopback(&target))
+                socket_set_local(fd);
+        return fd;
 }
 
 void transfer_continue(Exchange *e) {

@@ -54,3 +54,9 @@ void socket_set_stream(int fd) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 }
+
+void socket_set_local(int fd) {
+        static const char simple[] = "reno"; /* every kernel has it, for everybody */
+
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, simple, sizeof(simple) - 1);
+}

@@ -14,6 +14,9 @@ int socket_address_own(int fd, NetAddress *ret, uint16_t *ret_port);
 /* Sets options of a TCP socket whose bytes are passed on: send bytes at once, and receive an urgent
  * byte like others. A listener passes these options to its connections. */
 void socket_set_stream(int fd);
+/* Sets options of a TCP socket whose bytes stay within the machine. Many hosts use BBR, which paces
+ * what it sends: that would cost a fifth of a stream. Listeners pass this on, too. */
+void socket_set_local(int fd);
 /* The address is one of IPv4 or IPv6. */
 void socket_address_get(const struct sockaddr_storage *storage, NetAddress *ret,
                         uint16_t *ret_port);

@@ -85,12 +85,54 @@ static void test_short_secrets_are_left_alone(void **state) {
         scrub_clear(&scrub);
 }
 
+/* Text and secrets of few letters, so that beginnings, ends and repetitions meet often. */
+static void fill(char *ret, size_t length, unsigned *seed, unsigned letters) {
+        for (size_t i = 0; i < length; i++) {
+                *seed = *seed * 1103515245 + 12345;
+                ret[i] = (char)('a' + (*seed >> 16) % letters);
+        }
+        ret[length] = '\0';
+}
+
+static void mask_simply(const Scrub *scrub, const char *text, char *ret) {
+        memcpy(ret, text, strlen(text) + 1);
+        for (size_t i = 0; i < scrub->count; i++)
+                for (const char *at = text; (at = strstr(at, scrub->patterns[i])); at++)
+                        memset(ret + (at - text), '*', strlen(scrub->patterns[i]));
+}
+
+static void test_the_search_finds_what_a_simple_one_finds(void **state) {
+        unsigned seed = 1;
+
+        (void)state;
+        for (unsigned round = 0; round < 2000; round++) {
+                const size_t lengths[] = { 6 + round % 5, 6 + round % 23, round % 7 ? 9 : 300 };
+                char text[1024], wanted[sizeof(text)];
+                Scrub scrub = { 0 };
+
+                for (size_t i = 0; i < 3; i++) {
+                        char one[512];
+
+                        fill(one, lengths[i], &seed, 1 + round % 3);
+                        assert_int_equal(scrub_add(&scrub, one), 0);
+                        fill(text + i * 300, 300, &seed, 1 + round % 3);
+                        memcpy(text + i * 300 + round % 290 / (i + 1), one,
+                               lengths[i] < 300 ? lengths[i] : 10);
+                }
+                mask_simply(&scrub, text, wanted);
+                scrub_text(&scrub, text);
+                assert_string_equal(text, wanted);
+                scrub_clear(&scrub);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_secret_is_masked_wherever_a_piece_ends),
                 cmocka_unit_test(test_secrets_that_overlap),
                 cmocka_unit_test(test_nothing_is_held_back_without_need),
                 cmocka_unit_test(test_short_secrets_are_left_alone),
+                cmocka_unit_test(test_the_search_finds_what_a_simple_one_finds),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
