@@ -102,20 +102,35 @@ static void fetch_file(const char *path, Fetched *ret) {
                                               time_now_usec() + FETCH_COMMAND_TIME * 1000000ULL));
 }
 
+/* holt-gateway ignores signals of the terminal. A program would inherit that. */
+static int fetcher_set_signals(posix_spawnattr_t *attributes) {
+        sigset_t all;
+        int r;
+
+        (void)sigfillset(&all);
+        r = posix_spawnattr_setsigdefault(attributes, &all);
+        return r ? r : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
+}
+
 /* errors: a file for stderr, or FD_NONE. */
 static int fetcher_spawn(char **argv, int output, int errors, pid_t *ret) {
         posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
         int r;
 
         if (posix_spawn_file_actions_init(&actions) != 0)
                 return -ENOMEM;
+        (void)posix_spawnattr_init(&attributes);
         r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
         if (r == 0)
                 r = posix_spawn_file_actions_adddup2(&actions, output, 1);
         if (r == 0 && errors >= 0)
                 r = posix_spawn_file_actions_adddup2(&actions, errors, 2);
         if (r == 0)
-                r = posix_spawnp(ret, argv[0], &actions, NULL, argv, environ);
+                r = fetcher_set_signals(&attributes);
+        if (r == 0)
+                r = posix_spawnp(ret, argv[0], &actions, &attributes, argv, environ);
+        (void)posix_spawnattr_destroy(&attributes);
         (void)posix_spawn_file_actions_destroy(&actions);
         return -r;
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from lib.identity import Identity
 from lib.routes import WITH_KEY, MakePolicy, acme, policy_maker
 from lib.sandbox import Holt, Result
-from lib.sessions import RpcError, Sessions
+from lib.sessions import RpcError, Sessions, until
 from lib.tools import needs
 from lib.upstream import KEY, Upstream, upstream
 
@@ -149,6 +150,22 @@ def test_the_audit_has_what_a_command_said(sessions: Sessions, policy: MakePolic
     with session.rpc() as rpc:
         ended = rpc.call("exec", argv=["sh", "-c", f"{GET} $ACME_URL/v1/x; exit 1"])
         assert "locked" not in json.dumps(ended)
+
+
+def test_the_command_of_a_credential_ignores_no_signal(run: Run) -> None:
+    result = run(f"{GET} $ACME_URL/v1/x; exit 1", header=command("sed -n 's/^SigIgn://p' /proc/self/status >&2; exit 1"))
+    [ignored] = result.err.splitlines()[-1].split()[2:]
+    assert int(ignored, 16) & 0x7FFFFFFF == 0  # signals 1 to 31; glibc's posix_spawn() ignores two of its own
+
+
+def test_the_command_of_a_credential_ends_with_holt(holt: Holt, policy: MakePolicy, place: Path) -> None:
+    path = policy(header=command(f"echo $$ > {place}/new; mv {place}/new {place}/pid; exec sleep 60"))
+    with holt.start(["run", "--policy", path, "--", "sh", "-c", f"{GET} $ACME_URL/v1/x"], env=WITH_KEY) as running:
+        until((place / "pid").exists, "the command has started")
+        pid = int((place / "pid").read_text())
+        running.kill(signal.SIGKILL)
+        running.wait()
+    until(lambda: not Path(f"/proc/{pid}").exists() or "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text(), "it has ended")
 
 
 # --- a credential that the service refuses ---
