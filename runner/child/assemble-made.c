@@ -53,16 +53,14 @@ static const struct {
 };
 
 /* Binds a device of the host on a file of this name. */
-static int dev_bind(const AssemblyStep *step, int dev_fd, const char *source, const char *name,
-                    Error *error) {
+static int dev_bind(int dev_fd, const char *source, const char *name, Error *error) {
         const MountAttr attr = { .attr_set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE_FLAG };
         int r = build_stub(dev_fd, name, 0444, error);
 
-        (void)step;
         return r < 0 ? r : build_clone_to(AT_FDCWD, source, dev_fd, name, &attr, error);
 }
 
-static int dev_fill(const Assembly *a, const AssemblyStep *step, int dev_fd, Error *error) {
+static int dev_fill(const Assembly *a, int dev_fd, Error *error) {
         char path[24];
         int r = 0;
 
@@ -70,7 +68,7 @@ static int dev_fill(const Assembly *a, const AssemblyStep *step, int dev_fd, Err
                 path[0] = '\0';
                 (void)strncat(path, "/dev/", 6);
                 (void)strncat(path, dev_nodes[i], 16);
-                r = dev_bind(step, dev_fd, path, dev_nodes[i], error);
+                r = dev_bind(dev_fd, path, dev_nodes[i], error);
         }
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(dev_links); i++)
                 r = build_link(dev_fd, dev_links[i].name, dev_links[i].target, error);
@@ -78,7 +76,7 @@ static int dev_fill(const Assembly *a, const AssemblyStep *step, int dev_fd, Err
                 r = build_directory(dev_fd, "shm", 0755, error);
         if (r == 0)
                 r = build_directory(dev_fd, "pts", 0755, error);
-        return r == 0 && a->console ? dev_bind(step, dev_fd, a->console, "console", error) : r;
+        return r == 0 && a->console ? dev_bind(dev_fd, a->console, "console", error) : r;
 }
 
 static int dev_add_terminals(int dev_fd, Error *error) {
@@ -99,7 +97,7 @@ int assemble_dev(Assembly *a, AssemblyStep *step, Error *error) {
         if (r == 0)
                 r = assemble_attach(step, fd, true, error);
         if (r == 0)
-                r = dev_fill(a, step, fd, error);
+                r = dev_fill(a, fd, error);
         if (r == 0)
                 r = dev_add_terminals(fd, error);
         if (r == 0)
@@ -153,20 +151,13 @@ int assemble_mqueue(Assembly *a, AssemblyStep *step, Error *error) {
 int assemble_directory(Assembly *a, AssemblyStep *step, Error *error) {
         char trimmed[PATH_MAX];
         AssemblyStep copy = *step;
-        size_t length = strlen(step->target);
         const char *name;
         struct stat st;
-        int dir_fd, r = 0;
+        int dir_fd, r = assemble_trim(&copy, trimmed, error);
 
         (void)a;
-        while (length > 1 && step->target[length - 1] == '/')
-                length--;
-        if (length >= sizeof(trimmed))
-                return assemble_fail(step, ENAMETOOLONG, "cannot make the directory", step->target,
-                                     error);
-        memcpy(trimmed, step->target, length);
-        trimmed[length] = '\0';
-        copy.target = trimmed;
+        if (r < 0)
+                return r;
         dir_fd = assemble_parent(&copy, &name, error);
         if (dir_fd < 0)
                 return dir_fd;

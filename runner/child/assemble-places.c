@@ -114,29 +114,34 @@ int assemble_parent(const AssemblyStep *step, const char **ret_name, Error *erro
         return assemble_fail(step, r, "cannot make the parents of", step->target, error);
 }
 
-/* A trailing slash is not part of the name. */
-static int place_make(const AssemblyStep *step, bool directory, Error *error) {
-        char trimmed[PATH_MAX];
+int assemble_trim(AssemblyStep *step, char buf[PATH_MAX], Error *error) {
         size_t length = strlen(step->target);
-        AssemblyStep copy = *step;
-        const char *name;
-        int dir_fd, r;
 
-        if (length >= sizeof(trimmed))
-                return assemble_fail(step, ENAMETOOLONG, "cannot make", step->target, error);
         while (length > 1 && step->target[length - 1] == '/')
                 length--;
-        memcpy(trimmed, step->target, length);
-        trimmed[length] = '\0';
-        copy.target = trimmed;
-        dir_fd = assemble_parent(&copy, &name, error);
+        if (length >= PATH_MAX)
+                return assemble_fail(step, ENAMETOOLONG, "cannot make", step->target, error);
+        memcpy(buf, step->target, length);
+        buf[length] = '\0';
+        step->target = buf;
+        return 0;
+}
+
+static int place_make(AssemblyStep step, bool directory, Error *error) {
+        char trimmed[PATH_MAX];
+        const char *name;
+        int dir_fd, r = assemble_trim(&step, trimmed, error);
+
+        if (r < 0)
+                return r;
+        dir_fd = assemble_parent(&step, &name, error);
         if (dir_fd < 0)
                 return dir_fd;
         r = directory ? mkdirat(dir_fd, name, 0755) : mknodat(dir_fd, name, S_IFREG | 0444, 0);
         if (r < 0 && errno != EEXIST)
-                r = assemble_fail(step, errno,
+                r = assemble_fail(&step, errno,
                                   directory ? "cannot make the directory" : "cannot make the file",
-                                  step->target, error);
+                                  step.target, error);
         else
                 r = 0;
         fd_close(dir_fd);
@@ -150,7 +155,7 @@ int assemble_place(const AssemblyStep *step, bool directory, Error *error) {
                 return fd;
         if (errno != ENOENT)
                 return assemble_fail(step, errno, "cannot use", step->target, error);
-        r = place_make(step, directory, error);
+        r = place_make(*step, directory, error);
         if (r < 0)
                 return r;
         fd = assemble_open(step->target, O_PATH);

@@ -3,6 +3,7 @@
  * (child.h). Each returns 0 or a negative errno with *error set. */
 #pragma once
 
+#include <limits.h>
 #include <sys/resource.h>
 
 #include "child/build.h"
@@ -18,6 +19,9 @@ int assemble_open(const char *path, int flags);
 /* Makes the missing parents of path, and opens the last one. *ret_name: the last part of path.
  * Returns the fd, or a negative errno. */
 int assemble_parent(const AssemblyStep *step, const char **ret_name, Error *error);
+/* Takes the slashes from the end of the target, which are not part of a directory's name. buf holds
+ * the new target. Returns 0 or a negative errno. */
+int assemble_trim(AssemblyStep *step, char buf[PATH_MAX], Error *error);
 /* Makes an empty file or a directory for a mount, unless something is there, and opens it with
  * O_PATH. Returns the fd, or a negative errno. */
 int assemble_place(const AssemblyStep *step, bool directory, Error *error);
