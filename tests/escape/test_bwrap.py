@@ -100,11 +100,12 @@ def test_a_place_that_changes_meanwhile_does_not_lead_out(step: "tuple[str, ...]
     (ws / "d/file").write_text("harmless"), bwrap.identity.own(ws / "d/file")
     before, host = state(victim), mounts()
     script = f"while :; do ln -sfn {victim} x; mv -T x y; mv -T d x; mv -T x d; mv -T y x; rm -f x; done 2>/dev/null"
-    with subprocess.Popen(bwrap.identity.as_user(["sh", "-c", script]), cwd=ws) as swapper:
+    with subprocess.Popen(bwrap.identity.as_user(["sh", "-c", script]), cwd=ws, stdout=subprocess.PIPE, start_new_session=True) as swapper:
         for _ in range(60):
             words = [bwrap.file(b"hostile") if w == "FD" else w.format(ws=ws) for w in step]
             bwrap(*BARE, "--bind", ws, ws, *words, "--", "true")
-        swapper.kill()
+        os.killpg(swapper.pid, signal.SIGKILL)
+        assert swapper.stdout and swapper.stdout.read() == b""  # a mv that still ends holds the pipe
     assert state(victim) == before and mounts() == host
 
 
