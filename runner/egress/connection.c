@@ -303,6 +303,8 @@ static int attempt_connect(Attempt *attempt, const NetAddress *target, uint16_t 
         const socklen_t length = socket_address_set(target, port, &storage);
 
         socket_set_stream(attempt->fd);
+        if (net_address_is_loopback(target))
+                socket_set_local(attempt->fd);
         if (connect(attempt->fd, (const struct sockaddr *)&storage, length) < 0 &&
             errno != EINPROGRESS)
                 return -errno;

@@ -98,6 +98,8 @@ static int published_bind(Published *published) {
 
         published->fd = socket(port->address.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         socket_set_stream(published->fd);
+        if (net_address_is_loopback(&port->address))
+                socket_set_local(published->fd);
         if (published->fd < 0 ||
             setsockopt(published->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
             (port->address.family == AF_INET6 &&

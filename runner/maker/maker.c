@@ -195,8 +195,10 @@ static int make_bound(const NetAddress *address, uint16_t port, int type, int *r
                         four ? IP_TRANSPARENT : IPV6_TRANSPARENT, &on, sizeof(on)) < 0) ||
             bind(fd, (const struct sockaddr *)&storage, length) < 0)
                 return -errno;
-        if (type == SOCK_STREAM)
+        if (type == SOCK_STREAM) {
                 socket_set_stream(fd);
+                socket_set_local(fd); /* its connections come from the sandbox */
+        }
         if (type == SOCK_STREAM && listen(fd, BACKLOG) < 0)
                 return -errno;
         *ret = TAKE_FD(fd);
