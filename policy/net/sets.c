@@ -34,10 +34,11 @@ const NetSet *net_set_with(const char *name) {
 
 int net_set_refuse(const char *name, const char **ret_why) {
         Nearest nearest = { .word = name };
+        const NetSet *set;
 
         for (size_t i = 0; i < net_sets_count; i++)
                 nearest_try(&nearest, net_sets[i].name);
-        return error_why(ret_why, nearest.best ? net_set(nearest.best)->nearly
-                                               : "is not a known set; holt policy list lists the "
-                                                 "sets");
+        set = nearest.best ? net_set(nearest.best) : NULL;
+        return error_why(ret_why,
+                         set ? set->nearly : "is not a known set; holt policy list lists the sets");
 }

@@ -72,7 +72,7 @@ static bool is_in_the_way(const SystemSearch *search, const char *path) {
                 if (path_below(search->plan->files[i].path, path))
                         return true;
         /* holt-gateway's certificates become files of the plan later. */
-        if (search->plan->tls_hosts.count > 0 && path_below(PLAN_CA_FILE + 1, path))
+        if (search->plan->tls_hosts.count > 0 && path_below(&PLAN_CA_FILE[1], path))
                 return true;
         for (size_t i = 0; i < search->plan->mounts_count; i++) {
                 const PlanMount *mount = &search->plan->mounts[i];

@@ -21,12 +21,13 @@ const char *x = "// what"; // of x
 const char c = '"'; // Something, as C has it.
 """
 
-FOUND = english.by_folder()
+FILES = english.files_by_folder()
 
 
-@pytest.mark.parametrize("folder", sorted(FOUND))
+@pytest.mark.parametrize("folder", sorted(FILES))
 def test_few_sentences_are_hard_to_read(folder: str) -> None:
-    odd = [(fault, each) for fault in english.FAULTS for each in english.too_many(FOUND[folder], fault)]
+    found = english.sentences_in(FILES[folder])
+    odd = [(fault, each) for fault in english.FAULTS for each in english.too_many(found, fault)]
     assert not odd, "\n".join(f"{each.path.relative_to(english.ROOT)}:{each.line}: {fault}: {each.text}" for fault, each in odd)
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import os
 import re
 import sys
 import textwrap
@@ -233,10 +234,16 @@ def sentences(path: Path, kind: str, source: str) -> "Iterator[Sentence]":
                 yield Sentence(path, start, text)
 
 
+def below(directory: Path) -> "Iterator[Path]":
+    for place, directories, names in os.walk(directory):
+        directories[:] = sorted({*directories} - SKIPPED)
+        yield from (Path(place, name) for name in sorted({*names} - SKIPPED))
+
+
 def files(paths: "list[Path]") -> "Iterator[Path]":
     for path in paths:
-        for each in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if each.is_file() and not each.is_symlink() and not SKIPPED & {*each.parts}:
+        for each in below(path) if path.is_dir() else [path]:
+            if each.is_file() and not each.is_symlink() and language(each):
                 yield each
 
 
@@ -248,13 +255,15 @@ def folder(path: Path) -> str:
     return "/".join(parts[: 2 if parts and parts[0] in ("runner", "tests", "contrib") else 1]) or "."
 
 
-def by_folder(paths: "list[Path] | None" = None) -> "dict[str, list[Sentence]]":
-    found: "dict[str, list[Sentence]]" = defaultdict(list)
+def files_by_folder(paths: "list[Path] | None" = None) -> "dict[str, list[Path]]":
+    found: "dict[str, list[Path]]" = defaultdict(list)
     for path in files(paths or [ROOT / top for top in TOPS if (ROOT / top).exists()]):
-        kind = language(path)
-        if kind:
-            found[folder(path)] += sentences(path, kind, path.read_text())
+        found[folder(path)].append(path)
     return dict(sorted(found.items()))
+
+
+def sentences_in(paths: "list[Path]") -> "list[Sentence]":
+    return [sentence for path in paths for sentence in sentences(path, language(path), path.read_text())]
 
 
 def too_many(found: "list[Sentence]", fault: str) -> "list[Sentence]":
@@ -268,7 +277,7 @@ def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="print each of these sentences")
     parser.add_argument("paths", nargs="*", type=Path)
     options = parser.parse_args()
-    found = by_folder(options.paths)
+    found = {name: sentences_in(paths) for name, paths in files_by_folder(options.paths).items()}
     for name, of_folder in found.items():
         for sentence in of_folder if options.verbose else ():
             for fault in (fault for fault in FAULTS if getattr(sentence, fault)):

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,9 @@ def value(rpc: Bound, code: str, **params: object) -> str:
     return result["result"]
 
 
-def has(module: str) -> bool:
-    return subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0
-
-
 def needs_module(module: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not has(module), reason=f"the host's python3 has no {module}")
+    """The tests run with the distribution's python3, which is that of the sessions, too."""
+    return pytest.mark.skipif(not importlib.util.find_spec(module), reason=f"the host's python3 has no {module}")
 
 
 def pending(pid: int, number: signal.Signals) -> bool:
