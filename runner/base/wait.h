@@ -8,5 +8,6 @@
 #define HOLT_WAITS 100
 #endif
 
-/* Scales a time, in any unit, for this build. The result is a constant expression. */
-#define HOLT_WAIT(time) ((time)*HOLT_WAITS / 100)
+/* Scales a time, in any unit, for this build. The result is a constant expression. The product of
+ * 30 seconds in usec has more than 32 bits. */
+#define HOLT_WAIT(time) ((int)((long long)(time)*HOLT_WAITS / 100))

@@ -203,25 +203,30 @@ static int option_unsetenv(Parser *p, const char *const *values, Error *reterr) 
 
 /* --- members of the assembly --- */
 
+/* The member of the words to which the option belongs. */
+static void *option_member(const Parser *p) {
+        return (char *)p->words + p->option->offset;
+}
+
 static int option_flag(Parser *p, const char *const *values, Error *reterr) {
         (void)values;
         (void)reterr;
-        *(bool *)((char *)p->words + p->option->offset) = true;
+        *(bool *)option_member(p) = true;
         return 0;
 }
 
 static int option_text(Parser *p, const char *const *values, Error *reterr) {
         (void)reterr;
-        *(const char **)((char *)p->words + p->option->offset) = values[0];
+        *(const char **)option_member(p) = values[0];
         return 0;
 }
 
 static int option_number_of_fd(Parser *p, const char *const *values, Error *reterr) {
-        return parser_fd(p, values[0], (int *)((char *)p->words + p->option->offset), reterr);
+        return parser_fd(p, values[0], option_member(p), reterr);
 }
 
 static int option_id(Parser *p, const char *const *values, Error *reterr) {
-        return parser_id(p, values[0], (int64_t *)((char *)p->words + p->option->offset), reterr);
+        return parser_id(p, values[0], option_member(p), reterr);
 }
 
 static int option_namespace(Parser *p, const char *const *values, Error *reterr) {

@@ -92,7 +92,7 @@ static char *scrub_url_safe(char *coded) {
 static char *scrub_inner(const char *text, size_t before) {
         static const size_t first[] = { 0, 2, 3 }, last[] = { 0, 3, 2 };
         const size_t length = strlen(text);
-        char *whole = str_format("%s%s", "xx" + (2 - before), text);
+        char *whole = str_format("%s%s", &"xx"[2 - before], text);
         char *coded = whole ? base64_encode(whole, strlen(whole)) : NULL, *inner = NULL;
         const size_t cut = first[before] + last[(before + length) % 3];
 

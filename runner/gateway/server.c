@@ -137,7 +137,7 @@ int server_new(Gateway *gateway, Error *reterr) {
         if (r == 0)
                 r = loop_timer_new(gateway->loop, server_on_rest, gateway, &gateway->rest_timer,
                                    reterr);
-        for (size_t i = 0; r == 0 && i < LISTENER_MAX; i++)
+        for (Listener i = 0; r == 0 && i < LISTENER_MAX; i++)
                 if (gateway->listen_fds[i] >= 0)
                         r = server_listen(gateway, i, reterr);
         return r;

@@ -96,7 +96,7 @@ static uint32_t batch_number(NftBatch *batch) {
 
         last++;
         for (size_t at = 0; at < batch->used;) {
-                struct nlmsghdr *header = (struct nlmsghdr *)(batch->data + at);
+                struct nlmsghdr *header = (void *)(batch->data + at);
 
                 header->nlmsg_seq = last;
                 at += NLMSG_ALIGN(header->nlmsg_len);

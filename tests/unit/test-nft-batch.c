@@ -31,7 +31,7 @@ static uint32_t receive(int fd) {
 
         assert_true(n > 0);
         for (ssize_t at = 0; at < n;) {
-                const struct nlmsghdr *header = (const struct nlmsghdr *)(data + at);
+                const struct nlmsghdr *header = (const void *)(data + at);
 
                 assert_int_equal(header->nlmsg_seq, number);
                 at += (ssize_t)NLMSG_ALIGN(header->nlmsg_len);
