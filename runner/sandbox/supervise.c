@@ -23,6 +23,7 @@
 enum {
         KILL_PATIENCE = 500000,   /* Microseconds in which init must kill and reap all processes. */
         DELIVERY_PAUSE = 1000000, /* Microseconds that a reader may pause when holt must end. */
+        SAME_REQUEST = 1000000,   /* Microseconds in which signals are one request to stop. */
         PUT_OFF_MAX = 64,         /* See supervise_prints(). */
         OOM_PATIENCE = 2000,      /* Microseconds in which no OOM kill is expected. */
 };
@@ -42,6 +43,7 @@ typedef struct Supervisor {
         bool told_to_stop;          /* TERM, INT, HUP or QUIT was sent to holt. */
         Interrupt interrupt;
         bool stopping;        /* TERM or HUP was sent to holt: KILL follows at the deadline. */
+        uint64_t impatient;   /* usec: from then on, another TERM or HUP kills at once. */
         int stop_signal;      /* The last of these signals. */
         bool undelivered;     /* stop_signal ended the wait for a reader of the output. */
         bool cut;             /* Too much output: TERM was sent, KILL follows at the deadline. */
@@ -138,7 +140,8 @@ static void supervise_command_stopped(Supervisor *s, int signal) {
 
 /* Handles a signal that asks holt to stop. INT and QUIT come from keys, and the command may handle
  * them in its own way. TERM and HUP go to all processes inside. Those that do not end are killed
- * after limits.kill_after, or at once by a second signal. */
+ * after limits.kill_after, or at once by another signal. But timeout(1) and some shells send the
+ * same signal twice, to holt and to its process group: that is one request. */
 static void told_to_stop(Supervisor *s, int signal) {
         s->stop_signal = signal;
         if (signal == SIGINT)
@@ -147,9 +150,12 @@ static void told_to_stop(Supervisor *s, int signal) {
                 s->told_to_stop = true;
                 return tell_init(s, INIT_SIGNAL, signal);
         }
-        if (s->told_to_stop && s->stopping)
+        if (s->stopping && time_now_usec() < s->impatient)
+                return;
+        if (s->stopping)
                 return kill_all(s);
         s->told_to_stop = s->stopping = true;
+        s->impatient = time_now_usec() + SAME_REQUEST;
         set_deadline(s, time_now_usec() + s->launch->plan->kill_after);
         tell_init(s, INIT_SIGNAL_ALL, signal);
 }

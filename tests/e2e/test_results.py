@@ -7,6 +7,7 @@ import json
 import platform
 import re
 import signal
+import time
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -142,6 +143,20 @@ def test_a_command_that_holt_was_told_to_end_was_killed(sig: signal.Signals, hol
         running.kill(sig)
 
         assert ending(running.wait()) == (128 + sig, "killed", sig.name)
+
+
+@pytest.mark.parametrize("pause,code", ((0, 9), (1.1, 137)), ids=("one-request", "impatient"))
+def test_a_second_signal_kills_unless_it_follows_at_once(pause: float, code: int, holt: Holt) -> None:
+    """timeout(1) sends a signal to its command, and then to its process group."""
+    script = "trap 'echo told; sleep 0.4; [ $PAUSE = 0 ] || sleep 60; exit 9' TERM; echo ready; while :; do sleep 0.02; done"
+    with holt.start(["run", "--env", f"PAUSE={pause}", "--kill-after", "50s", "--", "sh", "-c", script]) as running:
+        assert running.readline() == "ready"
+        running.kill(signal.SIGTERM)
+        assert running.readline() == "told"
+        time.sleep(pause)
+        running.kill(signal.SIGTERM)
+
+        assert ending(running.wait())[0] == code
 
 
 # --- usage ---
