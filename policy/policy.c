@@ -372,6 +372,10 @@ int policy_project_fields(const Policy *policy, StrList *ret) {
 char *policy_limit_text(const Policy *policy, const PolicyField *field) {
         const PolicyNote *note = policy_note(policy, field->path, NULL);
 
+        if (policy->without_options)
+                return note ? str_format("%s; raise it there", note->where)
+                            : str_format("the preset %s; a policy file can raise it",
+                                         policy->preset);
         if (!note)
                 return str_format("the preset %s; raise it with %s %s", policy->preset,
                                   field->option, field->option_arg);

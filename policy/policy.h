@@ -66,7 +66,8 @@ typedef struct PolicyNote {
 
 /* All strings are owned. Paths are in the caller's spelling; plan.c makes them absolute. */
 typedef struct Policy {
-        char *preset; /* the last "extends" or --policy NAME; for people */
+        char *preset;         /* the last "extends" or --policy NAME; for people */
+        bool without_options; /* the command line has no options for fields (holt bwrap) */
         PolicyNote *notes;
         size_t notes_count;
         size_t settings_notes; /* The number of notes that come from the user's settings; they are

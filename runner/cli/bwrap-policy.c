@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -157,7 +158,7 @@ static int bwrap_policy_protect(const Assembly *a, Error *reterr) {
                 fd_close(fd);
                 if (!reached.how)
                         continue;
-                r = error_set(reterr, ERROR_POLICY, EPERM,
+                r = error_set(reterr, ERROR_POLICY, 0,
                               "the command could change the policy file %s, because of %s",
                               judged.inputs.items[i].path,
                               reached.mount ? reached.mount->origin : "a hard link");
@@ -199,6 +200,7 @@ static int bwrap_policy_plan(BwrapPolicy *policy, const BwrapWords *words, Launc
                                       .env = (const char *const *)words->env.items };
         int r;
 
+        policy->policy.without_options = true;
         policy->policy.workspace_mode = WORKSPACE_NONE;
         policy->policy.network = words->assembly.namespaces & CLONE_NEWNET ? NETWORK_NONE
                                                                            : NETWORK_HOST;
@@ -219,7 +221,7 @@ static int bwrap_policy_open_report(BwrapPolicy *policy, const Assembly *a, Erro
         for (size_t i = 0; r == 0 && i < judged.mounts_count; i++)
                 r = strlist_add(&writable, judged.mounts[i].source);
         if (r == 0)
-                r = report_open(path, &writable, &policy->report_fd, reterr);
+                r = report_open(REPORT_VARIABLE, path, &writable, &policy->report_fd, reterr);
         plan_clear(&judged);
         return r;
 }
@@ -248,9 +250,18 @@ int bwrap_policy_apply(BwrapPolicy *policy, const BwrapWords *words, LaunchPlan 
 
 /* --- the result --- */
 
-void bwrap_policy_tell(const BwrapPolicy *policy, const Launch *launch, const BwrapEnd *end,
-                       const Error *error) {
-        RunResult result = { .command = launch->plan->assembly->argv,
+/* The command's output is not read, so only a signal tells of a limit. */
+static void bwrap_policy_find_limits(const BwrapPolicy *policy, const LaunchPlan *plan,
+                                     Outcome *out) {
+        const int signal = out->exit_code == 128 + SIGXFSZ ? SIGXFSZ : out->signal;
+
+        if (policy->name)
+                out->symptoms.limits_hit = limits_hit_find(plan, NULL, 0, FD_NONE, NULL, signal);
+}
+
+void bwrap_policy_tell(const BwrapPolicy *policy, const BwrapWords *words, const Launch *launch,
+                       const BwrapEnd *end, const Error *error) {
+        RunResult result = { .command = words->assembly.argv,
                              .policy = policy->name ? &policy->policy : NULL,
                              .plan = launch->plan,
                              .identity = &launch->identity,
@@ -260,6 +271,7 @@ void bwrap_policy_tell(const BwrapPolicy *policy, const Launch *launch, const Bw
                              .error = error };
         Message message;
 
+        bwrap_policy_find_limits(policy, launch->plan, &result.outcome);
         if (policy->name && !error) {
                 report_print_text(&result, message_open(&message));
                 message_send(&message);

@@ -23,5 +23,5 @@ bool bwrap_policy_find(BwrapPolicy *policy);
 int bwrap_policy_apply(BwrapPolicy *policy, const BwrapWords *words, LaunchPlan *plan,
                        Launch *launch, Error *reterr);
 /* Prints what was refused, and writes the report. error: of the start, or NULL. */
-void bwrap_policy_tell(const BwrapPolicy *policy, const Launch *launch, const BwrapEnd *end,
-                       const Error *error);
+void bwrap_policy_tell(const BwrapPolicy *policy, const BwrapWords *words, const Launch *launch,
+                       const BwrapEnd *end, const Error *error);

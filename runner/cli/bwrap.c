@@ -134,8 +134,12 @@ static void bwrap_tell_end(const Assembly *a, const BwrapEnd *end) {
 
 static int bwrap_start_and_wait(Launch *launch, BwrapEnd *end, Error *reterr) {
         BwrapSandbox sandbox;
-        int r = bwrap_start(launch, &sandbox, reterr);
+        int r;
 
+        if (launch->plan->assembly->die_with_parent)
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and wait(2) then finds nothing */
+        r = bwrap_start(launch, &sandbox, reterr);
         return r < 0 ? r : bwrap_monitor(launch->plan, &sandbox, end, reterr);
 }
 
@@ -146,20 +150,16 @@ static int bwrap_run(BwrapWords *words, BwrapPolicy *policy, Error *reterr) {
         int r;
 
         words->assembly.confined = policy->name;
+        launch.plan = &plan;
+        end.outcome = (Outcome){ .cause = CAUSE_ERROR, .exit_code = BWRAP_ERROR };
         r = bwrap_policy_apply(policy, words, &plan, &launch, reterr);
         if (r == 0)
                 r = bwrap_make_plan(words, &plan, reterr);
-        if (r < 0)
-                return r;
         plan.report_fd = policy->report_fd;
-        if (words->assembly.die_with_parent)
-                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void)signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and wait(2) then finds nothing */
-        launch.plan = &plan;
-        end.outcome = (Outcome){ .cause = CAUSE_ERROR, .exit_code = BWRAP_ERROR };
-        r = bwrap_start_and_wait(&launch, &end, reterr);
+        if (r == 0)
+                r = bwrap_start_and_wait(&launch, &end, reterr);
         bwrap_tell_end(&words->assembly, &end);
-        bwrap_policy_tell(policy, &launch, &end, r < 0 ? reterr : NULL);
+        bwrap_policy_tell(policy, words, &launch, &end, r < 0 ? reterr : NULL);
         return r < 0 ? r : end.outcome.exit_code;
 }
 

@@ -140,7 +140,7 @@ static int exec_open_report(Exec *exec, Error *reterr) {
         exec->report_path = path_join(cwd, exec->line.options.report);
         if (!exec->report_path || ask_writable(exec->show.result, &writable) < 0)
                 return error_oom(reterr);
-        return report_open(exec->report_path, &writable, &exec->report_fd, reterr);
+        return report_open("--report", exec->report_path, &writable, &exec->report_fd, reterr);
 }
 
 /* If a document is to be written, asks for the session's facts and opens the file. */

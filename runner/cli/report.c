@@ -74,7 +74,8 @@ int report_check_name(const char *name, Error *reterr) {
                 "Use --json to print the result to stderr. For a file of that name, write ./-");
 }
 
-int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr) {
+int report_open(const char *option, const char *path, const StrList *writable, int *ret_fd,
+                Error *reterr) {
         int fd = open_inherited(path), r;
 
         if (fd < 0)
@@ -85,7 +86,7 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
                 return 0;
         }
         fd_close(fd);
-        r = error_set(reterr, ERROR_USAGE, -r, "--report %s", path);
+        r = error_set(reterr, ERROR_USAGE, -r, "%s %s", option, path);
         for (size_t i = 0; i < ELEMENTSOF(open_cures); i++)
                 if (open_cures[i].errnum == -r)
                         return error_cure(reterr, r, "%s", open_cures[i].cure);
@@ -93,10 +94,6 @@ int report_open(const char *path, const StrList *writable, int *ret_fd, Error *r
 }
 
 /* --- the document --- */
-
-static const char *report_why_not(const RunResult *result, const Denial *denial) {
-        return result_why_not(result->policy, &result->layers, denial);
-}
 
 static void write_denials(JsonWriter *w, const RunResult *result) {
         const Denials *denials = &result->outcome.denials;
@@ -106,7 +103,7 @@ static void write_denials(JsonWriter *w, const RunResult *result) {
                 const Denial *denial = &denials->items[i];
 
                 json_write_object(w, NULL);
-                result_write_denial(w, denial, denial->count, report_why_not(result, denial));
+                result_write_denial(w, result->policy, &result->layers, denial, denial->count);
                 json_write_end(w);
         }
         if (result->outcome.signal == SIGSYS)
@@ -404,10 +401,12 @@ void report_denial(const char *name, uint64_t count, const char *answer, const c
 
 static void print_denial(const RunResult *result, const Denial *denial, FILE *out) {
         const char *name = syscall_name(denial->nr);
+        const char *why_not = result_why_not(result->policy, &result->layers, denial);
 
+        if (!why_not && result->policy && result->policy->without_options)
+                why_not = "syscalls.allow of a policy file can allow it";
         report_denial(name ? name : "?", denial->count,
-                      error_errno_name(syscall_refusal(denial->nr)), report_why_not(result, denial),
-                      "", out);
+                      error_errno_name(syscall_refusal(denial->nr)), why_not, "", out);
 }
 
 void report_refusal(const char *path, const char *answer, const char *reason, const char *grant,

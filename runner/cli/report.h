@@ -32,8 +32,9 @@ int report_check_name(const char *name, Error *reterr);
  * directories that the command can write, above all the caller's working directory. From the first
  * of these on the path, no link is followed.
  *
- * The caller owns *ret_fd. */
-int report_open(const char *path, const StrList *writable, int *ret_fd, Error *reterr);
+ * option: what named the file, for errors. The caller owns *ret_fd. */
+int report_open(const char *option, const char *path, const StrList *writable, int *ret_fd,
+                Error *reterr);
 
 /* Replaces the content of fd by the result as one JSON object. path is used in the error. */
 int report_write(int fd, const char *path, const RunResult *result, Error *reterr);

@@ -197,7 +197,7 @@ static int run_open_report(Run *run, Error *reterr) {
         run->report_path = path_join(run->cwd, run->options.report);
         if (!run->report_path || plan_writable(&run->plan, &writable) < 0)
                 return error_oom(reterr);
-        r = report_open(run->report_path, &writable, &run->report_fd, reterr);
+        r = report_open("--report", run->report_path, &writable, &run->report_fd, reterr);
         run->plan.report_fd = run->report_fd;
         return r;
 }
@@ -350,7 +350,8 @@ static void open_report_anyway(Run *run, int argc, char *const *argv) {
         free(run->report_path);
         run->report_path = path_join(run->cwd, value);
         if (run->report_path)
-                (void)report_open(run->report_path, &everything, &run->report_fd, &ignored);
+                (void)report_open("--report", run->report_path, &everything, &run->report_fd,
+                                  &ignored);
 }
 
 /* Reports an error before anything was started. */

@@ -136,12 +136,10 @@ static void write_execs(const Keeper *keeper, const Process *settled, JsonWriter
 
 static void audit_denial(Keeper *keeper, const Denial *denial, uint64_t count,
                          const Process *settled) {
-        const char *why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers,
-                                             denial);
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
         json_write_object(&w, NULL);
-        result_write_denial(&w, denial, count, why_not);
+        result_write_denial(&w, &keeper->settings.policy, &keeper->launch.layers, denial, count);
         write_execs(keeper, settled, &w);
         json_write_end(&w);
         if (json_write_finish(&w) == 0)

@@ -34,13 +34,12 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t
         for (unsigned i = 0; i < keeper->denials.count; i++) {
                 const Denial *denial = &keeper->denials.items[i];
                 uint64_t count = denial->count - (i < before->count ? before->items[i].count : 0);
-                const char *why_not;
 
                 if (count == 0)
                         continue;
-                why_not = result_why_not(&keeper->settings.policy, &keeper->launch.layers, denial);
                 json_write_object(w, NULL);
-                result_write_denial(w, denial, count, why_not);
+                result_write_denial(w, &keeper->settings.policy, &keeper->launch.layers, denial,
+                                    count);
                 json_write_end(w);
         }
         if (process->outcome.signal == SIGSYS)

@@ -143,8 +143,8 @@ const char *result_why_not(const Policy *policy, const LayerState *layers, const
         /* A grant would not help: after the namespace, such a program mounts file systems, which
          * Landlock refuses. */
         if (makes_namespace(syscall_name(denial->nr)) && layers->landlock_abi > 0)
-                return "namespaces are not available in a sandbox; switch the program's own "
-                       "sandbox off inside (--no-sandbox or similar)";
+                return "namespaces are not available in a sandbox with Landlock; switch the "
+                       "program's own sandbox off inside (--no-sandbox or similar)";
         /* Landlock refuses to change mounts, even in a user namespace of the command's own. */
         if (!syscall_grantable(denial->nr, layers->landlock_abi > 0 ? NULL : allow))
                 return "it needs a capability, and no command in a sandbox has one";
@@ -163,7 +163,10 @@ static void result_write_syscall_policy(JsonWriter *w, const char *name) {
                 json_write_end(w);
 }
 
-void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, const char *why_not) {
+void result_write_denial(JsonWriter *w, const Policy *policy, const LayerState *layers,
+                         const Denial *denial, uint64_t count) {
+        const char *why_not = result_why_not(policy, layers, denial);
+        const bool option = !why_not && !(policy && policy->without_options);
         const char *name = syscall_name(denial->nr);
         char number[32], grant[80];
 
@@ -175,7 +178,7 @@ void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, co
         json_write_string(w, "answer", error_errno_name(syscall_refusal(denial->nr)));
         json_write_null(w, "path");
         json_write_string(w, "reason", "the policy does not allow this system call");
-        json_write_string(w, "grant", why_not ? NULL : grant);
+        json_write_string(w, "grant", option ? grant : NULL);
         result_write_syscall_policy(w, why_not ? NULL : name);
         json_write_string(w, "why_not", why_not);
 }

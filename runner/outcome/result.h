@@ -42,5 +42,6 @@ void result_write_foreign_members(JsonWriter *w);
 /* Writes the denials of refused paths as objects into the open array. refusals may be NULL. */
 void result_write_refusals(JsonWriter *w, const Refusals *refusals);
 
-/* Writes the members of one denial; why_not is the result of result_why_not(). */
-void result_write_denial(JsonWriter *w, const Denial *denial, uint64_t count, const char *why_not);
+/* Writes the members of one denial. */
+void result_write_denial(JsonWriter *w, const Policy *policy, const LayerState *layers,
+                         const Denial *denial, uint64_t count);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 
 from lib.bwrap import PEER
 from lib.identity import Identity, is_root
+from lib.paths import PROJECT
 from lib.sandbox import HANGS, Holt
 from lib.tools import needs
 
@@ -67,13 +69,13 @@ class Caller:
     def codex(self, script: str, *options: str, env: "dict[str, str] | None" = None) -> Ended:
         return self(CALLERS[0], "sandbox", *options, "--", "sh", "-c", script, env=env)
 
-    def srt(self, script: str, **settings: object) -> Ended:
+    def srt(self, script: str, env: "dict[str, str] | None" = None, **settings: object) -> Ended:
         path = self.place / "srt.json"
         network = {"allowedDomains": ["127.0.0.1"], "deniedDomains": []}
         files = {"denyRead": [str(self.place / "secret")], "allowWrite": [str(self.workspace)], "denyWrite": [str(self.workspace / "kept")]}
         path.write_text(json.dumps({"network": network, "filesystem": files, **settings}))
         self.identity.own(path)
-        return self(CALLERS[1], "-s", path, "-c", script)
+        return self(CALLERS[1], "-s", path, "-c", script, env=env)
 
 
 @pytest.fixture(params=("holt", "bubblewrap"))
@@ -180,3 +182,17 @@ def test_codex_under_a_policy(preset: str, confined: Caller) -> None:
     done = confined.codex("touch x && echo wrote; unshare -U true; exit 3", *WRITES, env={"HOLT_BWRAP_POLICY": preset})
     assert (done.code, done.out) == (3, "wrote\n") and "unshare failed" in done.err, done
     assert json.loads(confined.report.read_text())["layers"]["seccomp"] == "on"
+
+
+def test_srt_under_a_policy(confined: Caller, page: int) -> None:
+    """It makes namespaces inside. A preset refuses that; the policy of holt-bwrap(1) allows it, and still limits the command."""
+    script = f"curl -sS --noproxy '' http://127.0.0.1:{page}/; grep ^NoNewPrivs: /proc/self/status; ulimit -n"
+    refused = confined.srt(script, env={"HOLT_BWRAP_POLICY": "standard"})
+    assert refused.code == 1 and "holt: refused unshare" in refused.err and refused.out == "", refused
+
+    [text] = re.findall(r"^```\n(\{.*?\n\})\n```$", (PROJECT / "man/holt-bwrap.1.scd").read_text(), re.M | re.S)
+    path = confined.place / "policy.json"
+    path.write_text(json.dumps({**json.loads(text), "limits": {"open_files": 123}}))
+    done = confined.srt(script, env={"HOLT_BWRAP_POLICY": str(confined.identity.own(path))})
+    assert (done.code, done.out.split()) == (0, ["page", "NoNewPrivs:", "1", "123"]), done
+    assert {layer: json.loads(confined.report.read_text())["layers"][layer] for layer in ("seccomp", "limits")} == {"seccomp": "on", "limits": "on"}

@@ -97,7 +97,7 @@ test("a refused path, host and system call says what would allow it", () =>
     assert.equal(path.denials[0]?.hint, `Sandbox.create({ readOnly: [${JSON.stringify(file)}] }) allows it`);
 
     const call = await box.bash("unshare --map-root-user true");
-    assert.match(call.hint!, /^refused unshare: .*; namespaces are not available in a sandbox/);
+    assert.match(call.hint!, /^refused unshare: .*; namespaces are not available in a sandbox with Landlock/);
     assert.match(new CommandFailed(call).message, /\n {2}refused unshare: /);
   }));
 
