@@ -471,16 +471,19 @@ static void print_usage(FILE *out) {
 
 static int policy_verb_unknown_verb(const char *name, Error *reterr) {
         Nearest nearest = { .word = name };
-        char quoted[160];
+        char quoted[160], names[160] = "";
         int r;
 
-        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 nearest_try(&nearest, verbs[i].name);
-        r = error_set(reterr, ERROR_USAGE, 0, "unknown verb \"policy %s\"",
+                (void)strncat(names, i ? ", " : "", sizeof(names) - strlen(names) - 1);
+                (void)strncat(names, verbs[i].name, sizeof(names) - strlen(names) - 1);
+        }
+        r = error_set(reterr, ERROR_USAGE, 0, "no verb is called \"%s\"",
                       str_quote(name, quoted, sizeof(quoted)));
         if (nearest.best)
                 return error_cure(reterr, r, "Did you mean \"holt policy %s\"?", nearest.best);
-        return error_cure(reterr, r, "The verbs are show, check, schema, list and syscalls.");
+        return error_cure(reterr, r, "Its verbs are: %s.", names);
 }
 
 static int policy_verb_run_verb(const PolicyVerb *verb, int argc, char **argv, Error *reterr) {
