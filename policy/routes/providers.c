@@ -13,13 +13,14 @@ const RouteProvider *route_provider(const char *name) {
 
 int route_refuse_name(const char *name, const char **ret_why) {
         Nearest nearest = { .word = name };
+        const RouteProvider *provider;
 
         for (size_t i = 0; i < route_providers_count; i++)
                 nearest_try(&nearest, route_providers[i].name);
+        provider = nearest.best ? route_provider(nearest.best) : NULL;
         return error_why(ret_why,
-                         nearest.best
-                                 ? route_provider(nearest.best)->nearly
-                                 : "is not a known route; holt policy routes lists them\n"
-                                   "Describe a route of your own in a policy file, as an object "
-                                   "in bridge.routes.");
+                         provider ? provider->nearly
+                                  : "is not a known route; holt policy routes lists them\n"
+                                    "Describe a route of your own in a policy file, as an object "
+                                    "in bridge.routes.");
 }

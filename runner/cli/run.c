@@ -222,7 +222,7 @@ static int run_find_below(Run *run, bool *ret_print, Error *reterr) {
 static int run_warn(Run *run, Error *reterr) {
         StrList shown;
         Message message;
-        bool below;
+        bool below = false;
         int r = warnings_find(&run->policy, &run->plan, run->launch.layers.landlock_abi > 0,
                               &run->warnings, reterr);
 

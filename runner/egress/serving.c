@@ -93,8 +93,10 @@ int serving_make_way(Egress *egress, const ListenerPlan *any, ListenerPlan **ret
                 return 0;
         for (const Listener *l = egress->listeners; l; l = l->next)
                 count++;
-        places = count > 0 ? calloc((size_t)count, sizeof(*places)) : NULL;
-        if (count > 0 && !places)
+        if (count == 0)
+                return 0;
+        places = calloc((size_t)count, sizeof(*places));
+        if (!places)
                 return -ENOMEM;
         count = 0;
         list_each_safe(l, egress->listeners) {

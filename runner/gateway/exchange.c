@@ -74,6 +74,8 @@ static struct MHD_Response *exchange_make_answer(Exchange *e) {
         for (size_t i = 0; response && i < e->answer.count; i++) {
                 char *colon = strchr(e->answer.items[i], ':');
 
+                if (!colon)
+                        continue;
                 *colon = '\0';
                 (void)MHD_add_response_header(response, e->answer.items[i],
                                               colon + 1 + strspn(colon + 1, " \t"));

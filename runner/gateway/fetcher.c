@@ -215,12 +215,12 @@ static void fetch_command(const JsonValue *words, Fetched *ret) {
         char *argv[ROUTE_ITEMS_MAX + 1] = { NULL };
         int ends[2] = { FD_NONE, FD_NONE }, r = 0;
         size_t n = 0;
-        pid_t pid;
+        pid_t pid = -1;
 
-        for (const JsonValue *w = json_first(words); w && n < ELEMENTSOF(argv) - 1;
+        for (const JsonValue *w = json_first(words); w && r == 0 && n < ELEMENTSOF(argv) - 1;
              w = json_next(w))
-                argv[n++] = strdup(json_string(w));
-        if (pipe2(ends, O_CLOEXEC) < 0)
+                r = (argv[n++] = strdup(json_string(w))) ? 0 : -ENOMEM;
+        if (r == 0 && pipe2(ends, O_CLOEXEC) < 0)
                 r = -errno;
         if (r == 0)
                 r = fetcher_spawn(argv, ends[1], errors, &pid);
