@@ -173,7 +173,7 @@ static void field_any(JsonWriter *w, const RpcField *field) {
 static void field_component(JsonWriter *w, const char *name, bool or_null) {
         if (!or_null)
                 return write_component(w, name);
-        json_write_array(w, "oneOf");
+        json_write_array(w, "anyOf");
         json_write_object(w, NULL);
         write_component(w, name);
         json_write_end(w);
