@@ -16,7 +16,7 @@
 enum { MCP_WORDS_MAX = 4096 }; /* of the command of --wrap, with the session's name */
 
 typedef struct McpOptions {
-        const char *http, *workspace;
+        const char *http, *workspace, *tools;
         StrList net;
         bool ask, wrap;
         char **argv; /* the words of the verb */
@@ -32,6 +32,8 @@ static const Option mcp_options[] = {
           OPTION_STRING, offsetof(McpOptions, workspace), NULL },
         { "--net", "RULE", "without NAME: a host or a set of hosts that the session can reach",
           OPTION_LIST, offsetof(McpOptions, net), NULL },
+        { "--tools", "GROUP,...", "only these tools: bash, python, files, processes, kv, network",
+          OPTION_STRING, offsetof(McpOptions, tools), NULL },
         { "--wrap", NULL, "run another server in the session, and pass its tools through",
           OPTION_BOOL, offsetof(McpOptions, wrap), NULL },
 };
@@ -69,8 +71,9 @@ static bool mcp_has_name(const OptionResult *words, const McpOptions *options) {
 static int mcp_check(const McpOptions *options, bool named, size_t words, Error *reterr) {
         int r = 0;
 
-        if (options->wrap && (options->http || options->ask))
-                return error_set(reterr, ERROR_USAGE, 0, "--wrap takes neither --http nor --ask");
+        if (options->wrap && (options->http || options->ask || options->tools))
+                return error_set(reterr, ERROR_USAGE, 0,
+                                 "--wrap takes none of --http, --ask and --tools");
         if (named && (options->workspace || options->net.count > 0)) {
                 r = error_set(reterr, ERROR_USAGE, 0,
                               "--workspace and --net are for a new session, without NAME");
@@ -114,6 +117,8 @@ static int mcp_serve(const OptionResult *words, const void *data, Error *reterr)
         McpOwned owned = { 0 };
         int r = mcp_check(options, named, words->operands_count - named, reterr);
 
+        if (r == 0 && options->tools)
+                r = mcp_groups_parse(options->tools, &settings.groups, reterr);
         if (r < 0)
                 return r;
         if (named && !options->wrap)

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "policy/policy.h"
+#include "process/report.h"
 
 enum {
         READY_TIME = HOLT_WAIT(10000000), /* Longest time to become ready, in usec. */
@@ -395,9 +396,8 @@ static void ask_next(Interpreter *i) {
         if (r == 0)
                 return;
         process_drain(i->process);
-        i->process->denied_before = *session->denials;
-        net_denials_count(session->network->denials, &i->process->net_denied_before);
-        gateway_denials_count(session->gateway->denials, &i->process->gateway_denied_before);
+        process_mark_denials(i->process, session->denials, session->network->denials,
+                             session->gateway->denials);
         strlist_clear(&i->process->set_aside);
         capture_restart(&i->process->output, request->kept, request->keep_tail);
         begin_watch(i, request);

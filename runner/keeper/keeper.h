@@ -178,9 +178,11 @@ void keeper_send_last_answers(Keeper *keeper);
 
 /* --- the end of a command or a run, in replies (outcome.c) --- */
 
-/* Writes the denials in the session while the process ran, or since denied_before was set. refusals
- * may be NULL. Writes the limits that were reached, too, and whether the project has set timeout
- * (usec; 0 is none). */
+/* Writes the denials in the session while the process ran, or since process_mark_denials(), and the
+ * limits that were reached. refusals may be NULL. */
+void keeper_write_refused(const Keeper *keeper, const Process *process, const Refusals *refusals,
+                          const Symptoms *symptoms, JsonWriter *w);
+/* Writes the same, and whether the project has set timeout (usec; 0 is none). */
 void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
                           const Refusals *refusals, const Symptoms *symptoms, JsonWriter *w);
 /* Writes the members of a process that has settled. */
@@ -213,6 +215,9 @@ char *keeper_last_words(const Process *process);
  * Returns NULL if no path was refused. The caller owns the result (refused.c). */
 Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
                                char *const *words, Symptoms *ret);
+/* The same for a process that still runs. Only text is searched. */
+Refusals *keeper_find_running(const Keeper *keeper, const Process *process, const char *text,
+                              Symptoms *ret);
 /* Audits the end of process id, or of a run of its code, if a limit or a client ended it. Other
  * causes are ignored. */
 void keeper_audit_end(Keeper *keeper, const char *id, Cause cause);

@@ -26,8 +26,8 @@ static void keeper_write_network(const Keeper *keeper, const NetCounts *before, 
                 json_write_bool(w, "network_missed", true);
 }
 
-void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
-                          const Refusals *refusals, const Symptoms *symptoms, JsonWriter *w) {
+void keeper_write_refused(const Keeper *keeper, const Process *process, const Refusals *refusals,
+                          const Symptoms *symptoms, JsonWriter *w) {
         const Denials *before = &process->denied_before;
 
         json_write_array(w, "denials");
@@ -50,6 +50,11 @@ void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t
         json_write_end(w);
         keeper_write_network(keeper, &process->net_denied_before, symptoms->network_missed, w);
         limits_hit_write(w, &symptoms->limits_hit, &keeper->plan, &keeper->settings.policy);
+}
+
+void keeper_write_denials(const Keeper *keeper, const Process *process, uint64_t timeout,
+                          const Refusals *refusals, const Symptoms *symptoms, JsonWriter *w) {
+        keeper_write_refused(keeper, process, refusals, symptoms, w);
         if (timeout > 0 && timeout == keeper->settings.policy.timeout &&
             policy_of_project(&keeper->settings.policy, "limits.timeout"))
                 json_write_bool(w, "timeout_by_project", true);

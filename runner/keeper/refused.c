@@ -39,12 +39,10 @@ char *keeper_last_words(const Process *process) {
 }
 
 /* Returns the end of what the process wrote to stderr, and more. Owned by the caller. */
-static char *last_words_and(const Process *process, const char *more, size_t *ret_length) {
+static char *last_words_and(const Process *process, const char *more) {
         _cleanup_free_ char *text = keeper_last_words(process);
-        char *words = text ? str_format("%s\n%.*s", text, COMPLAINTS_TEXT_MAX / 2, more) : NULL;
 
-        *ret_length = words ? strlen(words) : 0;
-        return words;
+        return text ? str_format("%s\n%.*s", text, COMPLAINTS_TEXT_MAX / 2, more) : NULL;
 }
 
 static void audit_refusal(const Keeper *keeper, const Process *process, const Refusal *refusal) {
@@ -55,33 +53,45 @@ static void audit_refusal(const Keeper *keeper, const Process *process, const Re
         keeper_audit_denial_of(keeper, process, &w);
 }
 
-Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
-                               char *const *words, Symptoms *ret) {
-        _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd), *text = NULL,
-                            *program = NULL;
-        const char *const *programs = NULL;
-        const char *started[3] = { NULL };
-        size_t length = 0;
+/* text: the messages of the command. programs: see refused_find(). */
+static Refusals *keeper_judge_text(const Keeper *keeper, const Process *process, const char *text,
+                                   char *const *words, const char *const *programs, Symptoms *ret) {
+        _cleanup_free_ char *cwd = path_join(keeper->plan.cwd, process->cwd);
+        const size_t length = strlen(text);
         Refusals *found;
 
-        *ret = (Symptoms){ 0 };
-        text = last_words_and(process, more, &length);
-        if (!cwd || !text)
+        if (!cwd)
                 return NULL;
         ret->limits_hit = limits_hit_find(&keeper->plan, text, length, keeper->sandbox.root_fd,
                                           NULL, process->outcome.signal);
         ret->network_missed = network_words_missed(keeper->plan.network, text, length);
+        found = refused_find(&keeper->launch, cwd, false, words && length <= 1 ? NULL : text,
+                             length, (const char *const *)words, programs, keeper->sandbox.root_fd);
+        for (unsigned i = 0; found && i < found->count; i++)
+                audit_refusal(keeper, process, &found->items[i]);
+        return found;
+}
+
+Refusals *keeper_find_refusals(const Keeper *keeper, const Process *process, const char *more,
+                               char *const *words, Symptoms *ret) {
+        _cleanup_free_ char *text = last_words_and(process, more), *program = NULL;
+        const char *started[3] = { NULL };
+
+        *ret = (Symptoms){ 0 };
+        if (!text)
+                return NULL;
         program = strndup(process->command, strcspn(process->command, " "));
         started[0] = program;
         started[1] = program ? process->command + strlen(program) : NULL;
         /* Missing settings are searched for only at the first question about a command. The next
          * one brings the client's own text or words. A failed run of code (its message is in more)
          * says nothing about the interpreter's settings. */
-        if (!words && !more[0])
-                programs = started;
-        found = refused_find(&keeper->launch, cwd, false, words && length <= 1 ? NULL : text,
-                             length, (const char *const *)words, programs, keeper->sandbox.root_fd);
-        for (unsigned i = 0; found && i < found->count; i++)
-                audit_refusal(keeper, process, &found->items[i]);
-        return found;
+        return keeper_judge_text(keeper, process, text, words, !words && !more[0] ? started : NULL,
+                                 ret);
+}
+
+Refusals *keeper_find_running(const Keeper *keeper, const Process *process, const char *text,
+                              Symptoms *ret) {
+        *ret = (Symptoms){ 0 };
+        return text[0] ? keeper_judge_text(keeper, process, text, NULL, NULL, ret) : NULL;
 }

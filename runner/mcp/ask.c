@@ -173,8 +173,8 @@ static void mcp_host_answer(Mcp *mcp, const char *request, const char *allow) {
         json_write_object(&w, NULL);
         json_write_string(&w, "allow", allow);
         json_write_end(&w);
-        if (json_write_finish(&w) == 0 && mcp->keeper)
-                (void)rpc_client_answer(mcp->keeper, request, &w, NULL, &ignored);
+        if (json_write_finish(&w) == 0 && mcp->loop.keeper)
+                (void)rpc_client_answer(mcp->loop.keeper, request, &w, NULL, &ignored);
 }
 
 void mcp_ask_host(Mcp *mcp, const RpcMessage *message) {

@@ -78,6 +78,15 @@ static void call_write_json(const JsonValue *result, JsonWriter *w) {
         mcp_write_text(text.data ? text.data : "", w);
 }
 
+/* The exit code of a command is its result: that of grep is 1 if it finds nothing. The tool has
+ * failed if the command did not end by itself, or if Python code has raised an exception. */
+static bool call_has_failed(const McpTool *tool, const JsonValue *result) {
+        const JsonValue *exception = json_member(result, "error");
+
+        return tool->runs && (!streq(json_member_text(result, "cause"), "exited") ||
+                              (exception && json_type(exception) == JSON_OBJECT));
+}
+
 void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const McpTool *tool = call->tool;
@@ -96,7 +105,7 @@ void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Err
         json_write_end(&w);
         if (!tool->plain)
                 mcp_write_structured(result, &w);
-        json_write_bool(&w, "isError", tool->runs && json_member_uint(result, "exit_code") != 0);
+        json_write_bool(&w, "isError", call_has_failed(tool, result));
         mcp_reply_end(mcp, &w);
         mcp_call_free(call);
 }
@@ -192,7 +201,7 @@ void mcp_call_tool(Mcp *mcp, JsonDocument *message) {
 
         if (!call)
                 return;
-        if (!tool) {
+        if (!tool || !mcp_tool_is_served(mcp, tool)) {
                 mcp_fail(mcp, &call->id, MCP_INVALID_PARAMS, "unknown tool");
                 return mcp_call_free(call);
         }

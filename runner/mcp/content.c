@@ -8,7 +8,7 @@
 #include "base/base64.h"
 #include "mcp/mcp-internal.h"
 
-enum { CONTENT_DENIALS_MAX = 4, CONTENT_LINE_MAX = 2048 };
+enum { CONTENT_DENIALS_MAX = 4, CONTENT_LINE_MAX = MCP_REFUSED_LINE };
 
 void mcp_write_text(const char *text, JsonWriter *w) {
         json_write_object(w, NULL);
@@ -62,27 +62,74 @@ static void content_add_denial(const char *session, const JsonValue *denial, cha
                 content_add(line, used, " (%s)", str_visible(why_not, how, sizeof(how)));
 }
 
+static void content_add_limit(const JsonValue *limit, char *line, size_t *used) {
+        const char *option = json_member_string(limit, "option");
+        const char *why_not = json_member_string(limit, "why_not");
+
+        content_add(line, used, "; reached the limit \"%s\": %s", json_member_text(limit, "limit"),
+                    json_member_text(limit, "reason"));
+        if (option)
+                content_add(line, used,
+                            " (only the user can raise it, in a new session: holt create %s)",
+                            option);
+        else if (why_not)
+                content_add(line, used, " (%s)", why_not);
+}
+
+static void content_add_unreached(const JsonValue *unreached, char *line, size_t *used) {
+        char what[256], answer[64];
+
+        content_add(line, used, "; %s is allowed, but was not reached: %s",
+                    str_visible(json_member_text(unreached, "what"), what, sizeof(what)),
+                    str_visible(json_member_text(unreached, "answer"), answer, sizeof(answer)));
+}
+
+static bool content_says(const JsonValue *result, const char *key) {
+        bool said = false;
+
+        (void)json_bool(json_member(result, key), &said);
+        return said;
+}
+
+static void content_add_refusals(const char *session, const JsonValue *result, char *line,
+                                 size_t *used) {
+        const JsonValue *denials = json_member(result, "denials");
+        const JsonValue *limits = json_member(result, "limits_hit");
+        const JsonValue *unreached = json_member(result, "unreached");
+        size_t count = 0;
+
+        for (const JsonValue *d = json_first(denials); d; d = json_next(d))
+                if (count++ < CONTENT_DENIALS_MAX)
+                        content_add_denial(session, d, line, used);
+        if (count > CONTENT_DENIALS_MAX)
+                content_add(line, used, "; %zu more refusals", count - CONTENT_DENIALS_MAX);
+        for (const JsonValue *l = json_first(limits); l; l = json_next(l))
+                content_add_limit(l, line, used);
+        count = 0;
+        for (const JsonValue *u = json_first(unreached); u; u = json_next(u))
+                if (count++ < CONTENT_DENIALS_MAX)
+                        content_add_unreached(u, line, used);
+        if (content_says(result, "network_missed"))
+                content_add(line, used,
+                            "; refused the network (only the user can allow a host: holt stop %s, "
+                            "then holt allow %s net:HOST)",
+                            session, session);
+        if (content_says(result, "network_lost") || content_says(result, "routes_lost"))
+                content_add(line, used,
+                            "; the network has ended, until the user runs: holt stop %s", session);
+}
+
 static void content_write_end(const Mcp *mcp, const JsonValue *result, const char *noun,
                               JsonWriter *w) {
-        const JsonValue *denials = json_member(result, "denials");
         const uint64_t dropped = json_member_uint(result, "stdout_dropped") +
                                  json_member_uint(result, "stderr_dropped");
         char line[CONTENT_LINE_MAX];
-        size_t used = 0, count = 0;
-        bool kept = true, missed = false;
+        size_t used = 0;
+        bool kept = true;
 
         content_add(line, &used, "holt: %s, exit code %" PRIu64, json_member_text(result, "cause"),
                     json_member_uint(result, "exit_code"));
-        for (const JsonValue *d = json_first(denials); d; d = json_next(d))
-                if (count++ < CONTENT_DENIALS_MAX)
-                        content_add_denial(mcp->settings.session, d, line, &used);
-        if (count > CONTENT_DENIALS_MAX)
-                content_add(line, &used, "; %zu more refusals", count - CONTENT_DENIALS_MAX);
-        if (json_bool(json_member(result, "network_missed"), &missed) == 0 && missed)
-                content_add(line, &used,
-                            "; refused the network (only the user can allow a host: holt stop %s, "
-                            "then holt allow %s net:HOST)",
-                            mcp->settings.session, mcp->settings.session);
+        content_add_refusals(mcp->settings.session, result, line, &used);
         if (dropped > 0)
                 content_add(line, &used, "; %" PRIu64 " bytes of output are left out", dropped);
         (void)json_bool(json_member(result, "state_kept"), &kept);
@@ -92,26 +139,13 @@ static void content_write_end(const Mcp *mcp, const JsonValue *result, const cha
         mcp_write_text(line, w);
 }
 
-uint64_t mcp_content_refusals(const char *session, const JsonValue *rows, uint64_t after,
-                              JsonWriter *w) {
-        uint64_t last = after;
-        size_t used = 0, count = 0;
-        char line[CONTENT_LINE_MAX];
+bool mcp_content_refused(const char *session, const JsonValue *result, char ret[MCP_REFUSED_LINE]) {
+        size_t used = 0, head;
 
-        content_add(line, &used, "holt: the sandbox refused connections");
-        for (const JsonValue *row = json_first(rows); row; row = json_next(row)) {
-                const uint64_t id = json_member_uint(row, "id");
-                const JsonValue *detail = json_member(row, "detail");
-
-                if (id > last)
-                        last = id;
-                if (id > after && streq(json_member_text(detail, "layer"), "network") &&
-                    count++ < CONTENT_DENIALS_MAX)
-                        content_add_denial(session, detail, line, &used);
-        }
-        if (count > 0 && w)
-                mcp_write_text(line, w);
-        return last;
+        content_add(ret, &used, "holt: the sandbox has limited this call");
+        head = used;
+        content_add_refusals(session, result, ret, &used);
+        return used > head;
 }
 
 static void content_write_streams(const JsonValue *result, JsonWriter *w) {
@@ -179,11 +213,29 @@ static void content_write_display(const JsonValue *display, JsonWriter *w) {
         json_write_end(w);
 }
 
+static void content_copy(const JsonValue *value, const char *key, JsonWriter *w) {
+        const JsonType type = json_type(value);
+
+        if (type != JSON_OBJECT && type != JSON_ARRAY)
+                return json_copy(w, key, value);
+        if (type == JSON_OBJECT)
+                json_write_object(w, key);
+        else
+                json_write_array(w, key);
+        for (const JsonValue *v = json_first(value); v; v = json_next(v))
+                if (type == JSON_ARRAY)
+                        content_copy(v, NULL, w);
+                else if (mcp_shows(json_key(v)))
+                        content_copy(v, json_key(v), w);
+        json_write_end(w);
+}
+
 void mcp_write_structured(const JsonValue *result, JsonWriter *w) {
         json_write_object(w, "structuredContent");
         for (const JsonValue *v = json_first(result); v; v = json_next(v)) {
                 if (!streq(json_key(v), "displays")) {
-                        json_copy(w, json_key(v), v);
+                        if (mcp_shows(json_key(v)))
+                                content_copy(v, json_key(v), w);
                         continue;
                 }
                 json_write_array(w, "displays");

@@ -89,7 +89,7 @@ void http_session_free(HttpSession *session);
 
 /* --- connections --- */
 
-/* Passes on a message of the child. */
-void http_take_message(HttpSession *session, const FramingLine *line);
+/* Passes on a message of the child. data: the HttpSession. */
+void http_take_message(void *data, const FramingLine *line);
 /* The session ends: so do its streams. */
 void http_end_streams(const HttpSession *session);

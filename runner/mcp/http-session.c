@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/strings.h"
 #include "base/sys.h"
+#include "mcp/client-loop.h"
 #include "mcp/http-internal.h"
 
 /* A session that nobody has used for the longest time makes room for a new one. */
@@ -38,26 +39,14 @@ static void http_session_follow(HttpSession *session) {
 
 static void http_session_on_event(void *data, uint32_t events) {
         HttpSession *session = data;
-        FramingLine line;
-        size_t size;
-        char *room;
-        ssize_t n;
 
         if ((events & EPOLLOUT) && http_queue_send(&session->out, session->fd) < 0)
                 return http_session_free(session);
         http_session_follow(session);
         if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
                 return;
-        n = framing_room(&session->in, &room, &size) < 0
-                    ? 0
-                    : recv(session->fd, room, size, MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
-        if (n <= 0)
-                return http_session_free(session);
-        framing_add(&session->in, (size_t)n);
-        while (framing_next(&session->in, &line))
-                http_take_message(session, &line);
+        if (!client_loop_read_lines(session->fd, &session->in, http_take_message, session))
+                http_session_free(session);
 }
 
 /* Runs in the child, which has no descriptor of this process except for stderr. */

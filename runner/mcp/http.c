@@ -5,18 +5,17 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/list.h"
 #include "base/strings.h"
 #include "base/wait.h"
+#include "mcp/client-loop.h"
 #include "mcp/http-internal.h"
 
 /* Time to send the head of a request, its body, and to take a complete response, in usec. */
@@ -146,7 +145,8 @@ static HttpConnection *http_find_stream(const HttpSession *session, const JsonWr
         return found;
 }
 
-void http_take_message(HttpSession *session, const FramingLine *line) {
+void http_take_message(void *data, const FramingLine *line) {
+        const HttpSession *session = data;
         _cleanup_(json_freep) JsonDocument *document = NULL;
         _cleanup_(json_write_clear) JsonWriter id = { 0 };
         const JsonValue *root, *number;
@@ -433,18 +433,11 @@ static void http_on_signal(void *data, uint32_t events) {
 int http_run(HttpServer *server, Error *reterr) {
         _cleanup_close_ int signal_fd = FD_NONE;
         LoopWatch *watch;
-        sigset_t set;
         int r;
 
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGHUP);
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        (void)signal(SIGPIPE, SIG_IGN);
-        signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        signal_fd = client_loop_signals(reterr);
         if (signal_fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd");
+                return signal_fd;
         r = loop_watch(server->loop, signal_fd, EPOLLIN, http_on_signal, server, &watch, reterr);
         if (r < 0)
                 return r;

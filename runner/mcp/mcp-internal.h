@@ -3,23 +3,23 @@
  *
  * - server.c: the client's connection, and the messages that are not about tools
  * - keeper.c: the connection to the session's keeper
- * - tools.c: the table of tools, and their schemas
+ * - tools.c: the table of tools
+ * - schemas.c: descriptions of the tools
  * - calls.c: calls of tools, from the request to the result
  * - waits.c: the tool process_wait
  * - content.c: the content of results
  * - resources.c: the files of /mnt/files
  * - subscriptions.c: changes of these files
  * - ask.c: questions to the user
- * - out.c: messages to a client that may be slow */
+ * - client-loop.c: the loop, which the server of --wrap has, too */
 #pragma once
 
 #include "base/json-write.h"
 #include "base/json.h"
 #include "base/loop.h"
 #include "base/strings.h"
+#include "mcp/client-loop.h"
 #include "mcp/mcp.h"
-#include "rpc/client.h"
-#include "rpc/framing.h"
 
 enum {
         MCP_LINE_MAX = 1 << 20,      /* bytes of a message of the client */
@@ -83,17 +83,15 @@ typedef struct McpQuestion {
 
 struct Mcp {
         McpSettings settings;
-        Framing in;
-        RpcClient *keeper; /* NULL until it is needed. */
+        ClientLoop loop; /* Its keeper is NULL until it is needed. */
         McpCall *calls;
         McpQuestion *questions;
         McpSubscription *subscriptions;
         unsigned calls_count, questions_count, subscriptions_count;
-        int signal_fd;        /* Readable after a signal that ends the server. */
         uint64_t look_at;     /* Time of the next look at them, in usec. */
         uint64_t runs, asked; /* Numbers of the last run and of the last question. */
         char shell[32];       /* Process of the last bash call, to tell its output from others. */
-        bool initialized, elicits, ended;
+        bool initialized, elicits;
 };
 
 /* --- tools --- */
@@ -108,8 +106,20 @@ typedef struct McpArgument {
 
 enum { MCP_READ_ONLY = 1, MCP_DESTRUCTIVE = 2, MCP_IDEMPOTENT = 4, MCP_OPEN_WORLD = 8 };
 
+typedef enum McpGroup {
+        MCP_GROUP_BASH,
+        MCP_GROUP_PYTHON,
+        MCP_GROUP_FILES,
+        MCP_GROUP_PROCESSES,
+        MCP_GROUP_KV,
+        MCP_GROUP_NETWORK,
+        MCP_GROUP_MAX,
+} McpGroup;
+
 typedef struct McpTool {
-        const char *name, *title, *help;
+        const char *name;
+        McpGroup group;
+        const char *title, *help;
         const char *method; /* NULL: start does everything. */
         McpArgument arguments[MCP_ARGUMENTS_MAX];
         unsigned hints;
@@ -126,8 +136,14 @@ typedef struct McpTool {
 
 const McpTool *mcp_tool_find(const char *name);
 RpcType mcp_tool_type(const Mcp *mcp, const McpTool *tool, const McpArgument *argument);
-/* Writes the tools as members of an open array. */
+/* Whether the tool is in one of the groups that the caller wants. */
+bool mcp_tool_is_served(const Mcp *mcp, const McpTool *tool);
+/* Writes the tools that are served as members of an open array. */
 void mcp_tools_write(const Mcp *mcp, JsonWriter *w);
+/* Writes one of them. */
+void mcp_tool_write(const Mcp *mcp, const McpTool *tool, JsonWriter *w);
+/* Whether structured content has the members of this name. */
+bool mcp_shows(const char *name);
 
 /* --- the client --- */
 
@@ -137,6 +153,8 @@ void mcp_send(Mcp *mcp, JsonWriter *w);
 void mcp_reply_begin(const JsonWriter *id, JsonWriter *w);
 /* Ends and sends it. */
 void mcp_reply_end(Mcp *mcp, JsonWriter *w);
+/* Writes the reply that is an error. id: NULL if the request could not be read. */
+void mcp_write_error(const JsonWriter *id, int code, const char *message, JsonWriter *w);
 void mcp_fail(Mcp *mcp, const JsonWriter *id, int code, const char *message);
 
 /* --- the keeper --- */
@@ -145,10 +163,9 @@ void mcp_fail(Mcp *mcp, const JsonWriter *id, int code, const char *message);
 void mcp_ask(Mcp *mcp, McpCall *call, const char *method, JsonWriter *params, McpAnswerFn answer);
 /* Sends a request whose reply does not matter. */
 void mcp_tell(Mcp *mcp, const char *method, const JsonWriter *params);
-/* Returns an fd for poll(2), or FD_NONE. */
-int mcp_keeper_fd(const Mcp *mcp);
-void mcp_keeper_read(Mcp *mcp);
-void mcp_keeper_close(Mcp *mcp, const Error *error);
+/* Functions of the loop; data is the Mcp. */
+void mcp_keeper_take(void *data, const RpcMessage *message, const Error *error);
+void mcp_keeper_lost(void *data, const Error *error);
 
 /* --- calls --- */
 
@@ -179,10 +196,10 @@ int mcp_waits_left(Mcp *mcp);
 /* --- content --- */
 
 void mcp_write_text(const char *text, JsonWriter *w);
-/* Writes an item about the refused connections among rows of the audit whose id is above after, if
- * there are any. w: NULL writes nothing. Returns the highest id. */
-uint64_t mcp_content_refusals(const char *session, const JsonValue *rows, uint64_t after,
-                              JsonWriter *w);
+enum { MCP_REFUSED_LINE = 2048 };
+/* Writes one line about everything that was refused, from a result of the keeper, and about the
+ * limits that were reached. Returns false if there is nothing to tell. */
+bool mcp_content_refused(const char *session, const JsonValue *result, char ret[MCP_REFUSED_LINE]);
 /* Writes the member structuredContent. */
 void mcp_write_structured(const JsonValue *result, JsonWriter *w);
 void mcp_content_command(const Mcp *mcp, const JsonValue *result, JsonWriter *w);

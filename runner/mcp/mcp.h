@@ -18,10 +18,14 @@
 typedef struct McpSettings {
         const char *session; /* borrowed: name of an existing session */
         bool ask;            /* ask the user, through the client, about grants */
+        unsigned groups;     /* a bit for each group of tools that is served; 0: all */
         /* Borrowed: methods of sessions. */
         const RpcMethod *methods;
         size_t methods_count;
 } McpSettings;
+
+/* Reads the names of groups of tools, with commas between them. Returns 0 or -EINVAL. */
+int mcp_groups_parse(const char *text, unsigned *ret, Error *reterr);
 
 /* Serves the client on stdin and stdout until it closes stdin, or until a signal. Returns 0 or a
  * negative errno. */

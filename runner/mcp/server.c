@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "mcp/mcp-internal.h"
-#include "mcp/out.h"
 #include "mcp/peek.h"
 
 /* Versions of the protocol that the server speaks, the newest first. */
@@ -16,10 +10,7 @@ static const char *const versions[] = { "2025-06-18", "2025-03-26", "2024-11-05"
 /* --- messages to the client --- */
 
 void mcp_send(Mcp *mcp, JsonWriter *w) {
-        if (mcp->ended || json_write_finish(w) < 0)
-                return;
-        if (out_write(w->data, w->length, mcp->signal_fd) < 0)
-                mcp->ended = true;
+        client_loop_send(&mcp->loop, w);
 }
 
 void mcp_reply_begin(const JsonWriter *id, JsonWriter *w) {
@@ -35,21 +26,24 @@ void mcp_reply_end(Mcp *mcp, JsonWriter *w) {
         mcp_send(mcp, w);
 }
 
-/* id: NULL if the request could not be read. */
+void mcp_write_error(const JsonWriter *id, int code, const char *message, JsonWriter *w) {
+        json_write_object(w, NULL);
+        json_write_string(w, "jsonrpc", "2.0");
+        if (id)
+                json_write_value(w, "id", id);
+        else
+                json_write_null(w, "id");
+        json_write_object(w, "error");
+        json_write_int(w, "code", code);
+        json_write_string(w, "message", message);
+        json_write_end(w);
+        json_write_end(w);
+}
+
 void mcp_fail(Mcp *mcp, const JsonWriter *id, int code, const char *message) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        json_write_object(&w, NULL);
-        json_write_string(&w, "jsonrpc", "2.0");
-        if (id)
-                json_write_value(&w, "id", id);
-        else
-                json_write_null(&w, "id");
-        json_write_object(&w, "error");
-        json_write_int(&w, "code", code);
-        json_write_string(&w, "message", message);
-        json_write_end(&w);
-        json_write_end(&w);
+        mcp_write_error(id, code, message, &w);
         mcp_send(mcp, &w);
 }
 
@@ -170,12 +164,15 @@ static void server_refuse(Mcp *mcp, const FramingLine *line, int code, const cha
         mcp_fail(mcp, found ? &id : NULL, code, text ? text : message);
 }
 
-static void server_take_line(Mcp *mcp, const FramingLine *line) {
+static void server_on_line(void *data, const FramingLine *line) {
+        Mcp *mcp = data;
         _cleanup_(json_freep) JsonDocument *message = NULL;
         const JsonValue *root, *id;
         const char *method;
         Error error;
 
+        if (mcp->loop.ended)
+                return;
         if (!line->bytes || line->length > MCP_LINE_MAX)
                 return server_refuse(mcp, line, MCP_INVALID_REQUEST,
                                      "the message is longer than 1 MiB");
@@ -197,70 +194,31 @@ static void server_take_line(Mcp *mcp, const FramingLine *line) {
 
 /* --- the loop --- */
 
-static void server_read(Mcp *mcp) {
-        FramingLine line;
-        size_t size;
-        char *room;
-        ssize_t n = framing_room(&mcp->in, &room, &size) < 0 ? 0 : read(STDIN_FILENO, room, size);
-
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-                return;
-        if (n <= 0) {
-                mcp->ended = true;
-                return;
-        }
-        framing_add(&mcp->in, (size_t)n);
-        while (!mcp->ended && framing_next(&mcp->in, &line))
-                server_take_line(mcp, &line);
+static void server_on_close(void *data) {
+        ((Mcp *)data)->loop.ended = true;
 }
 
-static int server_loop(Mcp *mcp, int signal_fd, Error *reterr) {
-        while (!mcp->ended) {
-                const int look = mcp_subscriptions_wait(mcp), waits = mcp_waits_left(mcp);
-                const int wait = look < 0 || (waits >= 0 && waits < look) ? waits : look;
-                struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-                                        { .fd = signal_fd, .events = POLLIN },
-                                        { .fd = FD_NONE, .events = POLLIN } };
+static int server_before_wait(void *data) {
+        const int look = mcp_subscriptions_wait(data), waits = mcp_waits_left(data);
 
-                mcp_keeper_read(mcp);
-                fds[2].fd = mcp_keeper_fd(mcp);
-                if (mcp->keeper && rpc_client_waits(mcp->keeper))
-                        fds[2].events |= POLLOUT;
-                if (poll(fds, ELEMENTSOF(fds), wait) < 0 && errno != EINTR)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the client");
-                if (fds[1].revents)
-                        return 0;
-                if (fds[2].revents & POLLOUT)
-                        (void)rpc_client_flush(mcp->keeper);
-                if (fds[0].revents)
-                        server_read(mcp);
-        }
-        return 0;
+        return look < 0 || (waits >= 0 && waits < look) ? waits : look;
 }
 
 int mcp_run(const McpSettings *settings, Error *reterr) {
-        static Mcp mcp = { .in = { .max = MCP_PEEK_MAX } };
+        static const ClientLoopFns fns = { server_on_line, server_on_close, mcp_keeper_take,
+                                           mcp_keeper_lost, server_before_wait };
+        static Mcp mcp;
         const Error gone = { .kind = ERROR_SETUP, .text = "holt mcp has ended" };
-        _cleanup_close_ int signal_fd = FD_NONE;
-        sigset_t set;
         int r;
 
         mcp.settings = *settings;
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGHUP);
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        (void)signal(SIGPIPE, SIG_IGN);
-        signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (signal_fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd");
-        mcp.signal_fd = signal_fd;
-        r = server_loop(&mcp, signal_fd, reterr);
-        mcp.ended = true;
+        r = client_loop_init(&mcp.loop, &fns, &mcp, MCP_PEEK_MAX, reterr);
+        if (r == 0)
+                r = client_loop_run(&mcp.loop, reterr);
+        mcp.loop.ended = true;
         mcp_questions_free(&mcp);
         mcp_subscriptions_free(&mcp);
-        mcp_keeper_close(&mcp, &gone);
-        framing_clear(&mcp.in);
+        mcp_keeper_lost(&mcp, &gone);
+        client_loop_clear(&mcp.loop);
         return r;
 }

@@ -143,7 +143,7 @@ int mcp_subscriptions_wait(Mcp *mcp) {
         if (now >= mcp->look_at) {
                 mcp->look_at = now + SUBSCRIPTION_TIME;
                 list_each_safe(s, mcp->subscriptions)
-                        if (!s->asked && mcp->keeper)
+                        if (!s->asked && mcp->loop.keeper)
                                 subscription_look(mcp, s);
         }
         left = mcp->look_at - now;

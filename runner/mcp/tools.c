@@ -2,8 +2,6 @@
 #include <string.h>
 
 #include "mcp/mcp-internal.h"
-#include "rpc/methods.h"
-#include "rpc/schema.h"
 
 static void tools_fix_output(JsonWriter *w) {
         json_write_uint(w, "output_max", MCP_OUTPUT_MAX);
@@ -26,6 +24,7 @@ static void tools_fix_parents(JsonWriter *w) {
 
 static const McpTool tools[] = {
         { "bash",
+          MCP_GROUP_BASH,
           "Run shell commands",
           "Runs commands in a lasting bash in the sandbox. The directory, variables and functions "
           "last until the next call.",
@@ -39,6 +38,7 @@ static const McpTool tools[] = {
           .write_fixed = tools_fix_output,
           .write_content = mcp_content_command },
         { "bash_restart",
+          MCP_GROUP_BASH,
           "Restart the shell",
           "Kills the shell of the tool bash with everything that it started. The next call gets a "
           "new one.",
@@ -46,6 +46,7 @@ static const McpTool tools[] = {
           { { NULL } },
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT },
         { "python",
+          MCP_GROUP_PYTHON,
           "Run Python code",
           "Runs code in a lasting Python interpreter in the sandbox, as a notebook does. Figures "
           "are returned as images.",
@@ -60,12 +61,14 @@ static const McpTool tools[] = {
           .write_fixed = tools_fix_output,
           .write_content = mcp_content_python },
         { "python_restart",
+          MCP_GROUP_PYTHON,
           "Restart the interpreter",
           "Kills the interpreter of the tool python. The next call gets a new one.",
           "python.restart",
           { { NULL } },
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT },
         { "read",
+          MCP_GROUP_FILES,
           "Read a file",
           "Reads a part of a text file.",
           "files.read",
@@ -75,6 +78,7 @@ static const McpTool tools[] = {
           MCP_READ_ONLY | MCP_IDEMPOTENT,
           .write_content = mcp_content_read },
         { "write",
+          MCP_GROUP_FILES,
           "Write a file",
           "Creates a file, or replaces its content. Missing directories are created.",
           "files.write",
@@ -82,6 +86,7 @@ static const McpTool tools[] = {
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT,
           .write_fixed = tools_fix_parents },
         { "edit",
+          MCP_GROUP_FILES,
           "Edit a file",
           "Replaces a text in a file of at most 512 KiB. Without all, the text must be unique.",
           NULL,
@@ -93,6 +98,7 @@ static const McpTool tools[] = {
           .plain = true,
           .start = mcp_edit_start },
         { "ls",
+          MCP_GROUP_FILES,
           "List a directory",
           "Lists a directory in the sandbox.",
           "files.list",
@@ -102,6 +108,7 @@ static const McpTool tools[] = {
             { "limit", NULL, NULL, false } },
           MCP_READ_ONLY | MCP_IDEMPOTENT },
         { "glob",
+          MCP_GROUP_FILES,
           "Find files",
           "Finds files by a pattern of their path.",
           "files.glob",
@@ -110,6 +117,7 @@ static const McpTool tools[] = {
             { "limit", NULL, NULL, false } },
           MCP_READ_ONLY | MCP_IDEMPOTENT },
         { "grep",
+          MCP_GROUP_FILES,
           "Search in files",
           "Finds lines that match a regular expression.",
           "files.grep",
@@ -120,6 +128,7 @@ static const McpTool tools[] = {
             { "limit", NULL, NULL, false } },
           MCP_READ_ONLY | MCP_IDEMPOTENT },
         { "upload",
+          MCP_GROUP_FILES,
           "Upload a file",
           "Writes a file with any bytes, which are passed in base64.",
           "files.write",
@@ -127,6 +136,7 @@ static const McpTool tools[] = {
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT,
           .write_fixed = tools_fix_parents },
         { "download",
+          MCP_GROUP_FILES,
           "Download a file",
           "Reads a part of a file in base64.",
           "files.read",
@@ -136,6 +146,7 @@ static const McpTool tools[] = {
           MCP_READ_ONLY | MCP_IDEMPOTENT,
           .write_fixed = tools_fix_base64 },
         { "process_start",
+          MCP_GROUP_PROCESSES,
           "Start a process",
           "Starts a command in the background, with a pipe for its stdin.",
           "process.spawn",
@@ -145,24 +156,28 @@ static const McpTool tools[] = {
           MCP_DESTRUCTIVE | MCP_OPEN_WORLD,
           .write_fixed = tools_fix_input },
         { "process_read",
+          MCP_GROUP_PROCESSES,
           "Read a process's output",
           "Reads what a process has printed, in chunks, and its state.",
           "process.read",
           { { "id", NULL, NULL, true }, { "from", NULL, NULL, false } },
           MCP_READ_ONLY | MCP_IDEMPOTENT },
         { "process_write",
+          MCP_GROUP_PROCESSES,
           "Write to a process",
           "Writes to the stdin of a process.",
           "process.write",
           { { "id", NULL, NULL, true }, { "data", NULL, NULL, true } },
           MCP_DESTRUCTIVE },
         { "process_close_stdin",
+          MCP_GROUP_PROCESSES,
           "End a process's input",
           "Ends the stdin of a process.",
           "process.close_stdin",
           { { "id", NULL, NULL, true } },
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT },
         { "process_wait",
+          MCP_GROUP_PROCESSES,
           "Wait for a process",
           "Waits until a process has ended, and returns its output.",
           "process.wait",
@@ -174,36 +189,42 @@ static const McpTool tools[] = {
           .write_content = mcp_content_command,
           .start = mcp_wait_start },
         { "process_kill",
+          MCP_GROUP_PROCESSES,
           "Kill a process",
           "Kills a process and everything that it has started.",
           "process.kill",
           { { "id", NULL, NULL, true } },
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT },
         { "process_list",
+          MCP_GROUP_PROCESSES,
           "List processes",
           "Lists the processes of the sandbox.",
           "process.list",
           { { NULL } },
           MCP_READ_ONLY | MCP_IDEMPOTENT },
         { "kv_get",
+          MCP_GROUP_KV,
           "Get a value",
           "Returns the value of a key.",
           "kv.get",
           { { "key", NULL, NULL, true } },
           MCP_READ_ONLY | MCP_IDEMPOTENT },
         { "kv_set",
+          MCP_GROUP_KV,
           "Set a value",
           "Sets the value of a key, which lasts with the session.",
           "kv.set",
           { { "key", NULL, NULL, true }, { "value", NULL, NULL, true } },
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT },
         { "kv_delete",
+          MCP_GROUP_KV,
           "Delete a value",
           "Removes a key.",
           "kv.delete",
           { { "key", NULL, NULL, true } },
           MCP_DESTRUCTIVE | MCP_IDEMPOTENT },
         { "kv_keys",
+          MCP_GROUP_KV,
           "List keys",
           "Lists keys by their prefix.",
           "kv.keys",
@@ -212,12 +233,14 @@ static const McpTool tools[] = {
             { "limit", NULL, NULL, false } },
           MCP_READ_ONLY | MCP_IDEMPOTENT },
         { "forward",
+          MCP_GROUP_NETWORK,
           "Forward a port",
           "Lets programs of the host connect to a port in the sandbox.",
           "ports.forward",
           { { "port", NULL, NULL, true } },
           MCP_IDEMPOTENT },
         { "network_status",
+          MCP_GROUP_NETWORK,
           "Show the sandbox",
           "Describes the sandbox: its network rules, routes and limits.",
           "session.show",
@@ -226,6 +249,7 @@ static const McpTool tools[] = {
           .plain = true,
           .write_content = mcp_content_status },
         { "request_grant",
+          MCP_GROUP_NETWORK,
           "Ask for a grant",
           "Asks the user to let the sandbox reach a host. Only the user can allow it.",
           NULL,
@@ -236,6 +260,40 @@ static const McpTool tools[] = {
           .start = mcp_grant_start },
 };
 
+static const char *const group_names[] = {
+        [MCP_GROUP_BASH] = "bash",   [MCP_GROUP_PYTHON] = "python",
+        [MCP_GROUP_FILES] = "files", [MCP_GROUP_PROCESSES] = "processes",
+        [MCP_GROUP_KV] = "kv",       [MCP_GROUP_NETWORK] = "network",
+};
+static_assert(ELEMENTSOF(group_names) == MCP_GROUP_MAX, "every group has a name");
+
+int mcp_groups_parse(const char *text, unsigned *ret, Error *reterr) {
+        unsigned groups = 0;
+        char shown[64];
+
+        for (const char *word = text;; word += strcspn(word, ",") + 1) {
+                const size_t length = strcspn(word, ",");
+                size_t i = 0;
+
+                while (i < MCP_GROUP_MAX && (strlen(group_names[i]) != length ||
+                                             strncmp(group_names[i], word, length) != 0))
+                        i++;
+                if (i == MCP_GROUP_MAX) {
+                        int r = error_set(reterr, ERROR_USAGE, 0,
+                                          "--tools: \"%s\" is no list of groups",
+                                          str_quote(text, shown, sizeof(shown)));
+                        return error_cure(reterr, r,
+                                          "The groups are bash, python, files, processes, kv and "
+                                          "network.");
+                }
+                groups |= 1U << i;
+                if (word[length] == '\0')
+                        break;
+        }
+        *ret = groups;
+        return 0;
+}
+
 const McpTool *mcp_tool_find(const char *name) {
         for (size_t i = 0; name && i < ELEMENTSOF(tools); i++)
                 if (streq(tools[i].name, name))
@@ -243,114 +301,12 @@ const McpTool *mcp_tool_find(const char *name) {
         return NULL;
 }
 
-/* --- schemas --- */
-
-static const RpcMethod *tools_method(const Mcp *mcp, const char *name) {
-        for (size_t i = 0; name && i < mcp->settings.methods_count; i++)
-                if (streq(mcp->settings.methods[i].name, name))
-                        return &mcp->settings.methods[i];
-        return NULL;
-}
-
-static const RpcParam *tools_param(const RpcMethod *method, const McpArgument *argument) {
-        const char *name = argument->parameter ? argument->parameter : argument->name;
-
-        for (size_t i = 0; method && i < method->params_count; i++)
-                if (streq(method->params[i].name, name))
-                        return &method->params[i];
-        return NULL;
-}
-
-RpcType mcp_tool_type(const Mcp *mcp, const McpTool *tool, const McpArgument *argument) {
-        const RpcParam *param = tools_param(tools_method(mcp, tool->method), argument);
-
-        return param ? param->type : argument->type;
-}
-
-static void tools_write_argument(const RpcMethod *method, const McpArgument *argument,
-                                 JsonWriter *w) {
-        const RpcParam *param = tools_param(method, argument);
-
-        json_write_object(w, argument->name);
-        json_write_string(w, "description", argument->help ? argument->help : param->help);
-        if (param)
-                rpc_schema_param(w, param);
-        else
-                json_write_string(w, "type",
-                                  argument->type == RPC_BOOL   ? "boolean"
-                                  : argument->type == RPC_UINT ? "integer"
-                                                               : "string");
-        json_write_end(w);
-}
-
-static void tools_write_input(const RpcMethod *method, const McpTool *tool, JsonWriter *w) {
-        json_write_object(w, "inputSchema");
-        json_write_string(w, "type", "object");
-        json_write_object(w, "properties");
-        for (const McpArgument *a = tool->arguments; a < tool->arguments + MCP_ARGUMENTS_MAX; a++)
-                if (a->name)
-                        tools_write_argument(method, a, w);
-        json_write_end(w);
-        json_write_array(w, "required");
-        for (const McpArgument *a = tool->arguments; a < tool->arguments + MCP_ARGUMENTS_MAX; a++)
-                if (a->name && a->required)
-                        json_write_string(w, NULL, a->name);
-        json_write_end(w);
-        json_write_bool(w, "additionalProperties", false);
-        json_write_end(w);
-}
-
-/* References between shapes lead to "#/components/schemas", which is in each schema. Parts of
- * policies are any object there. */
-static void tools_write_output(const RpcMethod *method, JsonWriter *w) {
-        RpcFound shapes;
-
-        rpc_find_shapes(method, 1, &shapes);
-        json_write_object(w, "outputSchema");
-        rpc_schema_shape(w, method->result);
-        json_write_object(w, "components");
-        json_write_object(w, "schemas");
-        for (size_t i = 0; i < shapes.count; i++) {
-                const RpcShape *shape = shapes.items[i];
-
-                if (shape == method->result)
-                        continue;
-                json_write_object(w, shape->name);
-                rpc_schema_shape(w, shape);
-                json_write_end(w);
-        }
-        json_write_object(w, RPC_POLICY_PART);
-        json_write_end(w);
-        json_write_object(w, RPC_POLICY);
-        json_write_end(w);
-        json_write_end(w);
-        json_write_end(w);
-        json_write_end(w);
-        rpc_found_clear(&shapes);
-}
-
-static void tools_write_hints(const McpTool *tool, JsonWriter *w) {
-        json_write_object(w, "annotations");
-        json_write_string(w, "title", tool->title);
-        json_write_bool(w, "readOnlyHint", (tool->hints & MCP_READ_ONLY) != 0);
-        json_write_bool(w, "destructiveHint", (tool->hints & MCP_DESTRUCTIVE) != 0);
-        json_write_bool(w, "idempotentHint", (tool->hints & MCP_IDEMPOTENT) != 0);
-        json_write_bool(w, "openWorldHint", (tool->hints & MCP_OPEN_WORLD) != 0);
-        json_write_end(w);
+bool mcp_tool_is_served(const Mcp *mcp, const McpTool *tool) {
+        return mcp->settings.groups == 0 || mcp->settings.groups & 1U << tool->group;
 }
 
 void mcp_tools_write(const Mcp *mcp, JsonWriter *w) {
-        for (size_t i = 0; i < ELEMENTSOF(tools); i++) {
-                const RpcMethod *method = tools_method(mcp, tools[i].method);
-
-                json_write_object(w, NULL);
-                json_write_string(w, "name", tools[i].name);
-                json_write_string(w, "title", tools[i].title);
-                json_write_string(w, "description", tools[i].help);
-                tools_write_input(method, &tools[i], w);
-                if (method && !tools[i].plain)
-                        tools_write_output(method, w);
-                tools_write_hints(&tools[i], w);
-                json_write_end(w);
-        }
+        for (size_t i = 0; i < ELEMENTSOF(tools); i++)
+                if (mcp_tool_is_served(mcp, &tools[i]))
+                        mcp_tool_write(mcp, &tools[i], w);
 }

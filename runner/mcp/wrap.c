@@ -2,30 +2,22 @@
 #include "mcp/wrap.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "base/json-write.h"
-#include "base/json.h"
 #include "base/list.h"
-#include "base/strings.h"
-#include "keeper/connect.h"
 #include "mcp/mcp-internal.h"
-#include "mcp/out.h"
 #include "mcp/peek.h"
-#include "rpc/client.h"
-#include "rpc/framing.h"
+#include "streams/tail.h"
 
 enum {
         WRAP_LINE_MAX = 8 << 20,   /* bytes of a message of the server */
         WRAP_SENT_MAX = 512 << 10, /* bytes of a message of the client */
-        WRAP_REFUSALS_MAX = 16,    /* rows of the audit after a call */
         WRAP_PENDING_MAX = 256,    /* requests that await their replies */
+        WRAP_HELD_MAX = 16 << 20,  /* bytes of replies that wait for the keeper */
 };
 
 typedef struct WrapRequest {
@@ -34,50 +26,37 @@ typedef struct WrapRequest {
         bool calls;    /* a call of a tool */
 } WrapRequest;
 
-/* A result of a tool, which waits for the keeper's list of refusals. */
+/* A reply to a call of a tool, which waits until the keeper has told what was refused. */
 typedef struct WrapReply {
         struct WrapReply *next;
         uint64_t asked;         /* id of the request to the keeper */
         JsonDocument *document; /* owned */
+        size_t length;          /* bytes of its line */
 } WrapReply;
 
 typedef struct Wrap {
-        RpcClient *keeper;
+        ClientLoop loop;
         char process[32];
         uint64_t spawn; /* id of the request that starts the server */
-        Framing client, server;
+        Framing server;
         WrapRequest *pending;
         unsigned pending_count;
         const char *session; /* borrowed */
         WrapReply *replies;
-        uint64_t begun;   /* id of the first request for refusals */
-        uint64_t refused; /* id of the last refusal that is known */
-        bool closed;      /* the client has closed stdin */
-        bool ended;
+        size_t held;  /* bytes of the replies */
+        Tail said;    /* stderr of the server since the last question to the keeper */
+        Error *error; /* borrowed: why the server did not start, or the keeper was lost */
+        bool exited;  /* the server has ended */
         int code;
-        int signal_fd; /* readable after a signal that ends holt mcp */
 } Wrap;
 
 /* --- messages --- */
 
-static void wrap_write(Wrap *wrap, JsonWriter *w) {
-        if (json_write_finish(w) < 0)
-                return;
-        if (out_write(w->data, w->length, wrap->signal_fd) < 0) {
-                wrap->code = 128 + SIGTERM;
-                wrap->ended = true;
-        }
-}
+static void wrap_fail(Wrap *wrap, const JsonWriter *id, int code, const char *message) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-static void wrap_write_error(JsonWriter *w, const JsonWriter *id, int code, const char *message) {
-        json_write_object(w, NULL);
-        json_write_string(w, "jsonrpc", "2.0");
-        json_write_value(w, "id", id);
-        json_write_object(w, "error");
-        json_write_int(w, "code", code);
-        json_write_string(w, "message", message);
-        json_write_end(w);
-        json_write_end(w);
+        mcp_write_error(id, code, message, &w);
+        client_loop_send(&wrap->loop, &w);
 }
 
 /* Returns the id of the request. */
@@ -87,8 +66,8 @@ static uint64_t wrap_ask(Wrap *wrap, const char *method, JsonWriter *params) {
 
         json_write_end(params);
         if (json_write_finish(params) < 0 ||
-            rpc_client_send(wrap->keeper, method, params, NULL, 0, &id, &error) < 0)
-                wrap->ended = true;
+            rpc_client_send(wrap->loop.keeper, method, params, NULL, 0, &id, &error) < 0)
+                wrap->loop.ended = true;
         return id;
 }
 
@@ -107,18 +86,45 @@ static void wrap_send(Wrap *wrap, JsonWriter *message) {
 
 /* --- refusals --- */
 
-static uint64_t wrap_ask_refusals(Wrap *wrap) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+/* Adds the texts of a reply that reports a failure. Another result may have any text, such as the
+ * content of a file. */
+static void wrap_add_words(const JsonValue *root, Tail *words) {
+        const JsonValue *result = json_member(root, "result");
+        const char *message = json_member_string(json_member(root, "error"), "message");
+        const JsonValue *content = json_member(result, "content");
+        bool failed = false;
 
+        (void)json_bool(json_member(result, "isError"), &failed);
+        if (message)
+                tail_add(words, message, strlen(message));
+        if (!failed || !content || json_type(content) != JSON_ARRAY)
+                return;
+        for (const JsonValue *item = json_first(content); item; item = json_next(item)) {
+                const char *text = json_member_text(item, "text");
+
+                tail_add(words, text, strlen(text));
+                tail_add(words, "\n", 1);
+        }
+}
+
+/* Asks the keeper what was refused since the last question. Returns the id of the request. */
+static uint64_t wrap_ask_refused(Wrap *wrap, const JsonValue *root) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        _cleanup_free_ char *encoded = NULL;
+
+        tail_add(&wrap->said, "\n", 1);
+        wrap_add_words(root, &wrap->said);
+        encoded = base64_encode(wrap->said.data, wrap->said.length);
+        wrap->said.length = 0;
         json_write_object(&w, NULL);
-        json_write_string(&w, "kind", "denial");
-        json_write_uint(&w, "limit", WRAP_REFUSALS_MAX);
-        return wrap_ask(wrap, "audit.list", &w);
+        json_write_string(&w, "id", wrap->process);
+        json_write_string(&w, "stderr", encoded ? encoded : "");
+        json_write_bool(&w, "running", true);
+        return wrap_ask(wrap, "process.explain", &w);
 }
 
 /* Writes a result with one more item of content. */
-static void wrap_write_result(Wrap *wrap, const JsonValue *result, const JsonValue *rows,
-                              JsonWriter *w) {
+static void wrap_write_result(const JsonValue *result, const char *line, JsonWriter *w) {
         json_write_object(w, "result");
         for (const JsonValue *v = json_first(result); v; v = json_next(v)) {
                 if (!streq(json_key(v), "content") || json_type(v) != JSON_ARRAY) {
@@ -128,49 +134,76 @@ static void wrap_write_result(Wrap *wrap, const JsonValue *result, const JsonVal
                 json_write_array(w, "content");
                 for (const JsonValue *item = json_first(v); item; item = json_next(item))
                         json_copy(w, NULL, item);
-                wrap->refused = mcp_content_refusals(wrap->session, rows, wrap->refused, w);
+                mcp_write_text(line, w);
                 json_write_end(w);
         }
         json_write_end(w);
 }
 
-/* rows: NULL if the refusals are not known. */
-static void wrap_reply(Wrap *wrap, WrapReply *reply, const JsonValue *rows) {
-        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+/* Writes an error whose message has one more line. */
+static void wrap_write_error(const JsonValue *error, const char *line, JsonWriter *w) {
+        const char *message = json_member_string(error, "message");
+        _cleanup_free_ char *more = message ? str_format("%s\n%s", message, line) : NULL;
 
-        json_write_object(&w, NULL);
-        for (const JsonValue *v = json_first(json_root(reply->document)); v; v = json_next(v))
-                if (streq(json_key(v), "result") && json_type(v) == JSON_OBJECT)
-                        wrap_write_result(wrap, v, rows, &w);
+        json_write_object(w, "error");
+        for (const JsonValue *v = json_first(error); v; v = json_next(v))
+                if (more && streq(json_key(v), "message"))
+                        json_write_string(w, "message", more);
                 else
-                        json_copy(&w, json_key(v), v);
-        json_write_end(&w);
+                        json_copy(w, json_key(v), v);
+        json_write_end(w);
+}
+
+static void wrap_write_reply(const JsonValue *root, const char *line, JsonWriter *w) {
+        json_write_object(w, NULL);
+        for (const JsonValue *v = json_first(root); v; v = json_next(v))
+                if (streq(json_key(v), "result") && json_type(v) == JSON_OBJECT)
+                        wrap_write_result(v, line, w);
+                else if (streq(json_key(v), "error") && json_type(v) == JSON_OBJECT)
+                        wrap_write_error(v, line, w);
+                else
+                        json_copy(w, json_key(v), v);
+        json_write_end(w);
+}
+
+/* refused: NULL if it is not known. */
+static void wrap_reply(Wrap *wrap, WrapReply *reply, const JsonValue *refused) {
+        _cleanup_(json_write_clear) JsonWriter w = { 0 };
+        char line[MCP_REFUSED_LINE];
+
+        if (refused && mcp_content_refused(wrap->session, refused, line))
+                wrap_write_reply(json_root(reply->document), line, &w);
+        else
+                json_copy(&w, NULL, json_root(reply->document));
         (void)list_remove(&wrap->replies, reply);
+        wrap->held -= reply->length;
         (void)json_free(reply->document);
         free(reply);
-        wrap_write(wrap, &w);
+        client_loop_send(&wrap->loop, &w);
 }
 
 /* Takes over the document, if it returns true. */
-static bool wrap_hold(Wrap *wrap, JsonDocument *document) {
-        WrapReply *reply = calloc(1, sizeof(*reply));
+static bool wrap_hold(Wrap *wrap, JsonDocument *document, size_t length) {
+        WrapReply *reply = wrap->held + length <= WRAP_HELD_MAX ? calloc(1, sizeof(*reply)) : NULL;
 
         if (!reply)
                 return false;
         reply->document = document;
-        reply->asked = wrap_ask_refusals(wrap);
+        reply->length = length;
+        wrap->held += length;
+        reply->asked = wrap_ask_refused(wrap, json_root(document));
         list_append(&wrap->replies, reply);
         return true;
 }
 
-static void wrap_take_refusals(Wrap *wrap, uint64_t id, const JsonValue *result) {
-        const JsonValue *rows = json_member(result, "rows");
-
-        if (id == wrap->begun)
-                wrap->refused = mcp_content_refusals(wrap->session, rows, 0, NULL);
+static void wrap_take_refused(Wrap *wrap, uint64_t id, const JsonValue *result) {
         list_each_safe(reply, wrap->replies)
-                if (reply->asked == id)
-                        return wrap_reply(wrap, reply, rows);
+                if (reply->asked == id) {
+                        wrap_reply(wrap, reply, result);
+                        break;
+                }
+        if (wrap->exited && !wrap->replies)
+                wrap->loop.ended = true;
 }
 
 /* --- from the client --- */
@@ -215,7 +248,8 @@ static void wrap_forget_request(Wrap *wrap, const JsonValue *value) {
                 wrap_request_free(wrap, request);
 }
 
-static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
+static void wrap_on_line(void *data, const FramingLine *line) {
+        Wrap *wrap = data;
         _cleanup_(json_freep) JsonDocument *document = NULL;
         _cleanup_(json_write_clear) JsonWriter id = { 0 }, w = { 0 };
         const JsonValue *root;
@@ -225,13 +259,12 @@ static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
             json_parse_large(line->bytes, line->length, WRAP_SENT_MAX, "message", &document,
                              &error) < 0 ||
             json_type(json_root(document)) != JSON_OBJECT) {
-                if (!line->bytes || !peek_message_id(line->bytes, line->length, &id))
-                        json_write_null(&id, NULL);
-                wrap_write_error(&w, &id, -32700,
+                const bool found = line->bytes && peek_message_id(line->bytes, line->length, &id);
+
+                return wrap_fail(wrap, found ? &id : NULL, MCP_PARSE_ERROR,
                                  line->length <= WRAP_SENT_MAX && line->bytes
                                          ? "the message is not a JSON object"
                                          : "the message is longer than 512 KiB");
-                return wrap_write(wrap, &w);
         }
         root = json_root(document);
         /* The server has no requests that the client could answer. */
@@ -241,10 +274,9 @@ static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
                 json_copy(&id, NULL, json_member(root, "id"));
                 if (wrap_find_request(wrap, &id) ||
                     !wrap_note_request(wrap, &id,
-                                       streq(json_member_string(root, "method"), "tools/call"))) {
-                        wrap_write_error(&w, &id, -32600, "too many requests, or one with this id");
-                        return wrap_write(wrap, &w);
-                }
+                                       streq(json_member_string(root, "method"), "tools/call")))
+                        return wrap_fail(wrap, &id, MCP_INVALID_REQUEST,
+                                         "too many requests, or one with this id");
         }
         if (streq(json_member_string(root, "method"), "notifications/cancelled"))
                 wrap_forget_request(wrap, json_member(json_member(root, "params"), "requestId"));
@@ -252,26 +284,14 @@ static void wrap_take_client(Wrap *wrap, const FramingLine *line) {
         wrap_send(wrap, &w);
 }
 
-static void wrap_read_client(Wrap *wrap) {
+static void wrap_on_close(void *data) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        FramingLine line;
-        size_t size;
-        char *room;
-        ssize_t n = framing_room(&wrap->client, &room, &size) < 0 ? 0
-                                                                  : read(STDIN_FILENO, room, size);
+        Wrap *wrap = data;
 
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-                return;
-        if (n <= 0) {
-                wrap->closed = true;
-                json_write_object(&w, NULL);
-                json_write_string(&w, "id", wrap->process);
-                (void)wrap_ask(wrap, "process.close_stdin", &w);
-                return;
-        }
-        framing_add(&wrap->client, (size_t)n);
-        while (framing_next(&wrap->client, &line))
-                wrap_take_client(wrap, &line);
+        wrap->loop.deaf = true;
+        json_write_object(&w, NULL);
+        json_write_string(&w, "id", wrap->process);
+        (void)wrap_ask(wrap, "process.close_stdin", &w);
 }
 
 /* --- from the server --- */
@@ -280,17 +300,13 @@ static void wrap_answer_server(Wrap *wrap, const JsonValue *root, const char *me
         _cleanup_(json_write_clear) JsonWriter id = { 0 }, w = { 0 };
 
         json_copy(&id, NULL, json_member(root, "id"));
-        if (!streq(method, "ping")) {
-                wrap_write_error(&w, &id, -32601,
-                                 "holt mcp --wrap passes no requests to the client");
-                return wrap_send(wrap, &w);
-        }
-        json_write_object(&w, NULL);
-        json_write_string(&w, "jsonrpc", "2.0");
-        json_write_value(&w, "id", &id);
-        json_write_object(&w, "result");
-        json_write_end(&w);
-        json_write_end(&w);
+        if (streq(method, "ping")) {
+                mcp_reply_begin(&id, &w);
+                json_write_end(&w);
+                json_write_end(&w);
+        } else
+                mcp_write_error(&id, MCP_UNKNOWN_METHOD,
+                                "holt mcp --wrap passes no requests to the client", &w);
         wrap_send(wrap, &w);
 }
 
@@ -323,24 +339,24 @@ static void wrap_take_server(Wrap *wrap, const FramingLine *line) {
                         return;
                 calls = request->calls;
                 wrap_request_free(wrap, request);
-                if (calls && wrap_hold(wrap, document)) {
+                if (calls && wrap_hold(wrap, document, line->length)) {
                         (void)TAKE_PTR(document);
                         return;
                 }
         }
         json_copy(&w, NULL, root);
-        wrap_write(wrap, &w);
+        client_loop_send(&wrap->loop, &w);
 }
 
 /* Bytes of any size go through a buffer that grows to one message. */
-static void wrap_take_output(Wrap *wrap, const char *bytes, size_t length) {
+static void wrap_take_stdout(Wrap *wrap, const char *bytes, size_t length) {
         FramingLine line;
         size_t size;
         char *room;
 
         for (size_t at = 0; at < length; at += size) {
                 if (framing_room(&wrap->server, &room, &size) < 0) {
-                        wrap->ended = true;
+                        wrap->loop.ended = true;
                         return;
                 }
                 if (size > length - at)
@@ -367,68 +383,63 @@ static void wrap_show_stderr(const char *bytes, size_t length) {
         }
 }
 
-static void wrap_take_message(Wrap *wrap, const RpcMessage *message, const Error *error,
-                              Error *reterr) {
+static void wrap_take_output(Wrap *wrap, const JsonValue *params) {
         _cleanup_free_ char *bytes = NULL;
         size_t length;
 
-        if (!message->method && message->id == wrap->spawn && !message->result) {
-                *reterr = *error;
+        if (base64_decode(json_member_text(params, "base64"), &bytes, &length) < 0)
+                return;
+        if (streq(json_member_text(params, "stream"), "stdout"))
+                return wrap_take_stdout(wrap, bytes, length);
+        tail_add(&wrap->said, bytes, length);
+        wrap_show_stderr(bytes, length);
+}
+
+static void wrap_take_spawned(Wrap *wrap, const JsonValue *result, const Error *error) {
+        if (!result) {
+                *wrap->error = *error;
                 wrap->code = -EINVAL;
-                wrap->ended = true;
-        } else if (!message->method && message->id == wrap->spawn)
-                (void)snprintf(wrap->process, sizeof(wrap->process), "%s",
-                               json_member_text(message->result, "id"));
+                wrap->loop.ended = true;
+                return;
+        }
+        (void)snprintf(wrap->process, sizeof(wrap->process), "%s", json_member_text(result, "id"));
+        wrap->loop.deaf = false;
+}
+
+static void wrap_on_message(void *data, const RpcMessage *message, const Error *error) {
+        Wrap *wrap = data;
+
+        if (!message->method && message->id == wrap->spawn)
+                wrap_take_spawned(wrap, message->result, error);
         else if (!message->method)
-                wrap_take_refusals(wrap, message->id, message->result);
-        else if (message->method && streq(message->method, "process.exited")) {
+                wrap_take_refused(wrap, message->id, message->result);
+        else if (streq(message->method, "process.output"))
+                wrap_take_output(wrap, message->params);
+        else if (streq(message->method, "process.exited")) {
                 wrap->code = (int)json_member_uint(message->params, "exit_code");
-                wrap->ended = true;
-        } else if (message->method && streq(message->method, "process.output") &&
-                   base64_decode(json_member_text(message->params, "base64"), &bytes, &length) ==
-                           0) {
-                if (streq(json_member_text(message->params, "stream"), "stdout"))
-                        wrap_take_output(wrap, bytes, length);
-                else
-                        wrap_show_stderr(bytes, length);
+                wrap->exited = wrap->loop.deaf = true;
+                wrap->loop.ended = !wrap->replies;
         }
 }
 
-static void wrap_read_keeper(Wrap *wrap, Error *reterr) {
-        while (!wrap->ended) {
-                RpcMessage message = RPC_MESSAGE_NONE;
-                Error error = { 0 };
-                int r = rpc_client_next(wrap->keeper, false, &message, &error);
+static void wrap_on_lost(void *data, const Error *error) {
+        Wrap *wrap = data;
 
-                if (r == -EAGAIN)
-                        return;
-                if (r < 0) {
-                        *reterr = error;
-                        wrap->code = r;
-                        wrap->ended = true;
-                } else
-                        wrap_take_message(wrap, &message, &error, reterr);
-                rpc_message_clear(&message);
-        }
+        *wrap->error = *error;
+        wrap->code = -EPIPE;
+        wrap->loop.ended = true;
 }
 
 /* --- all of it --- */
 
-static int wrap_start(Wrap *wrap, const McpSettings *settings, const char *const *argv,
-                      Error *reterr) {
+/* The client is read once the server has a process. */
+static int wrap_start(Wrap *wrap, const char *const *argv, Error *reterr) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
-        int fd, r = keeper_connect(settings->session, &fd, reterr);
+        int r = client_loop_connect(&wrap->loop, wrap->session, reterr);
 
         if (r < 0)
                 return r;
-        r = rpc_client_new(fd, &wrap->keeper, reterr);
-        if (r < 0) {
-                fd_close(fd);
-                return r;
-        }
-        rpc_client_queue(wrap->keeper);
-        wrap->session = settings->session;
-        wrap->begun = wrap_ask_refusals(wrap);
+        wrap->loop.deaf = true;
         json_write_object(&w, NULL);
         json_write_array(&w, "argv");
         for (; *argv; argv++)
@@ -439,64 +450,33 @@ static int wrap_start(Wrap *wrap, const McpSettings *settings, const char *const
         json_write_bool(&w, "watch", true);
         json_write_end(&w);
         return json_write_finish(&w) < 0 ? error_oom(reterr)
-                                         : rpc_client_send(wrap->keeper, "process.spawn", &w, NULL,
-                                                           0, &wrap->spawn, reterr);
-}
-
-/* The client is read once the server has a process. */
-static int wrap_loop(Wrap *wrap, int signal_fd, Error *reterr) {
-        while (!wrap->ended) {
-                const bool reads = wrap->process[0] && !wrap->closed;
-                struct pollfd fds[] = { { .fd = rpc_client_fd(wrap->keeper), .events = POLLIN },
-                                        { .fd = signal_fd, .events = POLLIN },
-                                        { .fd = reads ? STDIN_FILENO : FD_NONE,
-                                          .events = POLLIN } };
-
-                wrap_read_keeper(wrap, reterr);
-                if (wrap->ended)
-                        break;
-                if (wrap->process[0] && !wrap->closed)
-                        fds[2].fd = STDIN_FILENO;
-                if (rpc_client_waits(wrap->keeper))
-                        fds[0].events |= POLLOUT;
-                if (poll(fds, ELEMENTSOF(fds), -1) < 0 && errno != EINTR)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the client");
-                if (fds[0].revents & POLLOUT)
-                        (void)rpc_client_flush(wrap->keeper);
-                if (fds[1].revents)
-                        return 128 + SIGTERM;
-                if (fds[2].revents)
-                        wrap_read_client(wrap);
-        }
-        return wrap->code;
+                                         : rpc_client_send(wrap->loop.keeper, "process.spawn", &w,
+                                                           NULL, 0, &wrap->spawn, reterr);
 }
 
 int wrap_run(const McpSettings *settings, const char *const *argv, Error *reterr) {
-        static Wrap wrap = { .client = { .max = WRAP_LINE_MAX },
-                             .server = { .max = WRAP_LINE_MAX } };
-        _cleanup_close_ int signal_fd = FD_NONE;
-        sigset_t set;
+        static const ClientLoopFns fns = { .on_line = wrap_on_line,
+                                           .on_close = wrap_on_close,
+                                           .on_message = wrap_on_message,
+                                           .on_lost = wrap_on_lost };
+        static Wrap wrap = { .server = { .max = WRAP_LINE_MAX } };
         int r;
 
-        (void)sigemptyset(&set);
-        (void)sigaddset(&set, SIGTERM);
-        (void)sigaddset(&set, SIGINT);
-        (void)sigaddset(&set, SIGHUP);
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
-        (void)signal(SIGPIPE, SIG_IGN);
-        signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (signal_fd < 0)
-                return error_set(reterr, ERROR_SETUP, errno, "cannot create a signalfd");
-        wrap.signal_fd = signal_fd;
-        r = wrap_start(&wrap, settings, argv, reterr);
+        wrap.session = settings->session;
+        wrap.error = reterr;
+        r = client_loop_init(&wrap.loop, &fns, &wrap, WRAP_LINE_MAX, reterr);
         if (r == 0)
-                r = wrap_loop(&wrap, signal_fd, reterr);
+                r = wrap_start(&wrap, argv, reterr);
+        if (r == 0)
+                r = client_loop_run(&wrap.loop, reterr);
+        if (r == 0)
+                r = wrap.loop.signalled ? 128 + SIGTERM : wrap.code;
+        wrap.loop.ended = wrap.loop.signalled;
         while (wrap.replies)
                 wrap_reply(&wrap, wrap.replies, NULL);
         while (wrap.pending)
                 wrap_request_free(&wrap, wrap.pending);
-        wrap.keeper = rpc_client_free(wrap.keeper);
-        framing_clear(&wrap.client);
+        client_loop_clear(&wrap.loop);
         framing_clear(&wrap.server);
         return r;
 }

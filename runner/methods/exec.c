@@ -7,6 +7,7 @@
 #include "inside/bridge.h"
 #include "inside/tools.h"
 #include "methods/area.h"
+#include "process/report.h"
 #include "sandbox/stdio-files.h"
 #include "streams/stdio.h"
 
@@ -130,9 +131,8 @@ static int exec_method_start(Keeper *keeper, RpcCall *call, Prepared *prepared, 
                 return r;
         grant_set_exec(TAKE_PTR(prepared->spec.grant), (*ret)->id);
         keeper_used(keeper);
-        (*ret)->denied_before = keeper->denials;
-        net_denials_count(keeper->sandbox.network.denials, &(*ret)->net_denied_before);
-        gateway_denials_count(keeper->sandbox.gateway.denials, &(*ret)->gateway_denied_before);
+        process_mark_denials(*ret, &keeper->denials, keeper->sandbox.network.denials,
+                             keeper->sandbox.gateway.denials);
         keeper_note(keeper, *ret, rpc_call_method(call)->name, rpc_params_text(call));
         return 0;
 }

@@ -90,11 +90,32 @@ static const RpcShape limit_hit_shape = { .name = "LimitHit",
         "true if the messages of a failed command say that it did not reach a host, and no "       \
         "denial names the host; always missing if the mode of the network is \"host\""
 
+/* Written by keeper_write_refused(). */
+#define NETWORK_FIELDS(when)                                                                       \
+        { "unreached", RPC_SHAPES, RPC_SOMETIMES,                                                  \
+          when "allowed hosts that were not reached while the command ran",                        \
+          .shape = &unreached_shape },                                                             \
+                { "denials_omitted", RPC_UINT, RPC_SOMETIMES,                                      \
+                  when                                                                             \
+                  "number of refused or failed connections that are in neither of these lists" },  \
+                { "network_lost", RPC_BOOL, RPC_SOMETIMES,                                         \
+                  when "true if holt-egress has ended; the session then has no network until it "  \
+                       "stops" },                                                                  \
+        {                                                                                          \
+                "routes_lost", RPC_BOOL, RPC_SOMETIMES,                                            \
+                        when                                                                       \
+                        "true if holt-gateway has ended; the session then has no routes until it " \
+                        "stops"                                                                    \
+        }
+
 static const RpcField refused_fields[] = {
-        { "denials", RPC_SHAPES, RPC_ALWAYS, "the refused paths", .shape = &denial_shape },
+        { "denials", RPC_SHAPES, RPC_ALWAYS,
+          "the refused paths; with \"running\", also the calls, hosts and requests",
+          .shape = &denial_shape },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached",
           .shape = &limit_hit_shape },
         { "network_missed", RPC_BOOL, RPC_SOMETIMES, NETWORK_MISSED_HELP },
+        NETWORK_FIELDS("with \"running\": "),
         { "stderr", RPC_STRING, RPC_SOMETIMES,
           "only without the parameters stderr and argv: the end of the stderr that holt itself "
           "has read, in base64; its refused paths and limits are in the command's result" },
@@ -116,14 +137,7 @@ static const RpcField outcome_fields[] = {
         { "denials", RPC_SHAPES, RPC_ALWAYS,
           "the calls, paths and hosts that were refused while the command ran",
           .shape = &denial_shape },
-        { "unreached", RPC_SHAPES, RPC_SOMETIMES,
-          "allowed hosts that were not reached while the command ran", .shape = &unreached_shape },
-        { "denials_omitted", RPC_UINT, RPC_SOMETIMES,
-          "number of refused or failed connections that are in neither of these lists" },
-        { "network_lost", RPC_BOOL, RPC_SOMETIMES,
-          "true if holt-egress has ended; the session then has no network until it stops" },
-        { "routes_lost", RPC_BOOL, RPC_SOMETIMES,
-          "true if holt-gateway has ended; the session then has no routes until it stops" },
+        NETWORK_FIELDS(""),
         { "network_missed", RPC_BOOL, RPC_SOMETIMES, NETWORK_MISSED_HELP },
         { "limits_hit", RPC_SHAPES, RPC_ALWAYS, "limits that the command reached, if it failed",
           .shape = &limit_hit_shape },

@@ -7,6 +7,7 @@
 #include "methods/area.h"
 #include "methods/past.h"
 #include "outcome/result.h"
+#include "process/report.h"
 
 enum {
         EXPLAIN_STDERR_MAX = 32 * 1024, /* bytes of base64 */
@@ -184,9 +185,28 @@ static int explain_tell_text(RpcCall *call, const Process *process, Error *error
         return 0;
 }
 
+/* Tells what was refused to a process that still runs, since the last such request. */
+static int explain_tell_running(Keeper *keeper, RpcCall *call, Process *process, Error *error) {
+        _cleanup_free_ char *text = explain_take_text(call, error);
+        Symptoms symptoms;
+        Refusals *refusals;
+
+        if (!text)
+                return -EINVAL;
+        keeper_read_network(keeper);
+        keeper_read_gateway(keeper);
+        refusals = keeper_find_running(keeper, process, text, &symptoms);
+        keeper_write_refused(keeper, process, refusals, &symptoms, rpc_result(call));
+        refused_free(refusals);
+        process_mark_denials(process, &keeper->denials, keeper->sandbox.network.denials,
+                             keeper->sandbox.gateway.denials);
+        rpc_reply(call);
+        return 0;
+}
+
 /* The command may have written to files of the caller, so that only the caller knows the text. */
 static int method_process_explain(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
+        Keeper *keeper = data;
         _cleanup_(strlist_clear) StrList argv = { 0 };
         _cleanup_free_ char *text = NULL;
         Refusals *refusals;
@@ -199,6 +219,8 @@ static int method_process_explain(RpcCall *call, void *data, Error *error) {
                 r = rpc_strings(call, "argv", &argv, error);
         if (r < 0)
                 return r;
+        if (rpc_bool(call, "running", false))
+                return explain_tell_running(keeper, call, process, error);
         if (!rpc_has(call, "argv") && !rpc_has(call, "stderr"))
                 return explain_tell_text(call, process, error);
         text = explain_take_text(call, error);
@@ -225,6 +247,9 @@ static const RpcParam explain_params[] = {
           "the end of the command's stderr, in base64" },
         { "argv", RPC_STRINGS, false, 4096,
           "the command and its arguments, if stderr is not known" },
+        { "running", RPC_BOOL, false, 0,
+          "the command still runs: return everything that was refused since the last such request; "
+          "stderr is what it has printed since then" },
 };
 
 static const char *const streams[] = { "stdout", "stderr", NULL };
@@ -425,7 +450,8 @@ static const RpcMethod methods[] = {
         {
                 .name = "process.explain",
                 .help = "finds the paths that were refused to a failed command, and the limits "
-                        "that it reached, if its stderr went to a file or terminal of the client",
+                        "that it reached, if its stderr went to a file or terminal of the client; "
+                        "or what was refused to a command that still runs",
                 RPC_PARAMS(explain_params),
                 .result = &method_refused,
                 .errors = RPC_ERROR(NO_PROCESS) | RPC_ERROR(USAGE),

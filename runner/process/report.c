@@ -17,6 +17,13 @@ int process_end_document(const Process *process, JsonWriter *ret) {
         return json_write_finish(ret);
 }
 
+void process_mark_denials(Process *process, const Denials *calls, const NetDenials *network,
+                          const GatewayDenials *gateway) {
+        process->denied_before = *calls;
+        net_denials_count(network, &process->net_denied_before);
+        gateway_denials_count(gateway, &process->gateway_denied_before);
+}
+
 void process_write_set_aside(const Process *process, JsonWriter *w) {
         json_write_array(w, "set_aside");
         for (size_t i = 0; i < process->set_aside.count; i++)

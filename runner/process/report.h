@@ -8,6 +8,10 @@
 void process_write_end(const Process *process, JsonWriter *w);
 /* Makes a document of these members. The caller clears it. Returns 0 or -ENOMEM. */
 int process_end_document(const Process *process, JsonWriter *ret);
+/* From now on, the denials of the process are those that are not in these counts yet. network and
+ * gateway may be NULL. */
+void process_mark_denials(Process *process, const Denials *calls, const NetDenials *network,
+                          const GatewayDenials *gateway);
 /* Writes these members:
  * - "set_aside": the paths that were set aside after it
  * - "still_aside": files of the host that were set aside before that, if there are any

@@ -16,7 +16,7 @@ static void write_values(JsonWriter *w, const char *const *values, bool or_null)
         json_write_end(w);
 }
 
-static void write_type(JsonWriter *w, const char *type, bool or_null) {
+void rpc_schema_name_type(JsonWriter *w, const char *type, bool or_null) {
         if (!or_null) {
                 json_write_string(w, "type", type);
                 return;
@@ -37,7 +37,7 @@ static void write_strings(JsonWriter *w, const char *key) {
 /* --- parameters --- */
 
 static void param_string(JsonWriter *w, const RpcParam *param) {
-        write_type(w, "string", false);
+        rpc_schema_name_type(w, "string", false);
         if (param->max)
                 /* max counts bytes; JSON Schema counts characters. A string with more characters
                  * than max has more bytes, too. */
@@ -50,30 +50,30 @@ static void param_string(JsonWriter *w, const RpcParam *param) {
 /* Writes no maximum: the encoded text of a path is longer than the path. */
 static void schema_path(JsonWriter *w, const RpcParam *param) {
         (void)param;
-        write_type(w, "string", false);
+        rpc_schema_name_type(w, "string", false);
 }
 
 static void param_bool(JsonWriter *w, const RpcParam *param) {
         (void)param;
-        write_type(w, "boolean", false);
+        rpc_schema_name_type(w, "boolean", false);
 }
 
 static void param_uint(JsonWriter *w, const RpcParam *param) {
-        write_type(w, "integer", false);
+        rpc_schema_name_type(w, "integer", false);
         json_write_uint(w, "minimum", param->min);
         if (param->max)
                 json_write_uint(w, "maximum", param->max);
 }
 
 static void param_strings(JsonWriter *w, const RpcParam *param) {
-        write_type(w, "array", false);
+        rpc_schema_name_type(w, "array", false);
         write_strings(w, "items");
         if (param->max)
                 json_write_uint(w, "maxItems", param->max);
 }
 
 static void param_map(JsonWriter *w, const RpcParam *param) {
-        write_type(w, "object", false);
+        rpc_schema_name_type(w, "object", false);
         write_strings(w, "additionalProperties");
         if (param->max)
                 json_write_uint(w, "maxProperties", param->max);
@@ -90,7 +90,7 @@ static void param_object(JsonWriter *w, const RpcParam *param) {
         if (param->component)
                 write_component(w, param->component);
         else
-                write_type(w, "object", false);
+                rpc_schema_name_type(w, "object", false);
 }
 
 static void (*const param_types[])(JsonWriter *w, const RpcParam *param) = {
@@ -137,7 +137,7 @@ static void field_plain(JsonWriter *w, const RpcField *field) {
         };
         const bool or_null = field->presence == RPC_OR_NULL;
 
-        write_type(w, names[field->type], or_null);
+        rpc_schema_name_type(w, names[field->type], or_null);
         write_values(w, field->values, or_null);
 }
 
@@ -159,7 +159,7 @@ static void field_map(JsonWriter *w, const RpcField *field) {
 static void field_maps(JsonWriter *w, const RpcField *field) {
         field_plain(w, field);
         json_write_object(w, "items");
-        write_type(w, "object", false);
+        rpc_schema_name_type(w, "object", false);
         write_strings(w, "additionalProperties");
         json_write_end(w);
 }
@@ -178,7 +178,7 @@ static void field_component(JsonWriter *w, const char *name, bool or_null) {
         write_component(w, name);
         json_write_end(w);
         json_write_object(w, NULL);
-        write_type(w, "null", false);
+        rpc_schema_name_type(w, "null", false);
         json_write_end(w);
         json_write_end(w);
 }
@@ -195,7 +195,7 @@ static void field_object(JsonWriter *w, const RpcField *field) {
 }
 
 static void field_shapes(JsonWriter *w, const RpcField *field) {
-        write_type(w, "array", field->presence == RPC_OR_NULL);
+        rpc_schema_name_type(w, "array", field->presence == RPC_OR_NULL);
         json_write_object(w, "items");
         rpc_schema_reference(w, field->shape);
         json_write_end(w);
@@ -209,10 +209,14 @@ static void (*const field_types[])(JsonWriter *w, const RpcField *field) = {
 };
 static_assert(ELEMENTSOF(field_types) == RPC_TYPE_MAX, "every type has a schema");
 
+void rpc_schema_type(JsonWriter *w, const RpcField *field) {
+        field_types[field->type](w, field);
+}
+
 void rpc_schema_field(JsonWriter *w, const RpcField *field) {
         if (field->help)
                 json_write_string(w, "description", field->help);
-        field_types[field->type](w, field);
+        rpc_schema_type(w, field);
 }
 
 static void write_property(void *data, const RpcField *field) {

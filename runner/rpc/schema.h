@@ -15,6 +15,10 @@ void rpc_schema_params(JsonWriter *w, const RpcMethod *method);
 /* Writes a shape. Shapes in it are references to "#/components/schemas/NAME". */
 void rpc_schema_shape(JsonWriter *w, const RpcShape *shape);
 
+/* Writes the member "type": the type, or null. */
+void rpc_schema_name_type(JsonWriter *w, const char *type, bool or_null);
+/* Writes the type of one field of a shape, without its description. */
+void rpc_schema_type(JsonWriter *w, const RpcField *field);
 /* Writes one field of a shape. */
 void rpc_schema_field(JsonWriter *w, const RpcField *field);
 

@@ -107,16 +107,56 @@ def test_the_tools_are_described(client: Client) -> None:
     for tool in tools.values():
         assert tool["description"] and tool["annotations"]["title"], tool
         assert tool["inputSchema"]["additionalProperties"] is False, tool
-    assert tools["read"]["annotations"]["readOnlyHint"] and not tools["bash"]["annotations"]["readOnlyHint"]
+    assert tools["read"]["annotations"]["readOnlyHint"] and "readOnlyHint" not in tools["bash"]["annotations"]
     assert tools["bash"]["inputSchema"]["required"] == ["command"]
     assert "exit_code" in tools["bash"]["outputSchema"]["required"]
+
+
+def every_type(schema: Json) -> None:
+    """Each member of a result has a type, at every depth."""
+    assert "type" in schema, schema
+    for member in schema.get("properties", {}).values():
+        every_type(member)
+    if "array" in schema["type"] and "items" in schema:
+        every_type(schema["items"])
+
+
+def test_the_list_of_tools_is_short(client: Client) -> None:
+    """Models read it before their first word. The client checks structured content by its schemas, in every test."""
+    tools = client("listTools")["tools"]
+    assert len(json.dumps(tools, separators=(",", ":"))) <= 30_000
+    for tool in tools:
+        every_type(tool.get("outputSchema", {"type": "object"}))
+    (bash,) = [tool["outputSchema"]["properties"] for tool in tools if tool["name"] == "bash"]
+    assert bash["usage"]["properties"]["wall_us"]["type"] == ["integer", "null"] and "policy" not in bash["denials"]["items"]["properties"]
+
+
+def test_groups_of_tools(sessions: Sessions, session: Session) -> None:
+    with Client(sessions, session.name, "--tools", "bash,kv") as client:
+        assert [tool["name"] for tool in client("listTools")["tools"]] == ["bash", "bash_restart", "kv_get", "kv_set", "kv_delete", "kv_keys"]
+        client.texts("bash", command="true")
+        assert "unknown tool" in client.reply("callTool", {"name": "read", "arguments": {"path": "x"}})["error"]
+    for wrong in (",", "bash,", "all", "bash,bas", "bash kv"):
+        refused = sessions(["mcp", session.name, "--tools", wrong])
+        assert refused.code == 125 and "--tools" in refused.err and "processes" in refused.err, wrong
+
+
+def test_only_a_failure_of_the_tool_is_an_error(client: Client) -> None:
+    """The exit code of a command is its result, so grep may find nothing."""
+    for command, code in (("grep nothing /etc/passwd", 1), ("exit 3", 3), ("no-such-command", 127), ("sleep 1000 & kill -9 $!; wait $!", 137)):
+        result = client.tool("bash", command=command)
+        assert not result.get("isError") and result["structuredContent"]["exit_code"] == code, command
+    assert client.tool("bash", command="sleep 1000", timeout_ms=1)["isError"]
+    assert client.tool("bash", command="kill -9 $$")["isError"]
+    assert not client.tool("python", code="1").get("isError")
+    assert client.tool("python", code="1 / 0")["isError"] and client.tool("bash", no_such=1)["isError"]
 
 
 def test_the_shell_lasts(client: Client) -> None:
     assert client.texts("bash", command="cd /tmp; export A=1; f() { echo f $A; }")[-1] == "holt: exited, exit code 0"
     assert client.texts("bash", command="pwd; f") == ["/tmp\nf 1\n", "holt: exited, exit code 0"]
     failed = client.tool("bash", command="echo out; echo err >&2; false")
-    assert failed["isError"] and failed["structuredContent"]["exit_code"] == 1
+    assert not failed["isError"] and failed["structuredContent"]["exit_code"] == 1
     assert [item["text"] for item in failed["content"]] == ["out\n", "err\n", "holt: exited, exit code 1"]
     assert "the shell has ended" in client.tool("bash", command="exit 3")["content"][-1]["text"]
 

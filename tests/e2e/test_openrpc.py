@@ -261,6 +261,7 @@ def call_processes(rpc: Rpc, call: Callable[..., Json]) -> None:
     rpc.note("process.exited", id=process, exit_code=3)
     call("process.wait", id=process, output=True)
     call("process.explain", id=process, argv=["cat", "/opt/none"])
+    call("process.explain", id=process, running=True)
     call("process.unwatch", id=process)
     other = call("process.spawn", argv=["cat"], input=True)["id"]
     call("process.close_stdin", id=other)

@@ -584,7 +584,7 @@ export interface Waited {
 }
 
 export interface Refused {
-  /** the refused paths */
+  /** the refused paths; with "running", also the calls, hosts and requests */
   denials: Denial[];
   /** limits that the command reached */
   limitsHit: LimitHit[];
@@ -593,6 +593,14 @@ export interface Refused {
    * missing if the mode of the network is "host"
    */
   networkMissed?: boolean;
+  /** with "running": allowed hosts that were not reached while the command ran */
+  unreached?: Unreached[];
+  /** with "running": number of refused or failed connections that are in neither of these lists */
+  denialsOmitted?: number;
+  /** with "running": true if holt-egress has ended; the session then has no network until it stops */
+  networkLost?: boolean;
+  /** with "running": true if holt-gateway has ended; the session then has no routes until it stops */
+  routesLost?: boolean;
   /**
    * only without the parameters stderr and argv: the end of the stderr that holt itself has read, in base64; its
    * refused paths and limits are in the command's result
@@ -1575,6 +1583,11 @@ export interface ProcessExplainParams {
   stderr?: string;
   /** the command and its arguments, if stderr is not known */
   argv?: string[];
+  /**
+   * the command still runs: return everything that was refused since the last such request; stderr is what it has
+   * printed since then
+   */
+  running?: boolean;
 }
 
 /** Parameters of process.write. */
@@ -2236,7 +2249,7 @@ export interface Methods {
   "process.wait": { params: ProcessWaitParams; result: Waited };
   /**
    * finds the paths that were refused to a failed command, and the limits that it reached, if its stderr went to a file
-   * or terminal of the client
+   * or terminal of the client; or what was refused to a command that still runs
    */
   "process.explain": { params: ProcessExplainParams; result: Refused };
   /** writes to the stdin of a process */
