@@ -18,7 +18,7 @@ enum { MCP_WORDS_MAX = 4096 }; /* of the command of --wrap, with the session's n
 typedef struct McpOptions {
         const char *http, *workspace, *tools;
         StrList net;
-        bool ask, wrap;
+        bool ask, no_roots, wrap;
         char **argv; /* the words of the verb */
 } McpOptions;
 
@@ -30,6 +30,8 @@ static const Option mcp_options[] = {
           offsetof(McpOptions, http), NULL },
         { "--workspace", "DIR", "without NAME: the host directory that is the workspace",
           OPTION_STRING, offsetof(McpOptions, workspace), NULL },
+        { "--no-roots", NULL, "without NAME: do not take the client's roots as the workspace",
+          OPTION_BOOL, offsetof(McpOptions, no_roots), NULL },
         { "--net", "RULE", "without NAME: a host or a set of hosts that the session can reach",
           OPTION_LIST, offsetof(McpOptions, net), NULL },
         { "--tools", "GROUP,...", "only these tools: bash, python, files, processes, kv, network",
@@ -74,9 +76,10 @@ static int mcp_check(const McpOptions *options, bool named, size_t words, Error 
         if (options->wrap && (options->http || options->ask || options->tools))
                 return error_set(reterr, ERROR_USAGE, 0,
                                  "--wrap takes none of --http, --ask and --tools");
-        if (named && (options->workspace || options->net.count > 0)) {
-                r = error_set(reterr, ERROR_USAGE, 0,
-                              "--workspace and --net are for a new session, without NAME");
+        if (named && (options->workspace || options->no_roots || options->net.count > 0)) {
+                r = error_set(
+                        reterr, ERROR_USAGE, 0,
+                        "--workspace, --no-roots and --net are for a new session, without NAME");
                 return error_cure(reterr, r,
                                   "Set them when you make the session: holt create NAME "
                                   "--workspace DIR");
@@ -113,8 +116,12 @@ static int mcp_check_session(const char *name, Error *reterr) {
 static int mcp_serve(const OptionResult *words, const void *data, Error *reterr) {
         const McpOptions *options = data;
         const bool named = mcp_has_name(words, options);
-        McpSettings settings = { .ask = options->ask };
-        McpOwned owned = { 0 };
+        McpOwned owned = { .workspace = options->workspace, .net = &options->net };
+        McpSettings settings = { .session = named ? words->operands[0] : NULL,
+                                 .make = mcp_session_make,
+                                 .data = &owned,
+                                 .roots = !options->no_roots,
+                                 .ask = options->ask };
         int r = mcp_check(options, named, words->operands_count - named, reterr);
 
         if (r == 0 && options->tools)
@@ -123,9 +130,8 @@ static int mcp_serve(const OptionResult *words, const void *data, Error *reterr)
                 return r;
         if (named && !options->wrap)
                 r = mcp_check_session(words->operands[0], reterr);
-        else if (!named)
-                r = mcp_session_make(options->workspace, &options->net, &owned, reterr);
-        settings.session = named ? words->operands[0] : owned.name;
+        else if (!named && (options->workspace || options->wrap))
+                r = mcp_session_make(&owned, NULL, &settings.session, reterr);
         if (r == 0)
                 r = mcp_serve_session(&settings, options, words->operands + named, reterr);
         mcp_session_end(&owned);

@@ -207,11 +207,7 @@ static const char *mcp_answer_word(const JsonValue *root) {
         return streq(allow, "once") ? "once" : streq(allow, "session") ? "session" : "no";
 }
 
-void mcp_take_answer(Mcp *mcp, const JsonValue *root) {
-        uint64_t id;
-
-        if (json_uint(json_member(root, "id"), JSON_INTEGER_MAX, &id) < 0)
-                return;
+void mcp_take_answer(Mcp *mcp, uint64_t id, const JsonValue *root) {
         list_each_safe(question, mcp->questions) {
                 if (question->id != id)
                         continue;

@@ -36,10 +36,10 @@ void mcp_call_free(McpCall *call) {
 
 /* --- results --- */
 
-void mcp_call_tell(Mcp *mcp, const McpCall *call, const char *text) {
+void mcp_tell(Mcp *mcp, const JsonWriter *id, const char *text) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
 
-        mcp_reply_begin(&call->id, &w);
+        mcp_reply_begin(id, &w);
         json_write_array(&w, "content");
         mcp_write_text(text, &w);
         json_write_end(&w);
@@ -48,7 +48,7 @@ void mcp_call_tell(Mcp *mcp, const McpCall *call, const char *text) {
 }
 
 void mcp_call_fail(Mcp *mcp, McpCall *call, const char *text) {
-        mcp_call_tell(mcp, call, text);
+        mcp_tell(mcp, &call->id, text);
         mcp_call_free(call);
 }
 
@@ -102,6 +102,9 @@ void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Err
                 tool->write_content(mcp, result, &w);
         else
                 call_write_json(result, &w);
+        if (mcp->notice)
+                mcp_write_text(mcp->notice, &w);
+        free(TAKE_PTR(mcp->notice));
         json_write_end(&w);
         if (!tool->plain)
                 mcp_write_structured(result, &w);
@@ -245,7 +248,7 @@ void mcp_call_cancel(Mcp *mcp, const JsonValue *id) {
                 json_write_string(&w, "run", call->run);
                 json_write_end(&w);
                 if (json_write_finish(&w) == 0)
-                        mcp_tell(mcp, call->tool->interrupt, &w);
+                        mcp_ask_only(mcp, call->tool->interrupt, &w);
                 return;
         }
         if (wanted.data)

@@ -48,7 +48,7 @@ void mcp_ask(Mcp *mcp, McpCall *call, const char *method, JsonWriter *params, Mc
         mcp->calls_count++;
 }
 
-void mcp_tell(Mcp *mcp, const char *method, const JsonWriter *params) {
+void mcp_ask_only(Mcp *mcp, const char *method, const JsonWriter *params) {
         uint64_t ignored;
         Error error;
 

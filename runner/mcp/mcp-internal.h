@@ -7,6 +7,7 @@
  * - schemas.c: descriptions of the tools
  * - calls.c: calls of tools, from the request to the result
  * - waits.c: the tool process_wait
+ * - workspace.c: the session of a client that names none, and its roots (roots.c)
  * - content.c: the content of results
  * - resources.c: the files of /mnt/files
  * - subscriptions.c: changes of these files
@@ -81,9 +82,15 @@ typedef struct McpQuestion {
         char *rule;    /* Owned: the rule to grant. */
 } McpQuestion;
 
+/* A request of the client that waits until its session exists. */
+typedef struct McpHeld {
+        struct McpHeld *next;
+        JsonDocument *message; /* Owned. */
+} McpHeld;
+
 struct Mcp {
-        McpSettings settings;
-        ClientLoop loop; /* Its keeper is NULL until it is needed. */
+        McpSettings settings; /* Its session is NULL until it exists. */
+        ClientLoop loop;      /* Its keeper is NULL until it is needed. */
         McpCall *calls;
         McpQuestion *questions;
         McpSubscription *subscriptions;
@@ -91,7 +98,14 @@ struct Mcp {
         uint64_t look_at;     /* Time of the next look at them, in usec. */
         uint64_t runs, asked; /* Numbers of the last run and of the last question. */
         char shell[32];       /* Process of the last bash call, to tell its output from others. */
-        bool initialized, elicits;
+        bool initialized, elicits, lists_roots;
+        McpHeld *held;
+        unsigned held_count;
+        StrList roots;        /* The roots that are mounted. */
+        bool roots_changed;   /* The client has said so. */
+        uint64_t roots_asked; /* Id of the question about them that waits, or 0. */
+        uint64_t roots_until; /* Time in usec until which it waits. */
+        char *notice;         /* A line for the next result of a tool, or NULL; owned. */
 };
 
 /* --- tools --- */
@@ -145,7 +159,28 @@ void mcp_tool_write(const Mcp *mcp, const McpTool *tool, JsonWriter *w);
 /* Whether structured content has the members of this name. */
 bool mcp_shows(const char *name);
 
+/* --- the session of a client that names none --- */
+
+/* Whether requests can be served now; otherwise they must be held. */
+bool mcp_workspace_is_ready(const Mcp *mcp);
+/* Takes over a request, which is served or refused later, or now. */
+void mcp_workspace_hold(Mcp *mcp, JsonDocument *message);
+/* Takes the answer to the question about roots. Returns false if id is not this question's. */
+bool mcp_workspace_take_answer(Mcp *mcp, uint64_t id, const JsonValue *root);
+/* The client says that its roots have changed. */
+void mcp_workspace_changed(Mcp *mcp);
+/* Ends a wait whose time has passed. Returns the time left in milliseconds, or -1. */
+int mcp_workspace_left(Mcp *mcp);
+/* Drops a request that is held. Returns false if none has this id. */
+bool mcp_held_cancel(Mcp *mcp, const JsonValue *id);
+void mcp_held_free(Mcp *mcp);
+
 /* --- the client --- */
+
+/* Serves a request that needs the session, and takes it over. */
+void mcp_serve_held(Mcp *mcp, JsonDocument *message);
+/* Refuses such a request: with a result for a tool, so that the model sees the text. */
+void mcp_refuse(Mcp *mcp, const JsonValue *root, const char *text);
 
 /* Writes a message as one line. */
 void mcp_send(Mcp *mcp, JsonWriter *w);
@@ -162,7 +197,7 @@ void mcp_fail(Mcp *mcp, const JsonWriter *id, int code, const char *message);
 /* Sends a request, for call. Writes the end of params. A failure ends the call by its answer. */
 void mcp_ask(Mcp *mcp, McpCall *call, const char *method, JsonWriter *params, McpAnswerFn answer);
 /* Sends a request whose reply does not matter. */
-void mcp_tell(Mcp *mcp, const char *method, const JsonWriter *params);
+void mcp_ask_only(Mcp *mcp, const char *method, const JsonWriter *params);
 /* Functions of the loop; data is the Mcp. */
 void mcp_keeper_take(void *data, const RpcMessage *message, const Error *error);
 void mcp_keeper_lost(void *data, const Error *error);
@@ -180,8 +215,8 @@ char *mcp_error_text(const Error *error);
 /* Ends a call with a text that reports a failure, and frees it. */
 void mcp_call_fail(Mcp *mcp, McpCall *call, const char *text);
 void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error);
-/* Sends the text of mcp_call_fail(), and keeps the call. */
-void mcp_call_tell(Mcp *mcp, const McpCall *call, const char *text);
+/* Sends the text of mcp_call_fail() as the result of the call with this id. */
+void mcp_tell(Mcp *mcp, const JsonWriter *id, const char *text);
 /* An answer function for a call whose client expects no reply any more. */
 void mcp_call_drop(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error);
 void mcp_edit_start(Mcp *mcp, McpCall *call);
@@ -228,8 +263,8 @@ void mcp_subscriptions_free(Mcp *mcp);
 void mcp_grant_start(Mcp *mcp, McpCall *call);
 /* A program inside asks for a host. */
 void mcp_ask_host(Mcp *mcp, const RpcMessage *message);
-/* Takes the client's answer to a question. */
-void mcp_take_answer(Mcp *mcp, const JsonValue *root);
+/* Takes the client's answer to the question of this id, if there is one. */
+void mcp_take_answer(Mcp *mcp, uint64_t id, const JsonValue *root);
 /* Withdraws the question of a call of request_grant that the client has cancelled. id: in JSON. */
 void mcp_question_cancel(Mcp *mcp, const char *id);
 void mcp_questions_free(Mcp *mcp);

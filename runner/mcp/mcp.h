@@ -13,12 +13,19 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "rpc/table.h"
 
 typedef struct McpSettings {
-        const char *session; /* borrowed: name of an existing session */
-        bool ask;            /* ask the user, through the client, about grants */
-        unsigned groups;     /* a bit for each group of tools that is served; 0: all */
+        /* Borrowed: name of an existing session. NULL: make() makes one when it is needed. */
+        const char *session;
+        /* Makes a session. roots: directories of the host; the first one becomes the workspace, and
+         * the others are writable, too. *ret_name is borrowed. Returns 0 or a negative errno. */
+        int (*make)(void *data, const StrList *roots, const char **ret_name, Error *reterr);
+        void *data;      /* for make */
+        bool roots;      /* pass the roots of the client, if it has any, to make */
+        bool ask;        /* ask the user, through the client, about grants */
+        unsigned groups; /* a bit for each group of tools that is served; 0: all */
         /* Borrowed: methods of sessions. */
         const RpcMethod *methods;
         size_t methods_count;

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "mcp/mcp-internal.h"
+#include "mcp/uri.h"
 
 #define RESOURCE_PREFIX "holt:///mnt/files/"
 #define RESOURCE_FILES "/mnt/files"
@@ -32,39 +33,13 @@ static char *resource_uri(const char *name) {
         return uri;
 }
 
-static int resource_digit(char c) {
-        const char *const digits = "0123456789abcdef", *at = strchr(digits, c | 0x20);
-
-        return c && at ? (int)(at - digits) : -1;
-}
-
 static char *resource_decode(const char *uri) {
-        char *path, *p;
-        int high, low;
+        _cleanup_free_ char *name = NULL;
 
         if (!uri || !str_starts(uri, RESOURCE_PREFIX))
                 return NULL;
-        uri += strlen(RESOURCE_PREFIX) - strlen("/");
-        path = malloc(strlen(RESOURCE_FILES) + strlen(uri) + 1);
-        if (!path)
-                return NULL;
-        p = stpcpy(path, RESOURCE_FILES);
-        for (; *uri; uri++) {
-                if (*uri != '%') {
-                        *p++ = *uri;
-                        continue;
-                }
-                high = resource_digit(uri[1]);
-                low = high < 0 ? -1 : resource_digit(uri[2]);
-                if (low < 0 || (high == 0 && low == 0)) {
-                        free(path);
-                        return NULL;
-                }
-                *p++ = (char)(high * 16 + low);
-                uri += 2;
-        }
-        *p = '\0';
-        return path;
+        name = uri_decode(uri + strlen(RESOURCE_PREFIX));
+        return name ? str_format(RESOURCE_FILES "/%s", name) : NULL;
 }
 
 /* Only the files below /mnt/files are resources. */
@@ -72,7 +47,7 @@ static bool resource_is_below(const char *path) {
         for (const char *at = path; (at = strstr(at, "/..")); at += strlen("/.."))
                 if (at[3] == '/' || at[3] == '\0')
                         return false;
-        return utf8_valid(path);
+        return true;
 }
 
 char *mcp_resource_path(const char *uri) {

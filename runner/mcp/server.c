@@ -68,6 +68,7 @@ static void server_initialize(Mcp *mcp, const JsonWriter *id, const JsonValue *p
                         version = versions[i];
         mcp->initialized = true;
         mcp->elicits = json_member(json_member(params, "capabilities"), "elicitation") != NULL;
+        mcp->lists_roots = json_member(json_member(params, "capabilities"), "roots") != NULL;
         mcp_reply_begin(id, &w);
         json_write_string(&w, "protocolVersion", version);
         server_write_capabilities(&w);
@@ -129,6 +130,24 @@ static const struct {
         { "resources/templates/list", server_list_templates, NULL },
 };
 
+void mcp_serve_held(Mcp *mcp, JsonDocument *message) {
+        const char *method = json_member_text(json_root(message), "method");
+
+        for (size_t i = 0; i < ELEMENTSOF(requests); i++)
+                if (streq(requests[i].method, method))
+                        return requests[i].call(mcp, message);
+}
+
+void mcp_refuse(Mcp *mcp, const JsonValue *root, const char *text) {
+        _cleanup_(json_write_clear) JsonWriter id = { 0 };
+
+        json_copy(&id, NULL, json_member(root, "id"));
+        if (streq(json_member_text(root, "method"), "tools/call"))
+                mcp_tell(mcp, &id, text);
+        else
+                mcp_fail(mcp, &id, MCP_INTERNAL_ERROR, text);
+}
+
 /* Takes over the message. */
 static void server_take_request(Mcp *mcp, const char *method, JsonDocument *message) {
         _cleanup_(json_freep) JsonDocument *owned = message;
@@ -141,9 +160,11 @@ static void server_take_request(Mcp *mcp, const char *method, JsonDocument *mess
         for (size_t i = 0; i < ELEMENTSOF(requests); i++) {
                 if (!streq(requests[i].method, method))
                         continue;
-                if (requests[i].call)
-                        return requests[i].call(mcp, TAKE_PTR(owned));
-                return requests[i].reply(mcp, &id, json_member(root, "params"));
+                if (!requests[i].call)
+                        return requests[i].reply(mcp, &id, json_member(root, "params"));
+                if (!mcp_workspace_is_ready(mcp))
+                        return mcp_workspace_hold(mcp, TAKE_PTR(owned));
+                return requests[i].call(mcp, TAKE_PTR(owned));
         }
         mcp_fail(mcp, &id, MCP_UNKNOWN_METHOD, "unknown method");
 }
@@ -162,6 +183,14 @@ static void server_refuse(Mcp *mcp, const FramingLine *line, int code, const cha
                         : NULL;
 
         mcp_fail(mcp, found ? &id : NULL, code, text ? text : message);
+}
+
+static void server_take_answer(Mcp *mcp, const JsonValue *root) {
+        uint64_t id;
+
+        if (json_uint(json_member(root, "id"), JSON_INTEGER_MAX, &id) == 0 &&
+            !mcp_workspace_take_answer(mcp, id, root))
+                mcp_take_answer(mcp, id, root);
 }
 
 static void server_on_line(void *data, const FramingLine *line) {
@@ -185,11 +214,14 @@ static void server_on_line(void *data, const FramingLine *line) {
         if (json_type(root) != JSON_OBJECT || (id && !server_is_id(id)) || (!method && !id))
                 return mcp_fail(mcp, NULL, MCP_INVALID_REQUEST, "the message is no request");
         if (!method)
-                return mcp_take_answer(mcp, root);
+                return server_take_answer(mcp, root);
         if (id)
                 return server_take_request(mcp, method, TAKE_PTR(message));
-        if (streq(method, "notifications/cancelled"))
-                mcp_call_cancel(mcp, json_member(json_member(root, "params"), "requestId"));
+        if (streq(method, "notifications/roots/list_changed"))
+                mcp_workspace_changed(mcp);
+        id = json_member(json_member(root, "params"), "requestId");
+        if (streq(method, "notifications/cancelled") && !mcp_held_cancel(mcp, id))
+                mcp_call_cancel(mcp, id);
 }
 
 /* --- the loop --- */
@@ -199,9 +231,14 @@ static void server_on_close(void *data) {
 }
 
 static int server_before_wait(void *data) {
-        const int look = mcp_subscriptions_wait(data), waits = mcp_waits_left(data);
+        const int times[] = { mcp_subscriptions_wait(data), mcp_waits_left(data),
+                              mcp_workspace_left(data) };
+        int first = -1;
 
-        return look < 0 || (waits >= 0 && waits < look) ? waits : look;
+        for (size_t i = 0; i < ELEMENTSOF(times); i++)
+                if (times[i] >= 0 && (first < 0 || times[i] < first))
+                        first = times[i];
+        return first;
 }
 
 int mcp_run(const McpSettings *settings, Error *reterr) {
@@ -218,6 +255,7 @@ int mcp_run(const McpSettings *settings, Error *reterr) {
         mcp.loop.ended = true;
         mcp_questions_free(&mcp);
         mcp_subscriptions_free(&mcp);
+        mcp_held_free(&mcp);
         mcp_keeper_lost(&mcp, &gone);
         client_loop_clear(&mcp.loop);
         return r;

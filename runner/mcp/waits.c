@@ -72,7 +72,7 @@ int mcp_waits_left(Mcp *mcp) {
                                "holt: %.64s still runs. process_read returns its output until now; "
                                "process_wait waits again.",
                                wait_process(call));
-                mcp_call_tell(mcp, call, text);
+                mcp_tell(mcp, &call->id, text);
                 call->deadline = 0;
                 call->answer = mcp_call_drop;
         }

@@ -4,7 +4,7 @@
 //     node mcp-client.mjs MODULES HOLT mcp NAME OPTIONS...
 //
 // Reads one JSON array a line from stdin: the name of a method of the client, and its arguments. Prints one reply a line.
-// If MCP_URL is set, uses HTTP, with the token MCP_TOKEN.
+// If MCP_URL is set, uses HTTP, with the token MCP_TOKEN. If MCP_ROOTS is set, the client has these roots: a JSON array of URIs.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -13,11 +13,21 @@ const require = createRequire(`${modules}/`);
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
-const { ElicitRequestSchema, ResourceUpdatedNotificationSchema } = require("@modelcontextprotocol/sdk/types.js");
+const { ElicitRequestSchema, ListRootsRequestSchema, ResourceUpdatedNotificationSchema } = require("@modelcontextprotocol/sdk/types.js");
 
 let answer, controller;
 const asked = [];
-const client = new Client({ name: "test", version: "1" }, { capabilities: { elicitation: {} } });
+let roots = process.env.MCP_ROOTS && JSON.parse(process.env.MCP_ROOTS);
+let rootsAsked = 0;
+const capabilities = { elicitation: {}, ...(roots ? { roots: { listChanged: true } } : {}) };
+const client = new Client({ name: "test", version: "1" }, { capabilities });
+if (roots) {
+  client.setRequestHandler(ListRootsRequestSchema, async () => {
+    rootsAsked++;
+    if (!roots) throw new Error("no roots");
+    return { roots: roots.map((uri) => ({ uri, name: uri })) };
+  });
+}
 const updates = [];
 let onUpdate = () => {};
 client.setNotificationHandler(ResourceUpdatedNotificationSchema, (note) => {
@@ -37,6 +47,12 @@ const own = {
   version: async () => client.getServerVersion(),
   answerWith: async (value) => { answer = value; return null; },
   asked: async () => asked,
+  rootsAsked: async () => rootsAsked,
+  setRoots: async (value) => {
+    roots = value;
+    await client.sendRootsListChanged();
+    return null;
+  },
   updated: async () => {
     while (!updates.length) await new Promise((resolve) => { onUpdate = resolve; });
     return updates.splice(0);

@@ -71,8 +71,8 @@ class Client:
 class Http:
     """`holt mcp --http 0`, as a context manager."""
 
-    def __init__(self, sessions: Sessions, name: str, *flags: str, **env: str) -> None:
-        self.running = sessions.start(["mcp", name, "--http", "0", *flags], stderr=None, env=env)
+    def __init__(self, sessions: Sessions, *args: str, **env: str) -> None:
+        self.running = sessions.start(["mcp", "--http", "0", *args], stderr=None, env=env)
         out = self.running.process.stdout
         assert out
         self.url = out.readline().decode().strip()

@@ -25,11 +25,12 @@ EDIT_MAX = 512 * 1024
 class Client:
     """A client over stdio that sends what it likes."""
 
-    def __init__(self, sessions: Sessions, *args: str, asks: bool = False) -> None:
+    def __init__(self, sessions: Sessions, *args: str, asks: bool = False, roots: bool = False) -> None:
         self.process = sessions.start(["mcp", *args], stdin=subprocess.PIPE, stderr=None).process
         self.number = 0
         self.noted: list[Json] = []
-        self("initialize", protocolVersion="2025-06-18", capabilities={"elicitation": {}} if asks else {})
+        capabilities: Json = {**({"elicitation": {}} if asks else {}), **({"roots": {}} if roots else {})}
+        self("initialize", protocolVersion="2025-06-18", capabilities=capabilities)
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin
