@@ -90,6 +90,7 @@ static bool call_has_failed(const McpTool *tool, const JsonValue *result) {
 void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Error *error) {
         _cleanup_(json_write_clear) JsonWriter w = { 0 };
         const McpTool *tool = call->tool;
+        char line[MCP_REFUSED_LINE];
 
         if (!result)
                 return call_fail_with(mcp, call, error);
@@ -102,12 +103,16 @@ void mcp_call_answer(Mcp *mcp, McpCall *call, const JsonValue *result, const Err
                 tool->write_content(mcp, result, &w);
         else
                 call_write_json(result, &w);
+        if (tool->noun) {
+                mcp_content_end(mcp, tool, result, line);
+                mcp_write_text(line, &w);
+        }
         if (mcp->notice)
                 mcp_write_text(mcp->notice, &w);
         free(TAKE_PTR(mcp->notice));
         json_write_end(&w);
         if (!tool->plain)
-                mcp_write_structured(result, &w);
+                mcp_write_structured(result, tool->noun ? line : NULL, &w);
         json_write_bool(&w, "isError", call_has_failed(tool, result));
         mcp_reply_end(mcp, &w);
         mcp_call_free(call);

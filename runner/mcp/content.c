@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The content of results. The last item of a command's result is one line that only the server
- * writes. It says how the call ended, what was refused, and which grant would allow it. */
+ * writes. It says how the call ended, what was refused, and which grant would allow it. It is also
+ * the member "note" of structured content, because Codex shows its model nothing else. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,24 +120,22 @@ static void content_add_refusals(const char *session, const JsonValue *result, c
                             "; the network has ended, until the user runs: holt stop %s", session);
 }
 
-static void content_write_end(const Mcp *mcp, const JsonValue *result, const char *noun,
-                              JsonWriter *w) {
+void mcp_content_end(const Mcp *mcp, const McpTool *tool, const JsonValue *result,
+                     char ret[MCP_REFUSED_LINE]) {
         const uint64_t dropped = json_member_uint(result, "stdout_dropped") +
                                  json_member_uint(result, "stderr_dropped");
-        char line[CONTENT_LINE_MAX];
         size_t used = 0;
         bool kept = true;
 
-        content_add(line, &used, "holt: %s, exit code %" PRIu64, json_member_text(result, "cause"),
+        content_add(ret, &used, "holt: %s, exit code %" PRIu64, json_member_text(result, "cause"),
                     json_member_uint(result, "exit_code"));
-        content_add_refusals(mcp->settings.session, result, line, &used);
+        content_add_refusals(mcp->settings.session, result, ret, &used);
         if (dropped > 0)
-                content_add(line, &used, "; %" PRIu64 " bytes of output are left out", dropped);
+                content_add(ret, &used, "; %" PRIu64 " bytes of output are left out", dropped);
         (void)json_bool(json_member(result, "state_kept"), &kept);
         if (!kept)
-                content_add(line, &used, "; the %s has ended, and the next call gets a new one",
-                            noun);
-        mcp_write_text(line, w);
+                content_add(ret, &used, "; the %s has ended, and the next call gets a new one",
+                            tool->noun);
 }
 
 bool mcp_content_refused(const char *session, const JsonValue *result, char ret[MCP_REFUSED_LINE]) {
@@ -157,8 +156,8 @@ static void content_write_streams(const JsonValue *result, JsonWriter *w) {
 }
 
 void mcp_content_command(const Mcp *mcp, const JsonValue *result, JsonWriter *w) {
+        (void)mcp;
         content_write_streams(result, w);
-        content_write_end(mcp, result, "shell", w);
 }
 
 /* A display is an attacker's: an image must be base64 of a type that clients expect. */
@@ -187,6 +186,7 @@ void mcp_content_python(const Mcp *mcp, const JsonValue *result, JsonWriter *w) 
         const char *value = json_member_string(result, "result");
         const char *traceback = json_member_text(json_member(result, "error"), "traceback");
 
+        (void)mcp;
         content_write_streams(result, w);
         for (const JsonValue *d = json_first(displays); d; d = json_next(d))
                 if (!content_write_image(d, w) && json_member_string(d, "text/plain") &&
@@ -196,7 +196,6 @@ void mcp_content_python(const Mcp *mcp, const JsonValue *result, JsonWriter *w) 
                 mcp_write_text(value, w);
         if (traceback[0])
                 mcp_write_text(traceback, w);
-        content_write_end(mcp, result, "interpreter", w);
 }
 
 /* Clients may pass structured content to a model as text. So images are only in the content, and
@@ -230,8 +229,10 @@ static void content_copy(const JsonValue *value, const char *key, JsonWriter *w)
         json_write_end(w);
 }
 
-void mcp_write_structured(const JsonValue *result, JsonWriter *w) {
+void mcp_write_structured(const JsonValue *result, const char *note, JsonWriter *w) {
         json_write_object(w, "structuredContent");
+        if (note)
+                json_write_string(w, "note", note);
         for (const JsonValue *v = json_first(result); v; v = json_next(v)) {
                 if (!streq(json_key(v), "displays")) {
                         if (mcp_shows(json_key(v)))

@@ -139,6 +139,7 @@ typedef struct McpTool {
         unsigned hints;
         bool plain;            /* The result has no structured content. */
         bool runs;             /* The method has the parameters run and watch. */
+        const char *noun;      /* What runs the command: the result ends with a line. Or NULL. */
         const char *interrupt; /* Method that interrupts it, or NULL. */
         /* Writes parameters that the caller cannot choose; or NULL. */
         void (*write_fixed)(JsonWriter *w);
@@ -235,8 +236,11 @@ enum { MCP_REFUSED_LINE = 2048 };
 /* Writes one line about everything that was refused, from a result of the keeper, and about the
  * limits that were reached. Returns false if there is nothing to tell. */
 bool mcp_content_refused(const char *session, const JsonValue *result, char ret[MCP_REFUSED_LINE]);
-/* Writes the member structuredContent. */
-void mcp_write_structured(const JsonValue *result, JsonWriter *w);
+/* Writes the line that ends the result of a tool with a noun. */
+void mcp_content_end(const Mcp *mcp, const McpTool *tool, const JsonValue *result,
+                     char ret[MCP_REFUSED_LINE]);
+/* Writes the member structuredContent. note: that line, or NULL. */
+void mcp_write_structured(const JsonValue *result, const char *note, JsonWriter *w);
 void mcp_content_command(const Mcp *mcp, const JsonValue *result, JsonWriter *w);
 void mcp_content_python(const Mcp *mcp, const JsonValue *result, JsonWriter *w);
 void mcp_content_status(const Mcp *mcp, const JsonValue *result, JsonWriter *w);

@@ -106,19 +106,31 @@ static void tools_write_required(void *data, const RpcField *field) {
 
 /* Models read the whole list of tools before their first word, so a result has its types only.
  * "holt serve --methods" describes the members. */
-static void tools_write_shape(const RpcShape *shape, bool or_null, JsonWriter *w) {
-        rpc_schema_name_type(w, "object", or_null);
+static void tools_write_members(const RpcShape *shape, bool noted, JsonWriter *w) {
         json_write_object(w, "properties");
+        if (noted) {
+                json_write_object(w, "note");
+                json_write_string(w, "type", "string");
+                json_write_end(w);
+        }
         rpc_each_field(shape, tools_write_field, w);
         json_write_end(w);
         json_write_array(w, "required");
+        if (noted)
+                json_write_string(w, NULL, "note");
         rpc_each_field(shape, tools_write_required, w);
         json_write_end(w);
 }
 
-static void tools_write_output(const RpcMethod *method, JsonWriter *w) {
+static void tools_write_shape(const RpcShape *shape, bool or_null, JsonWriter *w) {
+        rpc_schema_name_type(w, "object", or_null);
+        tools_write_members(shape, false, w);
+}
+
+static void tools_write_output(const RpcMethod *method, const McpTool *tool, JsonWriter *w) {
         json_write_object(w, "outputSchema");
-        tools_write_shape(method->result, false, w);
+        json_write_string(w, "type", "object");
+        tools_write_members(method->result, tool->noun != NULL, w);
         json_write_end(w);
 }
 
@@ -155,7 +167,7 @@ void mcp_tool_write(const Mcp *mcp, const McpTool *tool, JsonWriter *w) {
         json_write_string(w, "description", tool->help);
         tools_write_input(method, tool, w);
         if (method && !tool->plain)
-                tools_write_output(method, w);
+                tools_write_output(method, tool, w);
         tools_write_hints(tool, w);
         json_write_end(w);
 }
