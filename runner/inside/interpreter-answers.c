@@ -105,6 +105,32 @@ static void copy_usage(const Request *request, const JsonValue *said, JsonWriter
         json_write_end(w);
 }
 
+/* A new interpreter may be ready before init has reported its number. It has used no time yet. */
+void interpreter_measure(Interpreter *i) {
+        if (!i->all->session.kind->measured)
+                return;
+        i->spent = (Usage){ 0 };
+        i->spent_known = i->process->pid == 0 || process_spent(i->process, &i->spent);
+}
+
+/* A command that nobody has waited for, such as one in the background, does not count yet. The
+ * kernel tells the memory of such commands only to their parent, which is the shell. */
+static void write_measured_usage(const Request *request, JsonWriter *w) {
+        const Interpreter *i = request->interpreter;
+        Usage now;
+
+        /* The shell may have ended just now, and another process may have its number. */
+        if (!i->spent_known || !process_spent(i->process, &now) || now.user_us < i->spent.user_us ||
+            now.system_us < i->spent.system_us)
+                return copy_usage(request, NULL, w);
+        json_write_object(w, "usage");
+        json_write_uint(w, "wall_us", time_now_usec() - request->asked_at);
+        json_write_uint(w, "user_us", now.user_us - i->spent.user_us);
+        json_write_uint(w, "system_us", now.system_us - i->spent.system_us);
+        json_write_null(w, "max_rss_bytes");
+        json_write_end(w);
+}
+
 static void answer_run(Request *request, const JsonValue *root) {
         const JsonValue *said = json_member(root, "exit_code");
         const char *complaint = json_member_string(json_member(root, "error"), "traceback");
@@ -119,7 +145,10 @@ static void answer_run(Request *request, const JsonValue *root) {
         if (!w)
                 return;
         request->interpreter->all->session.kind->write_said(root, w);
-        copy_usage(request, json_member(root, "usage"), w);
+        if (request->interpreter->all->session.kind->measured)
+                write_measured_usage(request, w);
+        else
+                copy_usage(request, json_member(root, "usage"), w);
         rpc_reply(request->call);
 }
 

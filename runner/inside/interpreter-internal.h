@@ -59,7 +59,10 @@ typedef struct Interpreter {
         char fence[INTERPRETER_WORD_SIZE]; /* See interpreter-shell.c. */
         uint64_t fence_at;                 /* Time of the last fence, in usec, or 0. */
         unsigned stale;                    /* Consecutive answers to earlier requests. */
-        Usage spent; /* CPU times up to its last answer, as the interpreter reports them. */
+        /* CPU times up to its last answer, as the interpreter reports them, or those before the
+         * current run (InterpreterKind.measured). */
+        Usage spent;
+        bool spent_known; /* For InterpreterKind.measured. */
         Request *first;
         /* Answer to the first request, a run; held until protected paths have been checked. */
         JsonDocument *said;
@@ -87,6 +90,7 @@ struct InterpreterKind {
         /* Makes a JSON object of a line from the interpreter, or returns false if the line violates
          * the protocol. NULL if lines are JSON. */
         bool (*read_line)(const FramingLine *line, char *buf, size_t size);
+        bool measured; /* The host measures the processor time, not the interpreter. */
         bool may_exit; /* A run that ends the interpreter with exit code 0 has succeeded. */
         /* Repeat an interrupt after this time, in usec, until the run has ended; 0: never. */
         uint64_t repeat;
@@ -104,6 +108,8 @@ struct InterpreterKind {
 
 /* Makes an interpreter without a process. Returns 0 or -ENOMEM. */
 int interpreter_new(Interpreters *all, bool once, Interpreter **ret, Error *reterr);
+/* Notes the processor time before a run, if the kind says so. */
+void interpreter_measure(Interpreter *i);
 /* Interrupts the current run. */
 void interpreter_signal(Interpreter *i);
 /* Kills the interpreter at a client's request and fails all waiting requests. It must have a

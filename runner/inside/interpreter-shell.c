@@ -257,6 +257,7 @@ const InterpreterKind interpreter_shell = {
         .write_run = shell_write_run,
         .read_line = shell_read_line,
         .tells_begin = true,
+        .measured = true,
         .may_exit = true,
         .repeat = SHELL_REPEAT,
         .settle = shell_settle,

@@ -402,6 +402,7 @@ static void ask_next(Interpreter *i) {
         capture_restart(&i->process->output, request->kept, request->keep_tail);
         begin_watch(i, request);
         request->asked_at = time_now_usec();
+        interpreter_measure(i);
         if (process_write(i->process, request->line.data, request->line.length, &error) < 0)
                 return fail_next(i, &error);
         i->asked = true;

@@ -13,9 +13,12 @@ static const RpcField usage_fields[] = {
         { "system_us", RPC_UINT, RPC_OR_NULL, "processor time in the kernel, in microseconds" },
         { "max_rss_bytes", RPC_UINT, RPC_OR_NULL, "memory of the largest process at its peak" },
 };
-const RpcShape method_usage = { .name = "Usage",
-                                .help = "time and memory that were used; null if not known",
-                                RPC_FIELDS(usage_fields) };
+const RpcShape method_usage = {
+        .name = "Usage",
+        .help = "time and memory that were used; null if not known. That of "
+                "the shell is in steps of 10 ms, and without its memory",
+        RPC_FIELDS(usage_fields)
+};
 
 static const RpcField grants_fields[] = {
         { "grants", RPC_STRINGS, RPC_ALWAYS, "the grants, such as \"net:example.org:443\"" },

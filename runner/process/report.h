@@ -21,3 +21,7 @@ void process_write_set_aside(const Process *process, JsonWriter *w);
 /* Writes the kept bytes of a stream, 0 for stdout and 1 for stderr, as the member key. */
 void process_write_output(const Process *process, unsigned stream, const char *key, bool base64,
                           JsonWriter *w);
+/* Reads the processor time of a process that runs, and of the children that it has waited for:
+ * user_us and system_us, in steps of the kernel's clock (10 ms). Returns false if it is not known.
+ */
+bool process_spent(const Process *process, Usage *ret);

@@ -129,3 +129,27 @@ def test_the_history_has_the_calls(session: Session, rpc: Bound) -> None:
     run(rpc, "exit 7")
     row = rpc.call("history.list")["rows"][0]
     assert row["name"] == "shell.run" and "exit 7" in str(row), row
+
+
+BURN = "i=0; while ((i < 400000)); do ((i++)); done"
+
+
+def test_processor_time_of_a_call(rpc: Bound) -> None:
+    """Of the shell, and of commands that it has waited for. The kernel tells no more about others."""
+    def user(code: str) -> int:
+        usage = run(rpc, code)["usage"]
+        assert usage["max_rss_bytes"] is None and usage["system_us"] is not None
+        assert 0 <= usage["user_us"] <= usage["wall_us"] + 30_000, usage
+        return int(usage["user_us"])
+
+    assert user("true") <= 20_000
+    assert user(BURN) >= 50_000
+    assert user("sleep 0.2") <= 20_000
+    assert user(f"bash -c '{BURN}'") >= 50_000
+    assert user(f"bash -c '{BURN}; echo >done' & true") <= 20_000
+    while run(rpc, "test -e done")["exit_code"] != 0:
+        pass
+    late = run(rpc, "wait")["usage"]["user_us"]  # or in an earlier call: bash waits when it likes
+    assert late == 0 or late >= 50_000
+    assert run(rpc, f"{BURN}; kill -9 $$")["usage"]["max_rss_bytes"] is not None
+    assert user("true") <= 20_000

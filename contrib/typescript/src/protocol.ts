@@ -300,7 +300,7 @@ export interface Result {
   stderr: string;
 }
 
-/** time and memory that were used; null if not known */
+/** time and memory that were used; null if not known. That of the shell is in steps of 10 ms, and without its memory */
 export interface Usage {
   /** time from start to end, in microseconds */
   wallUs: number | null;
