@@ -103,3 +103,45 @@ def test_codex_has_a_session_of_its_own(codex: Codex, sessions: Sessions) -> Non
         codex.run(responses, *lines)
     assert "/workspace" in results(responses)[0] and (codex.workspace / "made").exists()
     until(lambda: not sessions.names(), "the end of the session")
+
+
+# --- Mastra ---
+
+MASTRA = PROJECT / "contrib/mastra/node_modules"
+
+PROGRAM = """
+import { MCPClient } from "MODULES/@mastra/mcp/dist/index.js";
+const client = CLIENT;
+const tools = await client.listTools();
+const bash = (command, more) => tools.holt_bash.execute({ command, ...more }, {});
+const seen = [Object.keys(tools)];
+try {
+  seen.push(await bash("cat file; cd /tmp; x=kept"), await bash("echo $x $PWD; touch /usr/x"));
+  seen.push(await bash("sleep 1000", { timeout_ms: 1 }).catch((error) => error.message));
+} finally {
+  await client.disconnect();
+}
+console.log("SEEN " + JSON.stringify(seen));
+"""
+
+
+@pytest.mark.skipif(not (MASTRA / "@mastra/mcp").is_dir(), reason="not on this host: @mastra/mcp; npm ci --prefix contrib/mastra installs it")
+def test_mastra_calls_bash(sessions: Sessions, holt: Holt, identity: Identity, place: Path) -> None:
+    """It throws an error if isError is set, so an exit code must not set it."""
+    sessions.create("agent", "--workspace", str(holt.cwd))
+    (holt.cwd / "file").write_text("of the host\n")
+    identity.own(holt.cwd / "file")
+    (client,) = documented("Mastra")
+    client = client.replace('"holt"', json.dumps(str(holt.binary))).replace('"agent"]', f'"agent"], env: {json.dumps(sessions.env)}')
+    assert "env" in client
+    program = place / "agent.mjs"
+    program.write_text(PROGRAM.replace("MODULES", str(MASTRA)).replace("CLIENT", client))
+    identity.own(program)
+    done = subprocess.run(identity.as_user(["node", str(program)]), env=identity.environment({}), cwd=place, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=4 * HANGS)
+    assert done.returncode == 0, done
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
+    names, first, second, late = json.loads(line.removeprefix("SEEN "))
+    assert "holt_bash" in names and first["stdout"] == "of the host\n"
+    assert second["stdout"] == "kept /tmp\n" and second["note"].startswith("holt: exited, exit code 1; refused /usr/x: ")
+    assert late == "holt: timeout, exit code 124"
