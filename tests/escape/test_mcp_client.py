@@ -287,7 +287,8 @@ def test_a_wrapped_server_floods(runner: Client) -> None:
 
 def test_a_wrapped_server_that_ends_after_its_reply(sessions: Sessions, session: Session) -> None:
     client = Client(sessions, session.name, "--wrap", "--", "python3", "-c", RUNNER + "    if asked['method'] == 'tools/call': break\n")
-    assert "refused /usr/y: " in wrapped(client, 'subprocess.run(["touch", "/usr/y"]); ' + SAYS % ("", False))[1]
+    large = 'reply = {"result": {"content": [{"type": "text", "text": "x" * 7000000}]}}'  # it has ended before holt has read that
+    assert "refused /usr/y: " in wrapped(client, f'subprocess.run(["touch", "/usr/y"]); {large}')[1]
     assert client.process.wait(HANGS) == 0
     assert client.process.stdin and client.process.stdout
     client.process.stdin.close()
