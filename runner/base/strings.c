@@ -35,6 +35,15 @@ int strlist_add(StrList *list, const char *item) {
         return strlist_take(list, strdup(item));
 }
 
+bool strlist_same(const StrList *a, const StrList *b) {
+        if (a->count != b->count)
+                return false;
+        for (size_t i = 0; i < a->count; i++)
+                if (!streq(a->items[i], b->items[i]))
+                        return false;
+        return true;
+}
+
 bool strlist_has(const StrList *list, const char *item) {
         for (size_t i = 0; i < list->count; i++)
                 if (streq(list->items[i], item))

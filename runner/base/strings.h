@@ -20,6 +20,8 @@ int strlist_add(StrList *list, const char *item);
 /* Takes ownership of item, also on failure. Returns 0 or -ENOMEM; a NULL item gives -ENOMEM. */
 int strlist_take(StrList *list, char *item);
 bool strlist_has(const StrList *list, const char *item);
+/* Whether both have the same items in the same order. */
+bool strlist_same(const StrList *a, const StrList *b);
 
 static inline bool streq(const char *a, const char *b) {
         return __builtin_strcmp(a, b) == 0;

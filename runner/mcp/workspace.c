@@ -102,19 +102,10 @@ static void workspace_make(Mcp *mcp) {
         workspace_go_on(mcp);
 }
 
-static bool workspace_same(const StrList *a, const StrList *b) {
-        if (a->count != b->count)
-                return false;
-        for (size_t i = 0; i < a->count; i++)
-                if (!streq(a->items[i], b->items[i]))
-                        return false;
-        return true;
-}
-
 /* roots: NULL if they are not known. */
 static void workspace_note_change(Mcp *mcp, const StrList *roots) {
         mcp->roots_changed = false;
-        if (roots && workspace_same(roots, &mcp->roots))
+        if (roots && strlist_same(roots, &mcp->roots))
                 return;
         free(mcp->notice);
         mcp->notice = strdup(

@@ -3,6 +3,7 @@
  * them share. */
 #pragma once
 
+#include "inside/interpreter.h"
 #include "keeper/keeper.h"
 #include "methods/methods.h"
 
@@ -93,6 +94,32 @@ extern const RpcOutgoing method_process_output, method_process_stopped, method_p
 #define METHOD_MAKE_PARENTS                                                                        \
         { "make_parents", RPC_BOOL, false, 0, "create missing parent directories" }
 
+/* For method_take_limits(). */
+#define METHOD_OUTPUT_PARAMS                                                                       \
+        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,                                         \
+          "number of bytes that are kept of each stream; default: 1 MiB, or the policy's "         \
+          "limits.output" },                                                                       \
+        {                                                                                          \
+                "keep", RPC_STRING, false, 8,                                                      \
+                        "whether the first or the last bytes are kept if there are more",          \
+                        .values = method_keeps                                                     \
+        }
+/* For method_run_code(). what: "code" or "commands". */
+#define METHOD_CODE_PARAMS(what)                                                                   \
+        { "timeout_ms", RPC_UINT, false, 86400000000,                                              \
+          "limit of wall time from the start of the " what                                         \
+          "; the policy's limit is the default and the maximum" },                                 \
+                METHOD_OUTPUT_PARAMS,                                                              \
+                { "watch", RPC_BOOL, false, 0, "send output as it comes (process.output)" }, {     \
+                "base64", RPC_BOOL, false, 0, "return the output in base64"                        \
+        }
+#define METHOD_STREAM_FIELDS                                                                       \
+        { "stdout", RPC_STRING, RPC_ALWAYS, "the part of stdout that was kept: text, or base64" }, \
+        {                                                                                          \
+                "stderr", RPC_STRING, RPC_ALWAYS,                                                  \
+                        "the part of stderr that was kept: text, or base64"                        \
+        }
+
 enum {
         METHOD_FILE_ERRORS = RPC_ERROR(USAGE) | RPC_ERROR(MISSING) | RPC_ERROR(EXISTS) |
                              RPC_ERROR(BUSY),
@@ -167,9 +194,16 @@ void method_take_limits(const Keeper *keeper, const RpcCall *call, uint64_t *ret
 WaitFor method_wait_for_end(const RpcCall *call, bool output);
 /* Sets NAME=VALUE in env, and replaces an earlier value. Returns 0 or -ENOMEM. */
 int method_set_variable(StrList *env, const char *item);
-/* Reads the parameter env of a run of an interpreter. A running interpreter has the variables of
- * its start, so those of newer routes come before them. */
-int method_take_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Error *error);
 /* Makes a grant of the tools that the parameter tools allows. The caller ends it with
  * grant_end(). */
 int method_take_grant(const Keeper *keeper, const RpcCall *call, struct Grant **ret, Error *error);
+
+/* --- shared by the interpreter and the shell (code.c) --- */
+
+/* Runs code, and replies to call with the result. asked: has only the members that one of the two
+ * has. Returns 0 or a negative errno. */
+int method_run_code(const Keeper *keeper, Interpreters *all, RpcCall *call, CodeRun *asked,
+                    Error *error);
+/* Both reply, and return 0. */
+int method_interrupt_code(Interpreters *all, RpcCall *call);
+int method_restart_code(Interpreters *all, RpcCall *call);

@@ -248,16 +248,7 @@ const char *const method_keeps[] = { "head", "tail", NULL };
                   "environment variables, in addition to the session's own" },                     \
                 { "timeout_ms", RPC_UINT, false, 86400000000,                                      \
                   "limit of wall time; the policy's limit is the default and the maximum" },       \
-                { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,                                 \
-                  "number of bytes that are kept of each stream; default: 1 MiB, or the "          \
-                  "policy's limits.output" },                                                      \
-                { "keep",                                                                          \
-                  RPC_STRING,                                                                      \
-                  false,                                                                           \
-                  8,                                                                               \
-                  "whether the first or the last bytes are kept if there are more",                \
-                  .values = method_keeps },                                                        \
-        {                                                                                          \
+                METHOD_OUTPUT_PARAMS, {                                                            \
                 "tools", RPC_STRINGS, false, 1024,                                                 \
                         "names of the tools that the code may call, of any client; default: "      \
                         "this connection's tools"                                                  \

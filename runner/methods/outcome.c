@@ -173,8 +173,7 @@ const RpcShape method_ended = { .name = "Ended",
                                 .base = &method_outcome };
 
 static const RpcField output_fields[] = {
-        { "stdout", RPC_STRING, RPC_ALWAYS, "the part of stdout that was kept: text, or base64" },
-        { "stderr", RPC_STRING, RPC_ALWAYS, "the part of stderr that was kept: text, or base64" },
+        METHOD_STREAM_FIELDS,
 };
 const RpcShape method_result = { .name = "Result",
                                  .help = "how a command ended, and its output",

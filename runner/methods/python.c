@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods of the session's interpreter. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/paths.h"
@@ -10,39 +9,12 @@
 /* The file is in the session's root, so it survives a stop. */
 #define STATE_DEFAULT "/home/agent/.local/state/holt/python.pickle"
 
-int method_take_env(const Keeper *keeper, const RpcCall *call, StrList *ret, Error *error) {
-        _cleanup_(strlist_clear) StrList own = { 0 };
-        int r = rpc_strings(call, "env", &own, error);
-
-        for (size_t i = 0; r == 0 && i < keeper->route_env.count; i++)
-                r = strlist_add(ret, keeper->route_env.items[i]);
-        for (size_t i = 0; r == 0 && i < own.count; i++)
-                r = method_set_variable(ret, own.items[i]);
-        return r == -ENOMEM ? error_oom(error) : r;
-}
-
 static int method_python_run(RpcCall *call, void *data, Error *error) {
-        _cleanup_(strlist_clear) StrList env = { 0 };
-        _cleanup_free_ char *cwd = NULL;
-        Keeper *keeper = data;
-        CodeRun asked = { .code = rpc_string(call, "code"),
-                          .file = rpc_string(call, "file"),
-                          .name = rpc_string(call, "run"),
-                          .env = &env,
-                          .once = rpc_bool(call, "fresh", false),
-                          .watch = rpc_bool(call, "watch", false),
-                          .base64 = rpc_bool(call, "base64", false) };
-        int r = method_take_env(keeper, call, &env, error);
+        const Keeper *keeper = data;
+        CodeRun asked = { .file = rpc_string(call, "file"),
+                          .once = rpc_bool(call, "fresh", false) };
 
-        method_take_limits(keeper, call, &asked.timeout, &asked.kept, &asked.keep_tail);
-        if (r == 0 && rpc_has(call, "cwd")) {
-                cwd = path_join(keeper->plan.cwd, rpc_string(call, "cwd"));
-                r = cwd ? 0 : error_oom(error);
-        }
-        asked.cwd = cwd;
-        if (r == 0)
-                r = method_take_grant(keeper, call, &asked.grant, error);
-        return r < 0 ? r : interpreter_run(keeper->interpreters, call, &asked, error);
+        return method_run_code(keeper, keeper->interpreters, call, &asked, error);
 }
 
 static int method_python_variables(RpcCall *call, void *data, Error *error) {
@@ -68,25 +40,13 @@ static int method_python_load(RpcCall *call, void *data, Error *error) {
 }
 
 static int method_python_interrupt(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-
         (void)error;
-        json_write_bool(rpc_result(call), "interrupted",
-                        interpreter_interrupt(keeper->interpreters, rpc_call_connection(call),
-                                              rpc_string(call, "run")));
-        rpc_reply(call);
-        return 0;
+        return method_interrupt_code(((const Keeper *)data)->interpreters, call);
 }
 
 static int method_python_restart(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-
         (void)error;
-        json_write_bool(rpc_result(call), "killed",
-                        interpreter_kill(keeper->interpreters, rpc_call_connection(call),
-                                         rpc_string(call, "run")));
-        rpc_reply(call);
-        return 0;
+        return method_restart_code(((const Keeper *)data)->interpreters, call);
 }
 
 /* --- the table --- */
@@ -104,17 +64,7 @@ static const RpcParam run_params[] = {
           "tools" },
         { "fresh", RPC_BOOL, false, 0,
           "run the code in a separate interpreter, which ends with the run" },
-        { "timeout_ms", RPC_UINT, false, 86400000000,
-          "limit of wall time from the start of the code; the policy's limit is the default and "
-          "the maximum" },
-        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
-          "number of bytes that are kept of each stream; default: 1 MiB, or the policy's "
-          "limits.output" },
-        { "keep", RPC_STRING, false, 8,
-          "whether the first or the last bytes are kept if there are more",
-          .values = method_keeps },
-        { "watch", RPC_BOOL, false, 0, "send output as it comes (process.output)" },
-        { "base64", RPC_BOOL, false, 0, "return the output in base64" },
+        METHOD_CODE_PARAMS("code"),
         { "run", RPC_STRING, false, 64,
           "a name for the run, chosen by the client, for python.interrupt and python.restart" },
 };
@@ -140,8 +90,7 @@ static const RpcShape exception_shape = { .name = "PythonError",
                                           RPC_FIELDS(error_fields) };
 
 static const RpcField run_fields[] = {
-        { "stdout", RPC_STRING, RPC_ALWAYS, "the part of stdout that was kept: text, or base64" },
-        { "stderr", RPC_STRING, RPC_ALWAYS, "the part of stderr that was kept: text, or base64" },
+        METHOD_STREAM_FIELDS,
         { "state_kept", RPC_BOOL, RPC_ALWAYS,
           "false if the interpreter has ended, so that the next run starts without variables" },
         { "lost", RPC_STRING, RPC_OR_NULL,

@@ -1,51 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Methods of the session's shell. */
-#include "base/paths.h"
 #include "inside/interpreter.h"
 #include "methods/area.h"
 
 static int method_shell_run(RpcCall *call, void *data, Error *error) {
-        _cleanup_(strlist_clear) StrList env = { 0 };
-        _cleanup_free_ char *cwd = NULL;
-        Keeper *keeper = data;
-        CodeRun asked = { .code = rpc_string(call, "code"),
-                          .name = rpc_string(call, "run"),
-                          .env = &env,
-                          .watch = rpc_bool(call, "watch", false),
-                          .base64 = rpc_bool(call, "base64", false) };
-        int r = method_take_env(keeper, call, &env, error);
+        const Keeper *keeper = data;
+        CodeRun asked = { 0 };
 
-        method_take_limits(keeper, call, &asked.timeout, &asked.kept, &asked.keep_tail);
-        if (r == 0 && rpc_has(call, "cwd")) {
-                cwd = path_join(keeper->plan.cwd, rpc_string(call, "cwd"));
-                r = cwd ? 0 : error_oom(error);
-        }
-        asked.cwd = cwd;
-        if (r == 0)
-                r = method_take_grant(keeper, call, &asked.grant, error);
-        return r < 0 ? r : interpreter_run(keeper->shells, call, &asked, error);
+        return method_run_code(keeper, keeper->shells, call, &asked, error);
 }
 
 static int method_shell_interrupt(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-
         (void)error;
-        json_write_bool(rpc_result(call), "interrupted",
-                        interpreter_interrupt(keeper->shells, rpc_call_connection(call),
-                                              rpc_string(call, "run")));
-        rpc_reply(call);
-        return 0;
+        return method_interrupt_code(((const Keeper *)data)->shells, call);
 }
 
 static int method_shell_restart(RpcCall *call, void *data, Error *error) {
-        const Keeper *keeper = data;
-
         (void)error;
-        json_write_bool(rpc_result(call), "killed",
-                        interpreter_kill(keeper->shells, rpc_call_connection(call),
-                                         rpc_string(call, "run")));
-        rpc_reply(call);
-        return 0;
+        return method_restart_code(((const Keeper *)data)->shells, call);
 }
 
 /* --- the table --- */
@@ -60,17 +32,7 @@ static const RpcParam run_params[] = {
         { "tools", RPC_STRINGS, false, 1024,
           "names of the tools that the commands may call, of any client; default: this "
           "connection's tools" },
-        { "timeout_ms", RPC_UINT, false, 86400000000,
-          "limit of wall time from the start of the commands; the policy's limit is the default "
-          "and the maximum" },
-        { "output_max", RPC_UINT, false, CAPTURE_KEPT_MAX,
-          "number of bytes that are kept of each stream; default: 1 MiB, or the policy's "
-          "limits.output" },
-        { "keep", RPC_STRING, false, 8,
-          "whether the first or the last bytes are kept if there are more",
-          .values = method_keeps },
-        { "watch", RPC_BOOL, false, 0, "send output as it comes (process.output)" },
-        { "base64", RPC_BOOL, false, 0, "return the output in base64" },
+        METHOD_CODE_PARAMS("commands"),
         { "run", RPC_STRING, false, 64,
           "a name for the call, chosen by the client, for shell.interrupt and shell.restart" },
 };
@@ -82,8 +44,7 @@ static const RpcParam end_params[] = {
 };
 
 static const RpcField run_fields[] = {
-        { "stdout", RPC_STRING, RPC_ALWAYS, "the part of stdout that was kept: text, or base64" },
-        { "stderr", RPC_STRING, RPC_ALWAYS, "the part of stderr that was kept: text, or base64" },
+        METHOD_STREAM_FIELDS,
         { "state_kept", RPC_BOOL, RPC_ALWAYS,
           "false if the shell has ended, so that the next call starts a new one" },
         { "lost", RPC_STRING, RPC_OR_NULL,

@@ -35,6 +35,7 @@ def start(sessions: Sessions, request: pytest.FixtureRequest) -> Iterator[Start]
             return stack.enter_context(Client(sessions, *args, MCP_URL=http.url, MCP_TOKEN=http.token, **env))
 
         yield begin
+    until(lambda: not sessions.names(), "the end of the sessions")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from escape.test_mcp_client import Client
 from lib.identity import Identity
-from lib.sessions import Sessions
+from lib.sessions import Sessions, until
 
 pytestmark = pytest.mark.alike
 
@@ -44,6 +44,7 @@ def client(sessions: Sessions) -> Iterator[Rooted]:
     client = Rooted(sessions)
     yield client
     client.close()
+    until(lambda: {*sessions.names()} <= {"other"}, "the end of the session")
 
 
 @pytest.fixture

@@ -44,15 +44,6 @@ static void fuzz_caller(const char *bytes, size_t size) {
         REQUIRE(streq(first.data, second.data));
 }
 
-static bool list_same(const StrList *a, const StrList *b) {
-        if (a->count != b->count)
-                return false;
-        for (size_t i = 0; i < a->count; i++)
-                if (!streq(a->items[i], b->items[i]))
-                        return false;
-        return true;
-}
-
 static bool list_within(const StrList *a, const StrList *b) {
         for (size_t i = 0; i < a->count; i++)
                 if (!strlist_has(b, a->items[i]))
@@ -105,8 +96,8 @@ static void fuzz_project(const char *bytes, size_t size) {
         REQUIRE(project.read_only.count == 0 && project.read_write.count == 0 &&
                 project.tmpfs.count == 0 && project.syscalls_allow.count == 0);
         REQUIRE(list_within(&caller.protect, &project.protect));
-        REQUIRE(list_same(&caller.env_set, &project.env_set));
-        REQUIRE(list_same(&caller.env_pass, &project.env_pass));
+        REQUIRE(strlist_same(&caller.env_set, &project.env_set));
+        REQUIRE(strlist_same(&caller.env_pass, &project.env_pass));
         REQUIRE(!project.allow_wide && project.network != NETWORK_HOST);
         REQUIRE(project.net_sni == SNI_REQUIRED);
         REQUIRE(project.net_publish.count == 0 && project.net_import.count == 0);

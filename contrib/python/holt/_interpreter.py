@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import os  # get_type_hints() looks it up for Path
-import secrets
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ._code import run_code
 from ._commands import CommandsApi
 from ._face import Path
 from ._operations import Steps, operation
-from ._request import Request
-from ._server import ANY
 from ._times import Time, milliseconds_of
-from .process import OnOutput, Output, check_on_output
+from .process import OnOutput, check_on_output
 from .results import PythonResult, python_result_of
 
 
@@ -38,35 +36,10 @@ class InterpreterApi(CommandsApi):
         check_on_output(self, on_output)
         params = {
             "code": code, "cwd": cwd, "env": env, "fresh": fresh or None, "timeout_ms": milliseconds_of(timeout),
-            "output_max": output_max, "keep": keep, "base64": True, "tools": (yield from self._names(tools)),
-            "run": secrets.token_hex(8),
+            "output_max": output_max, "keep": keep, "tools": (yield from self._names(tools)),
         }
-        if on_output is None:
-            return (yield from self._python(self._ask("python.run", params), params))
-        turn, output, asked = self._server.begin_watched_run(self._session), Output(), None
-        try:
-            yield turn
-            self._server.listen("process.output", self._session, ANY, output.note)
-            asked = self._ask("python.run", {**params, "watch": True})
-            return (yield from self._python(asked, params, output, on_output))
-        finally:
-            self._server.end_watched_run(self._session, turn, asked)
-
-    def _python(
-        self, asked: Request, params: Mapping[str, Any], output: Optional[Output] = None,
-        on_output: Optional[OnOutput] = None,
-    ) -> "Steps[PythonResult]":
-        if output:
-            note = output.note
-            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # the reply follows all output
-        try:
-            if output and on_output:
-                yield from output.tell(on_output)
-            return python_result_of((yield asked))
-        except BaseException:
-            if not asked.done():  # either method also cancels a run that has not started
-                self._ask_and_forget("python.restart" if params["fresh"] else "python.interrupt", run=params["run"])
-            raise
+        interrupt = "python.restart" if fresh else "python.interrupt"
+        return (yield from run_code(self, "python.run", params, interrupt, python_result_of, on_output))
 
     @operation
     def restart_python(self) -> "Steps[bool]":

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import os  # get_type_hints() looks it up for Path
-import secrets
-from typing import Any, Mapping, Optional
+from typing import Mapping, Optional
 
+from ._code import run_code
 from ._face import Part, Path
 from ._operations import AsyncFace, Steps, SyncFace, operation
-from ._request import Request
-from ._server import ANY
 from ._times import Time, milliseconds_of
-from .process import OnOutput, Output, check_on_output
+from .process import OnOutput, check_on_output
 from .results import ShellResult, shell_result_of
 
 
@@ -39,34 +37,9 @@ class ShellApi(Part):
         check_on_output(self, on_output)
         params = {
             "code": commands, "cwd": cwd, "env": env, "timeout_ms": milliseconds_of(timeout), "output_max": output_max,
-            "keep": keep, "base64": True, "run": secrets.token_hex(8),
+            "keep": keep,
         }
-        if on_output is None:
-            return (yield from self._run(self._ask("shell.run", params), params))
-        turn, output, asked = self._server.begin_watched_run(self._session), Output(), None
-        try:
-            yield turn
-            self._server.listen("process.output", self._session, ANY, output.note)
-            asked = self._ask("shell.run", {**params, "watch": True})
-            return (yield from self._run(asked, params, output, on_output))
-        finally:
-            self._server.end_watched_run(self._session, turn, asked)
-
-    def _run(
-        self, asked: Request, params: Mapping[str, Any], output: Optional[Output] = None,
-        on_output: Optional[OnOutput] = None,
-    ) -> "Steps[ShellResult]":
-        if output:
-            note = output.note
-            asked.add_done_callback(lambda _: note({"exit_code": 0}))  # the reply follows all output
-        try:
-            if output and on_output:
-                yield from output.tell(on_output)
-            return shell_result_of((yield asked))
-        except BaseException:
-            if not asked.done():
-                self._ask_and_forget("shell.interrupt", run=params["run"])
-            raise
+        return (yield from run_code(self, "shell.run", params, "shell.interrupt", shell_result_of, on_output))
 
     @operation
     def interrupt(self) -> "Steps[bool]":
