@@ -58,7 +58,7 @@ class Codex:
         """)
         self.identity.own(config)
         env = self.identity.environment({"CODEX_HOME": str(self.home), **self.sessions.env})
-        argv = self.identity.as_user([str(CODEX), "exec", "--skip-git-repo-check", "-C", str(self.workspace), "do it"])
+        argv = self.identity.as_user(self.identity.argv([CODEX, "exec", "--skip-git-repo-check", "-C", self.workspace, "do it"]))
         done = subprocess.run(argv, env=env, cwd=self.workspace, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANGS)
         assert done.returncode == 0 and done.stdout == "finished\n", done
         return done.stderr
@@ -98,7 +98,10 @@ def test_codex_calls_bash(codex: Codex, sessions: Sessions, identity: Identity) 
 
 def test_codex_has_a_session_of_its_own(codex: Codex, sessions: Sessions) -> None:
     """It lists no roots, so its folder must be named. It ends its servers by a signal."""
-    lines = [line.replace('"agent"', '"--workspace", "."') for line in documented("Codex")[1:]]
+    named, unnamed = 'args = ["mcp", "agent"]', 'args = ["mcp", "--workspace", "."]'
+    assert f"`{unnamed}`" in (PROJECT / "README.md").read_text()
+    lines = [line.replace(named, unnamed) for line in documented("Codex")[1:]]
+    assert unnamed in lines
     with Responses(call("bash", command="touch made; pwd"), message("finished")) as responses:
         codex.run(responses, *lines)
     assert "/workspace" in results(responses)[0] and (codex.workspace / "made").exists()
@@ -137,7 +140,7 @@ def test_mastra_calls_bash(sessions: Sessions, holt: Holt, identity: Identity, p
     program = place / "agent.mjs"
     program.write_text(PROGRAM.replace("MODULES", str(MASTRA)).replace("CLIENT", client))
     identity.own(program)
-    done = subprocess.run(identity.as_user(["node", str(program)]), env=identity.environment({}), cwd=place, stdin=subprocess.DEVNULL, capture_output=True,
+    done = subprocess.run(identity.as_user(identity.argv(["node", program])), env=identity.environment({}), cwd=place, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=4 * HANGS)
     assert done.returncode == 0, done
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]

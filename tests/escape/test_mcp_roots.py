@@ -162,3 +162,16 @@ def test_a_client_that_does_not_answer(client: Rooted, made: Callable[[str], Pat
     number = client.begin("bash", command="echo kept")
     client.answer(client.question(), error={"code": -1, "message": "no"})
     assert client.wait(number)["result"]["content"][0]["text"] == "kept\n"
+
+
+def test_every_root_is_guarded(client: Rooted, made: Callable[[str], Path], identity: Identity) -> None:
+    """A command cannot make the host's git run code, in the first root or in another one."""
+    roots_made = [made(name) for name in ("first", "second")]
+    for root in roots_made:
+        identity.run(identity.argv(["git", "init", "-q", str(root)]), env=identity.environment({}))
+    paths = [".", str(roots_made[1])]
+    script = "; ".join(f"echo x >{path}/.git/hooks/pre-commit; git -C {path} config core.fsmonitor evil; echo x >{path}/made" for path in paths)
+    client.told(roots(*[root.as_uri() for root in roots_made]), script)
+    for root in roots_made:
+        assert (root / "made").exists() and not (root / ".git/hooks/pre-commit").exists()
+        assert "fsmonitor" not in (root / ".git/config").read_text()
