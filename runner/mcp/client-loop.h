@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop of a server that talks to its client over stdin and stdout, one JSON object a line, and
- * to the keeper of a session. Both holt mcp and holt mcp --wrap are such servers. */
+/* The loop of holt mcp and of holt mcp --wrap. Both talk to a client over stdin and stdout, one
+ * JSON object a line, and to the keeper of a session. */
 #pragma once
 
 #include "base/error.h"

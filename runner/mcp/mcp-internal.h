@@ -137,9 +137,10 @@ typedef struct McpTool {
         const char *method; /* NULL: start does everything. */
         McpArgument arguments[MCP_ARGUMENTS_MAX];
         unsigned hints;
-        bool plain;            /* The result has no structured content. */
-        bool runs;             /* The method has the parameters run and watch. */
-        const char *noun;      /* What runs the command: the result ends with a line. Or NULL. */
+        bool plain;       /* The result has no structured content. */
+        bool runs;        /* The method has the parameters run and watch. */
+        const char *noun; /* Name of what runs the command, for the line that ends its result. NULL:
+                             no line. */
         const char *interrupt; /* Method that interrupts it, or NULL. */
         /* Writes parameters that the caller cannot choose; or NULL. */
         void (*write_fixed)(JsonWriter *w);

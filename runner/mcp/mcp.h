@@ -4,7 +4,8 @@
  * Theory of operation. The client, for example an agent, sends JSON-RPC requests, one object a
  * line. Each tool is a row (tools.c) that names a method of the session. The arguments become
  * parameters of that method, and the reply becomes the result. The server talks to the session's
- * keeper over a connection of its own. It connects again if the session has been stopped.
+ * keeper over a connection of its own. It connects again if the session has been stopped. If the
+ * caller has named no session, workspace.c makes one.
  *
  * The client acts for the caller, but its words may be a model's. So no tool widens the policy. A
  * grant needs an answer of the user, and the caller must have said --ask. The client asks the user

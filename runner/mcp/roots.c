@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client is the user's own program. But it may have read a root from a file of a project, such
- * as the list of folders of an editor, and a command in a sandbox may have written that file. So a
- * root is never as wide as a home directory, and never a place of keys and settings.
- * session.create refuses more places, for every workspace. */
+/* The client is the user's own program. But it may read its roots from a file, such as an editor's
+ * list of folders. A command in a sandbox may have written that file. So a root is never as wide as
+ * a home directory, and never a place of keys and settings. session.create refuses more places, for
+ * every workspace. */
 #include "mcp/roots.h"
 
 #include <errno.h>

@@ -52,9 +52,10 @@ bool mcp_held_cancel(Mcp *mcp, const JsonValue *id) {
 static void workspace_go_on(Mcp *mcp) {
         mcp->roots_asked = 0;
         while (mcp->held && mcp_workspace_is_ready(mcp)) {
-                JsonDocument *message = TAKE_PTR(mcp->held->message);
+                McpHeld *held = mcp->held;
+                JsonDocument *message = TAKE_PTR(held->message);
 
-                held_free(mcp, mcp->held);
+                held_free(mcp, held);
                 mcp_serve_held(mcp, message);
         }
 }
@@ -64,9 +65,9 @@ static void workspace_fail(Mcp *mcp, char *text) {
         _cleanup_free_ char *owned = text;
 
         mcp->roots_asked = 0;
-        while (mcp->held) {
-                mcp_refuse(mcp, json_root(mcp->held->message), text ? text : "holt: out of memory");
-                held_free(mcp, mcp->held);
+        list_each_safe(held, mcp->held) {
+                mcp_refuse(mcp, json_root(held->message), owned ? owned : "holt: out of memory");
+                held_free(mcp, held);
         }
 }
 

@@ -6,7 +6,10 @@
  * notifications reach the client, and one reply to each of its requests. A request of the server
  * gets an error. It might ask for the client's model, its directories or an answer of the user, and
  * so act outside of the sandbox. The texts of the server, such as the descriptions of its tools,
- * still reach a model. */
+ * still reach a model.
+ *
+ * A result of a tool waits until the keeper has told what was refused since the previous one
+ * (process.explain), and gets a line about that. */
 #pragma once
 
 #include "mcp/mcp.h"
