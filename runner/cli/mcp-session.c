@@ -33,14 +33,28 @@ static int mcp_session_serve(McpOwned *owned, Error *reterr) {
         return rpc_client_new(fds[0], &owned->client, reterr);
 }
 
-static void mcp_session_write_list(JsonWriter *w, const char *group, const char *field,
-                                   const StrList *items, size_t from) {
-        if (!items || items->count <= from)
+/* A network without rules reaches nothing. But refusals name the host, and the user can allow it
+ * while the session runs. */
+static void mcp_session_write_network(const McpOwned *owned, JsonWriter *w) {
+        json_write_object(w, "network");
+        json_write_string(w, "mode", "allow");
+        json_write_array(w, "allow");
+        for (size_t i = 0; i < owned->net->count; i++)
+                json_write_string(w, NULL, owned->net->items[i]);
+        json_write_end(w);
+        if (owned->ask)
+                json_write_bool(w, "ask", true);
+        json_write_end(w);
+}
+
+/* The first root is the workspace. */
+static void mcp_session_write_roots(const StrList *roots, JsonWriter *w) {
+        if (!roots || roots->count < 2)
                 return;
-        json_write_object(w, group);
-        json_write_array(w, field);
-        for (size_t i = from; i < items->count; i++)
-                json_write_string(w, NULL, items->items[i]);
+        json_write_object(w, "filesystem");
+        json_write_array(w, "read_write");
+        for (size_t i = 1; i < roots->count; i++)
+                json_write_string(w, NULL, roots->items[i]);
         json_write_end(w);
         json_write_end(w);
 }
@@ -56,8 +70,8 @@ static void mcp_session_write(const McpOwned *owned, const StrList *roots, JsonW
                 json_write_string(w, "workspace", workspace);
         json_write_object(w, "policy");
         json_write_uint(w, "holt", 1);
-        mcp_session_write_list(w, "network", "allow", owned->net, 0);
-        mcp_session_write_list(w, "filesystem", "read_write", roots, 1);
+        mcp_session_write_network(owned, w);
+        mcp_session_write_roots(roots, w);
         json_write_end(w);
         json_write_end(w);
 }

@@ -7,6 +7,7 @@
 typedef struct McpOwned {
         const char *workspace; /* borrowed: a directory of the host, or NULL */
         const StrList *net;    /* borrowed: rules of the network */
+        bool ask;              /* the user is asked about other hosts */
         char name[64];
         RpcClient *client; /* the connection whose end removes the session */
         pid_t server;

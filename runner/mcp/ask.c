@@ -82,7 +82,9 @@ static McpQuestion *mcp_question_new(Mcp *mcp, McpCall *call, const char *reques
 /* --- request_grant --- */
 
 void mcp_grant_start(Mcp *mcp, McpCall *call) {
-        const char *rule = json_member_text(call->given, "rule");
+        const char *given = json_member_text(call->given, "rule");
+        /* Refusals name "net:HOST", as holt allow takes it. */
+        const char *rule = given + (str_starts(given, "net:") ? strlen("net:") : 0);
         const char *reason = json_member_text(call->given, "reason");
         const char *wrong = NULL;
         char shown[512], why[512];

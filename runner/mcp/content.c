@@ -136,6 +136,9 @@ void mcp_content_end(const Mcp *mcp, const McpTool *tool, const JsonValue *resul
         if (!kept)
                 content_add(ret, &used, "; the %s has ended, and the next call gets a new one",
                             tool->noun);
+        else if (content_says(result, "new_shell") || content_says(result, "new_interpreter"))
+                content_add(ret, &used, "; this %s is new: what the former one knew is lost",
+                            tool->noun);
 }
 
 bool mcp_content_refused(const char *session, const JsonValue *result, char ret[MCP_REFUSED_LINE]) {

@@ -57,40 +57,54 @@ static void http_client_end(HttpConnection *c) {
 
 /* --- responses --- */
 
-static const char *http_status_text(int status) {
-        static const struct {
-                int status;
-                const char *text;
-        } texts[] = {
-                { 200, "OK" },
-                { 202, "Accepted" },
-                { 400, "Bad Request" },
-                { 401, "Unauthorized" },
-                { 403, "Forbidden" },
-                { 404, "Not Found" },
-                { 405, "Method Not Allowed" },
-                { 409, "Conflict" },
-                { 411, "Length Required" },
-                { 413, "Content Too Large" },
-                { 415, "Unsupported Media Type" },
-                { 431, "Request Header Fields Too Large" },
-        };
+typedef struct HttpStatus {
+        int status;
+        const char *text;
+        const char *why; /* what went wrong, and what to do; the body of the response */
+} HttpStatus;
 
-        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
-                if (texts[i].status == status)
-                        return texts[i].text;
-        return "Service Unavailable";
+static const HttpStatus *http_status(int status) {
+        static const HttpStatus statuses[] = {
+                { 200, "OK", "" },
+                { 202, "Accepted", "" },
+                { 400, "Bad Request",
+                  "The request is malformed, or a request before \"initialize\".\n" },
+                { 401, "Unauthorized",
+                  "Send the token that holt mcp has printed: Authorization: Bearer TOKEN\n" },
+                { 403, "Forbidden",
+                  "The Host must be 127.0.0.1 or localhost with this port, and the request must "
+                  "not "
+                  "come from a web page (Origin).\n" },
+                { 404, "Not Found",
+                  "The path is /mcp. If the path is right, the session has ended: send "
+                  "\"initialize\" without Mcp-Session-Id.\n" },
+                { 405, "Method Not Allowed", "The methods are GET, POST and DELETE.\n" },
+                { 409, "Conflict", "Another GET has the events of this session.\n" },
+                { 411, "Length Required", "Send the body with a Content-Length.\n" },
+                { 413, "Content Too Large", "The body is too large.\n" },
+                { 415, "Unsupported Media Type", "The body must be application/json.\n" },
+                { 431, "Request Header Fields Too Large", "The head is too large.\n" },
+                { 503, "Service Unavailable",
+                  "There are too many sessions, or this one could not start.\n" },
+        };
+        size_t i = 0;
+
+        while (i < ELEMENTSOF(statuses) - 1 && statuses[i].status != status)
+                i++;
+        return &statuses[i];
 }
 
 static void http_client_respond(HttpConnection *c, int status) {
-        char head[256];
-        const int n = snprintf(head, sizeof(head),
-                               "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n%s\r\n",
-                               status, http_status_text(status),
-                               status == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
+        const HttpStatus *found = http_status(status);
+        char text[512];
+        const int n = snprintf(text, sizeof(text),
+                               "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\n"
+                               "Content-Length: %zu\r\nConnection: close\r\n%s\r\n%s",
+                               found->status, found->text, strlen(found->why),
+                               status == 401 ? "WWW-Authenticate: Bearer\r\n" : "", found->why);
 
         http_client_end(c);
-        if (http_queue_add(&c->out, head, (size_t)n) == 0)
+        if (http_queue_add(&c->out, text, (size_t)n) == 0)
                 (void)http_client_flush(c);
         else
                 http_client_free(c);

@@ -276,6 +276,12 @@ def test_a_stopped_session_starts_again(client: Client, session: Session) -> Non
     session.stop()
     result = client.tool("bash", command="cat file")
     assert result["structuredContent"]["stdout"] == "1\n" and result["structuredContent"]["new_shell"] is True
+    assert result["content"][-1]["text"] == "holt: exited, exit code 0; this shell is new: what the former one knew is lost"
+    again = client.tool("bash", command="true")
+    assert [item["text"] for item in again["content"]] == ["holt: exited, exit code 0"]
+    client("callTool", {"name": "python", "arguments": {"code": "x = 1"}})
+    session.stop()
+    assert "this interpreter is new" in client.tool("python", code="1")["content"][-1]["text"]
 
 
 def test_only_the_user_grants(sessions: Sessions) -> None:
@@ -294,6 +300,8 @@ def test_only_the_user_grants(sessions: Sessions) -> None:
         client("answerWith", {"action": "accept", "content": {"allow": "session"}})
         assert client.texts("request_grant", **asking) == ["holt: the user has allowed it"]
         assert session.show()["network"]["allow"] == ["a.invalid:80", "b.invalid:443"]
+        assert client.texts("request_grant", rule="net:c.invalid", reason="refusals write it so") == ["holt: the user has allowed it"]
+        assert session.show()["network"]["allow"][2:] == ["c.invalid"]
 
 
 CONNECT = """exec 3<>/dev/tcp/198.18.0.1/3128; printf 'CONNECT a.invalid:443 HTTP/1.1\\r\\n\\r\\n' >&3; timeout 5 head -1 <&3"""
@@ -371,6 +379,24 @@ def test_a_session_of_its_own(sessions: Sessions, holt: Holt, kill: bool) -> Non
             os.kill(pid, signal.SIGKILL)
     until(lambda: not sessions.names(), "the end of the session")
     assert (holt.cwd / "new").exists()
+
+
+def test_a_session_of_its_own_takes_hosts_while_it_runs(sessions: Sessions) -> None:
+    """It has a network that reaches nothing. So refusals name the host, and nothing has to stop."""
+    look_up = "getent hosts a.invalid; getent hosts b.invalid; exit 1"
+    with Client(sessions) as client:
+        told = client.tool("bash", command=look_up)["content"][-1]["text"]
+        (name,) = sessions.names()
+        assert told.startswith("holt: exited, exit code 1; refused a.invalid: ") and f"holt allow {name} net:a.invalid)" in told
+        sessions(["allow", name, "net:a.invalid"]).ok()
+        told = client.tool("bash", command=look_up)["content"][-1]["text"]
+        assert "refused b.invalid" in told and "refused a.invalid" not in told
+    with Client(sessions, "--ask") as client:
+        client("answerWith", {"action": "accept", "content": {"allow": "session"}})
+        assert client.texts("request_grant", rule="a.invalid:80", reason="to test") == ["holt: the user has allowed it"]
+        client("answerWith", {"action": "decline"})
+        client.tool("bash", command="exec 3<>/dev/tcp/b.invalid/80")
+        assert "b.invalid:80" in client("asked")[1]
 
 
 def test_the_command_line_of_mcp(sessions: Sessions, session: Session) -> None:
