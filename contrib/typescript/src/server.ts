@@ -108,6 +108,7 @@ export class Server {
   #over = false;
   #unwatch: () => void = () => {};
   #onCancel: ((params: Json) => void) | undefined;
+  #onGone: () => void = () => {};
   readonly #owner: Owner = {
     onNotification: (method, params) => this.#onNotification(method, params),
     onRequest: (connection, id, method, params) => this.#onRequest(connection, id, method, params),
@@ -233,6 +234,7 @@ export class Server {
   #onEnd(connection: Connection, unanswered: Pending[]): void {
     if (this.#connection === connection) this.#connection = undefined;
     this.#unwatch();
+    this.#onGone();
     for (const session of this.#repeated.keys()) this.#stale.add(session);
     const why = this.#closing ? new ClosedError("the sandbox is closed") : (connection.why ?? new ClosedError("holt serve has ended"));
     for (const each of unanswered) {
@@ -316,6 +318,11 @@ export class Server {
   /** @internal Sets the function that handles tool.cancel. */
   onCancel(handler: (params: Json) => void): void {
     this.#onCancel = handler;
+  }
+
+  /** @internal Sets the function that is called when `holt serve` has ended, and with it all calls of tools. */
+  onGone(handler: () => void): void {
+    this.#onGone = handler;
   }
 
   #onNotification(method: string, params: Json): void {

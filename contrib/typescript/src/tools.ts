@@ -6,11 +6,17 @@
  * request of the server (tool.call), whose payload the session's process has checked by the JSON Schema. A schema with
  * code, such as one of zod, then checks it again and converts it. tool.cancel aborts the signal of a call whose caller
  * has gone, and a later reply is dropped. Calls are identified by session and id, because each session counts its own.
+ *
+ * A function that ignores its signal outlives its call. Code inside could make calls and hang up again and again, so each
+ * session may have only RUNNING_MAX functions that run.
  */
 import type { Json } from "./connection.js";
 import { ToolError, UsageError } from "./errors.js";
 import type { Server } from "./server.js";
 import { type Time, timeoutOf } from "./times.js";
+
+/** Maximum number of functions that run at once for one session. holt sends at most as many calls that wait for a reply. */
+const RUNNING_MAX = 256;
 
 /** A JSON Schema (2020-12 or older) of an object. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -99,10 +105,18 @@ async function parsed(schema: unknown, payload: unknown): Promise<unknown> {
   throw new ToolError(lines.join("; "), "validation_error");
 }
 
+/** Returns the text of a thrown value. The payload may have shaped it: String({ toString: 1 }) throws. */
+function reasonOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.message || error.name) : String(error);
+  } catch {
+    return "the tool has thrown a value that has no text";
+  }
+}
+
 function errorOf(error: unknown): Json {
-  const message = error instanceof Error ? error.message || error.name : String(error);
   const type = error instanceof ToolError ? error.type : "internal_error";
-  return { error: { code: -32000, message: message.replaceAll("\0", "\uFFFD").toWellFormed(), data: { type } } };
+  return { error: { code: -32000, message: reasonOf(error).replaceAll("\0", "\uFFFD").toWellFormed(), data: { type } } };
 }
 
 function keyOf(session: unknown, name: unknown): string {
@@ -116,11 +130,15 @@ export class Tools {
   readonly #server: Server;
   readonly #tools = new Map<string, Tool>();
   readonly #running = new Map<string, AbortController>();
+  readonly #unfinished = new Map<string, Set<AbortController>>(); // by session, with calls whose callers have gone
 
   private constructor(server: Server) {
     this.#server = server;
     server.onRequests("tool.call", (params, answer) => void this.#call(params, answer));
     server.onCancel(({ session, call }) => this.#running.get(keyOf(session, call))?.abort());
+    server.onGone(() => {
+      for (const calls of this.#unfinished.values()) for (const each of calls) each.abort();
+    });
   }
 
   static of(server: Server): Tools {
@@ -168,13 +186,26 @@ export class Tools {
     }
   }
 
+  /** Counts a call until its function ends. Returns the function to call then, or undefined for one call too many. */
+  #begin(session: string, key: string, controller: AbortController): (() => void) | undefined {
+    const calls = this.#unfinished.get(session) ?? new Set();
+    if (calls.size >= RUNNING_MAX) return undefined;
+    this.#unfinished.set(session, calls.add(controller));
+    this.#running.set(key, controller);
+    const release = this.#server.hold();
+    return () => {
+      release();
+      if (calls.delete(controller) && !calls.size) this.#unfinished.delete(session);
+      if (this.#running.get(key) === controller) this.#running.delete(key);
+    };
+  }
+
   async #call(params: Json, answer: (message: Json) => void): Promise<void> {
     const { session, name, payload, call, exec } = params;
     const tool = this.#tools.get(keyOf(session, name));
-    const key = keyOf(session, call);
     const controller = new AbortController();
-    this.#running.set(key, controller);
-    const release = this.#server.hold();
+    const end = this.#begin(String(session), keyOf(session, call), controller);
+    if (!end) return answer(errorOf(new Error(`${RUNNING_MAX} calls of tools run already, some of which have lost their callers`)));
     let message: Json;
     try {
       if (!tool) throw new Error(`this client has no tool ${JSON.stringify(name)}`);
@@ -184,8 +215,7 @@ export class Tools {
     } catch (error) {
       message = errorOf(error);
     } finally {
-      release();
-      if (this.#running.get(key) === controller) this.#running.delete(key);
+      end();
     }
     if (!controller.signal.aborted) answer(message);
   }

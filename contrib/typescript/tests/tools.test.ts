@@ -92,6 +92,62 @@ test("a call whose caller has gone is aborted", () => {
   });
 });
 
+test("code inside cannot make a tool run any number of times by hanging up", () => {
+  let count = 0;
+  let release = (): void => {};
+  const released = new Promise<string>((resolve) => (release = () => resolve("done")));
+  const deaf: Tool = { name: "deaf", description: "", inputSchema: { type: "object" }, execute: () => (count++, released) };
+  return withBox({ tools: [deaf] }, async (box) => {
+    for (let round = 0; round < 7; round++) {
+      const expected = Math.min(256, count + 50);
+      const callers = await box.spawn("for i in $(seq 50); do holt-tool deaf '{}' & done; wait");
+      await until(() => count >= expected, `${expected} functions run`);
+      await callers.kill();
+    }
+    assert.match((await call(box, "deaf", "{}"))!, /\[internal_error\] 256 calls of tools run already/);
+    assert.equal(count, 256);
+    release();
+    assert.equal(await call(box, "deaf", "{}"), "'done'");
+  });
+});
+
+test("a thrown value that the payload has shaped does not end this program", () => {
+  const odd: Tool = {
+    name: "odd", description: "", inputSchema: { type: "object" },
+    execute: (payload) => {
+      if (payload.how === "value") throw payload;
+      if (payload.how === "symbol") throw Symbol("odd");
+      throw Object.assign(new Error(), payload);
+    },
+  };
+  return withBox({ tools: [odd] }, async (box) => {
+    for (const how of ["value", "symbol", "error"])
+      for (const message of ["5", "None", "{'toString': 1, 'valueOf': 1}", "['x']"])
+        assert.match((await call(box, "odd", `{'how': '${how}', 'toString': 1, 'valueOf': 1, 'message': ${message}}`))!, /\[internal_error\]/, how + message);
+  });
+});
+
+test("a call is aborted when its server is closed", async () => {
+  let aborted = 0;
+  let begin = (): void => {};
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  const wait: Tool = {
+    name: "wait", description: "", inputSchema: { type: "object" },
+    execute: (_, { signal }) => new Promise<void>((resolve) => {
+      signal.addEventListener("abort", () => (aborted++, resolve()));
+      begin();
+    }),
+  };
+  const box = await Sandbox.create({ name: "left", tools: [wait] }); // a lasting session, whose processes continue
+  const run = box.bash("holt-tool wait '{}'").catch(() => {});
+  await begun;
+  await box.close();
+  await until(() => aborted === 1, "the signal is aborted");
+  await run;
+  await using again = await Sandbox.open("left");
+  await again.remove();
+});
+
 test("a tool can use its own sandbox, and many calls run at once", () => {
   const nested: Tool = { name: "nested", description: "", inputSchema: { type: "object" }, execute: async () => (await box!.exec(["echo", "deep"])).stdout };
   let box: Sandbox | undefined;
