@@ -21,6 +21,9 @@ import { type Time, millisecondsOf } from "./times.js";
 /** Maximum bytes of unread output. */
 const BUFFER_MAX = 16 << 20;
 
+/** Maximum characters of a line. A command can print one without an end. */
+const LINE_MAX = 1 << 20;
+
 /** Exit code of a command that was lost: that of SIGKILL, as holt itself reports it. */
 const LOST = 137;
 
@@ -295,13 +298,14 @@ export class Process extends Part {
     for (let chunk = await this.read(); chunk; chunk = await this.read()) yield chunk;
   }
 
-  /** Yields the lines of one stream, or of both, without their ends. */
+  /** Yields the lines of one stream, or of both, without their ends. Yields a line of more than 1 Mi characters in pieces. */
   async *lines(stream?: "stdout" | "stderr"): AsyncGenerator<string, void, undefined> {
     const begun = { stdout: "", stderr: "" };
     for await (const chunk of this) {
       if (stream && chunk.stream !== stream) continue;
-      const lines = (begun[chunk.stream] + chunk.text).split("\n");
-      begun[chunk.stream] = lines.pop()!;
+      const lines = chunk.text.split("\n");
+      lines[0] = begun[chunk.stream] + lines[0]!;
+      begun[chunk.stream] = lines.at(-1)!.length > LINE_MAX ? "" : lines.pop()!;
       yield* lines;
     }
     for (const rest of [begun.stdout, begun.stderr]) if (rest) yield rest;

@@ -130,6 +130,17 @@ test("a slow reader gets the newest 16 MiB, and the count of the rest", () =>
     assert.ok(got <= 16 << 20 && got > 8 << 20, String(got));
   }));
 
+test("a line without an end is yielded in pieces", () =>
+  withBox({}, async (box) => {
+    const size = 20 << 20;
+    const process = await box.spawn(`printf first; head -c ${size} /dev/zero | tr '\\0' x; printf '\\nlast'`);
+    const lines: string[] = [];
+    for await (const line of process.lines()) lines.push(line);
+    assert.equal(lines.at(-1), "last");
+    assert.equal(lines.slice(0, -1).join("").length + process.dropped, "first".length + size);
+    assert.ok(lines.every((each) => each.length <= 2 << 20), String(lines.map((each) => each.length)));
+  }));
+
 test("a slow iterator does not delay other calls", () =>
   withBox({}, async (box) => {
     await using process = await box.spawn("yes");
