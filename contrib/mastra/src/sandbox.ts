@@ -17,6 +17,9 @@ import { type HoltSandboxOptions, isWithin, prepare, type Prepared } from "./opt
 import { withPolicy } from "./policy.js";
 import { HoltProcessManager, variables } from "./processes.js";
 
+/** Bytes of each stream that executeCommand() keeps, unless the call says otherwise. A command can print without an end. */
+const RETAINED = 8 << 20;
+
 type RequestContext = Parameters<Exclude<InstructionsOption, string>>[0]["requestContext"];
 
 /** Returns an argument that the shell reads as one word. */
@@ -152,12 +155,13 @@ export class HoltSandbox extends MastraSandbox {
 
   /**
    * Runs a line of bash to its end, with empty input. Arguments are quoted. A command that fails throws nothing. If holt
-   * has refused something, the last line of stderr says what, and which option allows it.
+   * has refused something, the last line of stderr says what, and which option allows it. The result has the last 8 MiB of
+   * each stream, unless maxRetainedBytes sets another number.
    */
   override async executeCommand(command: string, args?: string[], options: ExecuteCommandOptions = {}): Promise<CommandResult> {
     const line = [command, ...(args ?? []).map(quoted)].join(" ");
     const handle = await this.processes.spawn(line, {
-      ...options, timeout: options.timeout ?? this.#options.timeout, maxRetainedBytes: options.maxRetainedBytes ?? Infinity, stdinMode: "ignore",
+      ...options, timeout: options.timeout ?? this.#options.timeout, maxRetainedBytes: options.maxRetainedBytes ?? RETAINED, stdinMode: "ignore",
     });
     try {
       return { ...(await handle.wait()), command: line };

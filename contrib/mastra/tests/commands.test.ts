@@ -112,6 +112,16 @@ test("1 MiB of each stream of a spawned command is kept, and the rest is counted
     assert.equal((await sandbox.executeCommand("echo 123456", [], { maxRetainedBytes: 3 })).stdout, "56\n");
   }));
 
+test("executeCommand() keeps 8 MiB of each stream, because a command can print without an end", () =>
+  withSandbox({}, async (sandbox) => {
+    const size = 24 << 20;
+    const result = await sandbox.executeCommand(`head -c ${size} /dev/zero | tr '\\0' x; echo end`);
+    assert.equal(result.stdout.length, 8 << 20);
+    assert.ok(result.stdoutTruncated && result.stdout.endsWith("xend\n"));
+    assert.ok(result.stdoutDroppedBytes! > 0);
+    assert.equal((await sandbox.executeCommand("head -c 9000000 /dev/zero", [], { maxRetainedBytes: Infinity })).stdout.length, 9_000_000);
+  }));
+
 test("a timeout keeps what came before", () =>
   withSandbox({}, async (sandbox) => {
     const result = await sandbox.executeCommand("echo before; sleep 1000", [], { timeout: 100 });
