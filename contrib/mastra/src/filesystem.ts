@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The files of a HoltSandbox as a filesystem of Mastra. */
 import { posix } from "node:path";
+import { runInNewContext } from "node:vm";
 import {
   DirectoryNotEmptyError, DirectoryNotFoundError, FileExistsError, FileNotFoundError, IsDirectoryError, MastraFilesystem, NotDirectoryError,
   PermissionError, StaleFileError, UnsupportedGrepPatternError, WorkspaceReadOnlyError, type CopyOptions, type FileContent, type FileEntry,
@@ -15,6 +16,9 @@ type RequestContext = Parameters<Exclude<InstructionsOption, string>>[0]["reques
 
 /** Maximum number of matches of one search. */
 const MATCHES = 10_000;
+
+/** Milliseconds for the columns of the matches of one search. */
+const COLUMNS_WITHIN = 100;
 
 export interface HoltFilesystemOptions extends MastraFilesystemOptions {
   /** the sandbox with the files; it is started when a method needs it */
@@ -184,17 +188,18 @@ export class HoltFilesystem extends MastraFilesystem {
     if (/[\\^$[{]|\(\?|[*+?]\?/.test(pattern) || contextLines > 0) throw new UnsupportedGrepPatternError(pattern, "holt searches with POSIX patterns");
     const found = await this.#with(path, "file", (box, inside) => box.files.grep(pattern, { path: inside, ignoreCase: !caseSensitive, limit: MATCHES }));
     if (found.length >= MATCHES) throw new UnsupportedGrepPatternError(pattern, `more than ${MATCHES} lines match`);
-    const expression = new RegExp(pattern, caseSensitive ? "" : "i");
     const results = new Map<string, FilesystemGrepMatch[]>();
-    let total = 0;
+    const chosen: FilesystemGrepMatch[] = [];
     for (const { name, line, text } of found) {
-      if (total >= maxTotalMatches || (!includeHidden && isHidden(name))) continue;
+      if (chosen.length >= maxTotalMatches || (!includeHidden && isHidden(name))) continue;
       const matches = results.get(name) ?? [];
       if (matches.length >= maxCountPerFile) continue;
-      matches.push({ line, column: Math.max(0, text.search(expression)), text });
+      const match = { line, column: 0, text };
+      matches.push(match);
       results.set(name, matches);
-      total++;
+      chosen.push(match);
     }
+    columnsOf(pattern, caseSensitive, chosen.map(({ text }) => text)).forEach((column, index) => (chosen[index]!.column = Math.max(0, column)));
     return [...results].map(([name, matches]) => ({ path: name, matches }));
   }
 
@@ -237,6 +242,19 @@ export class HoltFilesystem extends MastraFilesystem {
     const own = this.#instructions;
     if (typeof own === "string") return own;
     return own ? own({ defaultInstructions, requestContext: options?.requestContext }) : defaultInstructions;
+  }
+}
+
+/**
+ * Returns the column of the first match in each text, or [] if that takes too long. The model chooses the pattern, and
+ * commands write the texts. For some of them, the search of JavaScript takes longer than the age of the universe.
+ */
+function columnsOf(pattern: string, caseSensitive: boolean | undefined, texts: readonly string[]): number[] {
+  try {
+    const expression = new RegExp(pattern, caseSensitive ? "" : "i");
+    return runInNewContext("texts.map((text) => text.search(expression))", { texts, expression }, { timeout: COLUMNS_WITHIN }) as number[];
+  } catch {
+    return []; // or the pattern is valid in POSIX alone
   }
 }
 

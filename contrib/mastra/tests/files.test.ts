@@ -117,3 +117,13 @@ test("a read-only filesystem refuses all changes, and reads", () =>
     assert.match(files.getInstructions(), /"\/workspace".*cannot change/);
     assert.deepEqual([files.getInfo().readOnly, files.getInfo().provider], [true, "holt"]);
   }));
+
+test("a search whose columns would take forever still ends", () =>
+  withFiles(async (files) => {
+    await files.writeFile("short.txt", "x aab\n");
+    await files.writeFile("trap.txt", `${"a".repeat(60)}! ab\n`);
+    const search = (path: string) => files.grep({ pattern: "(a+)+b", path, caseSensitive: true, includeHidden: true });
+    assert.deepEqual(await search("short.txt").then(([found]) => found?.matches), [{ line: 1, column: 2, text: "x aab" }]);
+    const found = await search(".");
+    assert.deepEqual(found.map(({ path, matches }) => [path, matches.map(({ line }) => line)]), [["short.txt", [1]], ["trap.txt", [1]]]);
+  }));
