@@ -9,7 +9,7 @@ import {
   type MountManager, type MountResult, type ProviderStatus, type SandboxCloneOptions, type SandboxFileInput, type SandboxInfo,
   type SandboxNetworking, type SandboxStartOptions, type SandboxStartResult, type WorkspaceFilesystem, type WriteFilesOptions,
 } from "@mastra/core/workspace";
-import { MissingError, Sandbox } from "holt";
+import { MissingError, Sandbox, findHolt } from "holt";
 import { type Detection, detect } from "./doctor.js";
 import { memoryOf } from "./memory.js";
 import { Mounts } from "./mounts.js";
@@ -87,11 +87,12 @@ export class HoltSandbox extends MastraSandbox {
     await this.#forget();
     const { session, settings, workspace, policy } = this.#prepared;
     if (workspace !== undefined) await mkdir(workspace, { recursive: true });
-    const found = session !== undefined && (await Sandbox.sessions({ holt: settings.holt, signal })).some(({ name }) => name === session);
+    const holt = findHolt(settings.holt, [...(workspace === undefined ? [] : [workspace]), ...(settings.readWrite ?? [])]);
+    const found = session !== undefined && (await Sandbox.sessions({ holt, signal })).some(({ name }) => name === session);
     const readOnly = [...(settings.readOnly ?? [])];
     const readWrite = [...(settings.readWrite ?? [])];
     for (const { path, readOnly: only } of await this.#mounts.prepare(workspace)) (only ? readOnly : readWrite).push(path);
-    this.#box = await withPolicy(policy, (given) => Sandbox.create({ ...settings, policy: given, name: session, readOnly, readWrite, signal }));
+    this.#box = await withPolicy(policy, (given) => Sandbox.create({ ...settings, holt, policy: given, name: session, readOnly, readWrite, signal }));
     for (const each of this.#box.warnings) this.warn(each);
     await this.#box.start({ signal });
     return { outcome: found ? "connected" : "created" };

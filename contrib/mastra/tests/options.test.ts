@@ -2,7 +2,7 @@
 /** Options of HoltSandbox: those of LocalSandbox, and those of holt. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { LocalSandbox, type LocalSandboxOptions } from "@mastra/core/workspace";
 import { HoltSandbox, type HoltSandboxOptions } from "holt-mastra";
@@ -37,6 +37,21 @@ test("workingDirectory is made, is the same path inside, and its files are the h
     assert.equal((await sandbox.executeCommand("pwd", [], { cwd: "sub" })).stdout, `${host}/sub\n`);
   });
   assert.ok(existsSync(join(host, "f")));
+});
+
+test("holt is not searched in the working directory, where commands can write", async () => {
+  const { HOLT, PATH } = process.env;
+  const workingDirectory = directory();
+  try {
+    delete process.env.HOLT;
+    process.env.PATH = `${workingDirectory}/bin:${dirname(HOLT!)}`;
+    const script = `mkdir -p bin; printf '#!/bin/sh\\ntouch ${workingDirectory}/ran\\n' > bin/holt; chmod 755 bin/holt`;
+    for (let round = 0; round < 2; round++)
+      await withSandbox({ workingDirectory, id: `searched-${process.pid}` }, async (sandbox) => assert.ok((await sandbox.executeCommand(script)).success));
+    assert.deepEqual([existsSync(join(workingDirectory, "bin", "holt")), existsSync(join(workingDirectory, "ran"))], [true, false]);
+  } finally {
+    Object.assign(process.env, { HOLT, PATH });
+  }
 });
 
 test("a relative workingDirectory starts at the directory of the program", async () => {

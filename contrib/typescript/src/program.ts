@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Finds the program holt, and runs `holt serve` in a process. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { HoltNotFoundError } from "./errors.js";
@@ -25,11 +25,27 @@ function isTrusted(directory: string): boolean {
   return isAbsolute(directory) && !/\/node_modules\/\.bin\/*$/.test(directory);
 }
 
-/** Returns the path of the program: the argument, $HOLT, or holt in the PATH. Throws HoltNotFoundError. */
-export function findHolt(holt?: string): string {
+/** Returns the real path of a directory; the path itself if it does not exist. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
+}
+
+/**
+ * Returns the path of the program: the argument, $HOLT, or holt in the PATH. Throws HoltNotFoundError.
+ *
+ * writable: directories that commands can write. There and below, holt is not searched.
+ */
+export function findHolt(holt?: string, writable: readonly string[] = []): string {
   const named = holt || process.env.HOLT;
   const name = named || "holt";
-  const places = name.includes("/") ? [""] : (process.env.PATH ?? "").split(delimiter).filter(isTrusted);
+  const avoided = writable.map((path) => `${realPath(path)}/`);
+  const isAvoided = (directory: string): boolean => avoided.some((path) => `${realPath(directory)}/`.startsWith(path));
+  const path = (process.env.PATH ?? "").split(delimiter).filter((each) => isTrusted(each) && !isAvoided(each));
+  const places = name.includes("/") ? [""] : path;
   const found = places.map((place) => (place ? join(place, name) : name)).find(isProgram);
   if (found) return resolve(found);
   const where = holt ? "given" : named ? "of $HOLT" : "in the PATH";
@@ -42,6 +58,6 @@ export function findHolt(holt?: string): string {
  * Starts `holt serve`. It has a process session of its own (setsid(2)), so that Ctrl-C reaches only this program. It
  * ends with its stdin, at the latest when this program ends.
  */
-export function startServe(holt: string | undefined, env: Readonly<Record<string, string>>): Serve {
-  return spawn(findHolt(holt), ["serve"], { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env }, detached: true });
+export function startServe(holt: string | undefined, env: Readonly<Record<string, string>>, writable: readonly string[] = []): Serve {
+  return spawn(findHolt(holt, writable), ["serve"], { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env }, detached: true });
 }

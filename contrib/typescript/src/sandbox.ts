@@ -12,7 +12,7 @@ import type { AuditListParams, AuditRow, HistoryRow, Session, SessionEntry } fro
 import { type OnAsk, Questions } from "./questions.js";
 import { Routes } from "./routes.js";
 import { type CallOptions, Server } from "./server.js";
-import { type Settings, paramsOf } from "./settings.js";
+import { type Settings, paramsOf, writableOf } from "./settings.js";
 import { abortable } from "./signals.js";
 import { Shell } from "./shell.js";
 import { type Tool, Tools } from "./tools.js";
@@ -109,7 +109,7 @@ export class Sandbox extends Interpreter {
     checkOptions(options);
     options.signal?.throwIfAborted();
     const name = options.name ?? `js-${process.pid}-${randomBytes(6).toString("hex")}`;
-    const box = new Sandbox({ server: options.server ?? new Server({ holt: options.holt }), name, options });
+    const box = new Sandbox({ server: options.server ?? new Server({ holt: options.holt, writable: writableOf(options) }), name, options });
     try {
       await box.#open();
     } catch (error) {

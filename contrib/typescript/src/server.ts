@@ -63,6 +63,11 @@ export interface ServerOptions {
   /** environment variables in addition to this program's; { XDG_DATA_HOME: ... } stores sessions elsewhere */
   env?: Readonly<Record<string, string>> | undefined;
   /**
+   * directories that commands can write: there and below, holt is not searched in the PATH. A Sandbox without a server
+   * of its own adds its workspace and its readWrite.
+   */
+  writable?: readonly string[] | undefined;
+  /**
    * time after which calls fail with a TimeoutError if the server answers nothing; default "1m"; "none": never. A command
    * may take longer: the server still answers other requests.
    */
@@ -174,7 +179,7 @@ export class Server {
   #send(pending: Pending, late = false): void {
     if (this.#over || (this.#closing && !late)) throw new ClosedError("the sandbox is closed");
     if (!this.#connection) {
-      this.#connection = new Connection(startServe(this.#options.holt, this.#options.env ?? {}), this.#owner);
+      this.#connection = new Connection(startServe(this.#options.holt, this.#options.env ?? {}, this.#options.writable), this.#owner);
       if (this.#replyTimeout !== undefined)
         this.#unwatch = watchOver(this.#connection, this.#replyTimeout, (asked, params) => this.ask(asked, params, { urgent: true, quiet: true }));
     }

@@ -82,6 +82,14 @@ function checked(settings: Settings): void {
   }
 }
 
+/** Returns the directories of the host that commands can write, except for those that only a preset or a file names. */
+export function writableOf({ workspace, readWrite, policy }: Settings): string[] {
+  const filesystem = typeof policy === "object" ? policy?.filesystem : undefined;
+  const mounted = [readWrite, filesystem?.read_write].flatMap((each) => (Array.isArray(each) ? each.map(String) : []));
+  const all = [workspace, filesystem?.workspace?.source, ...mounted, ...mounted.map((each) => each.replace(/:[^:]*$/, ""))];
+  return all.filter((each): each is string => typeof each === "string" && each !== "");
+}
+
 /** Returns the parameters of session.create that describe the session. `ask`: whether somebody answers questions. */
 export function paramsOf(settings: Settings, ask: boolean): Json {
   checked(settings);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A `holt serve` that is broken, hostile, slow or dead. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -258,6 +258,27 @@ test("a program in the workspace is not taken for holt", async () => {
     assert.equal(existsSync(join(project, "ran")), false);
     process.env.PATH = `${bin}:${dirname(HOLT!)}`;
     await withBox({}, async (box) => assert.ok((await box.exec(["true"])).ok));
+  } finally {
+    Object.assign(process.env, { HOLT, PATH });
+  }
+});
+
+test("holt is not searched in directories that the sandbox can write", async () => {
+  const { HOLT, PATH } = process.env;
+  const project = mkdtempSync(join(tmpdir(), "project-"));
+  const extra = mkdtempSync(join(tmpdir(), "extra-"));
+  const places = [join(project, ".venv", "bin"), join(project, "bin"), extra];
+  try {
+    delete process.env.HOLT;
+    const link = `${project}-link`;
+    symlinkSync(places[1]!, link);
+    process.env.PATH = [...places, link, dirname(HOLT!)].join(":");
+    const run = () => withBox({ workspace: project, readWrite: [extra] }, (box) =>
+      box.bash(places.map((each) => each.replace(project, "/workspace")).map((each) => `mkdir -p ${each}; printf '#!/bin/sh\\ntouch ${project}/ran\\n' > ${each}/holt; chmod 755 ${each}/holt`).join("; ")));
+    assert.ok((await run()).ok);
+    for (const place of places) assert.ok(existsSync(join(place, "holt")), place);
+    assert.ok((await run()).ok);
+    assert.equal(existsSync(join(project, "ran")), false);
   } finally {
     Object.assign(process.env, { HOLT, PATH });
   }
