@@ -119,7 +119,7 @@ export function prepare(options: HoltSandboxOptions): Prepared {
   checkNames(options);
   const { id, net, routes, tier, idle, holt, nativeSandbox = {} } = options;
   const workspace = options.workingDirectory === undefined ? undefined : expanded(options.workingDirectory);
-  const bwrap: BwrapSettings = nativeSandbox.bwrapArgs ? settingsOfBwrap(nativeSandbox.bwrapArgs) : { readOnly: [], readWrite: [], env: {} };
+  const bwrap: BwrapSettings = nativeSandbox.bwrapArgs ? settingsOfBwrap(nativeSandbox.bwrapArgs, workspace) : { readOnly: [], readWrite: [], env: {} };
   const allowNetwork = bwrap.network ?? nativeSandbox.allowNetwork ?? false;
   if (allowNetwork && net !== undefined)
     throw new UsageError("nativeSandbox.allowNetwork allows all hosts, so that net has no effect", { hint: "Leave one of them out." });

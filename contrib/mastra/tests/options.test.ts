@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Options of HoltSandbox: those of LocalSandbox, and those of holt. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { LocalSandbox, type LocalSandboxOptions } from "@mastra/core/workspace";
@@ -115,6 +115,20 @@ test("bwrapArgs become settings", async () => {
 
   assert.equal(await output({ workingDirectory: host, nativeSandbox: { bwrapArgs } }, command), "/write\nshared\nb c\nrefused\n");
   assert.ok(existsSync(join(write, "f2")));
+});
+
+test("a workspace that bwrapArgs bind read-only is read-only, wherever it is", async () => {
+  const made = (tmpdir: string): string => mkdtempSync(join(tmpdir, "mastra-tmp-"));
+  for (const [workingDirectory, end] of [[made("/tmp"), ""], [made("/tmp"), "/"], [made("/var/tmp"), "/."]] as const) {
+    const named = workingDirectory + end;
+    const command = "touch x && echo written || echo refused";
+    try {
+      assert.equal(await output({ workingDirectory, nativeSandbox: { bwrapArgs: ["--ro-bind", named, named] } }, command), "refused\n", named);
+      assert.equal(existsSync(join(workingDirectory, "x")), false, named);
+    } finally {
+      rmSync(workingDirectory, { recursive: true });
+    }
+  }
 });
 
 test("bwrapArgs without an equivalent are errors", () => {
