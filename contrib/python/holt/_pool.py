@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import os
+import sys
 import threading
 from typing import Callable, Optional
 
@@ -47,7 +48,11 @@ class Pool:
 
     def _run(self) -> None:
         while True:
-            self._next()()
+            work = self._next()
+            try:
+                work()
+            except BaseException:  # it must not end the thread, whose place nobody else would take
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def _next(self) -> Callable[[], None]:
         with self._changed:

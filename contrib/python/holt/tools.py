@@ -384,10 +384,13 @@ async def _awaited(value: Any) -> Any:
 def _error(error: BaseException) -> Dict[str, Any]:
     """Returns the error reply for an exception. Except for a ToolError, the text starts with the class, because
     "KeyError: 'x'" is clearer than "'x'"."""
-    if isinstance(error, ToolError):
-        kind, text = error.type, str(error)
-    else:
-        kind, text = "internal_error", f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    kind = error.type if isinstance(error, ToolError) else "internal_error"
+    try:
+        text = str(error)
+    except BaseException:  # the payload may be in the exception, and str() runs code of the exception
+        text = "the exception has no text"
+    if not isinstance(error, ToolError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     text = text[:4000].encode(errors="replace").decode().replace("\0", "\ufffd")  # messages must not contain a NUL
     return {"error": {"code": -32000, "message": text, "data": {"type": kind}}}
 

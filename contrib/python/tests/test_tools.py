@@ -15,7 +15,7 @@ import pytest
 
 from holt import AsyncSandbox, Sandbox, Server, Tool, UsageError
 from holt.schema import from_json, schema_of, to_json
-from holt._pool import THREADS
+from holt._pool import THREADS, Pool
 from holt.tools import Tools
 
 
@@ -281,3 +281,33 @@ def test_calls_that_are_given_up_do_not_pile_up(fake: Callable[..., Server]) -> 
     server.call("y")
     assert server.call("z") == "t9999"
     assert len(called) == THREADS + 1
+
+
+class Textless(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def test_exceptions_without_a_text_do_not_use_up_the_threads() -> None:
+    def fail() -> None:
+        raise Textless()
+
+    def works() -> str:
+        return "still"
+
+    with Sandbox(tools=[fail, works], timeout="60s") as box:
+        for _ in range(THREADS + 1):
+            assert "[internal_error] Textless" in box.bash("holt-tool fail '{}'").stderr
+        assert box.bash("holt-tool works '{}'").stdout == '"still"\n'
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_work_that_fails_does_not_end_a_thread_of_the_pool() -> None:
+    def fail() -> None:
+        raise SystemExit
+
+    pool, done = Pool("test"), threading.Event()
+    for _ in range(THREADS + 1):
+        pool.submit(fail)
+    pool.submit(done.set)
+    assert done.wait(60)
