@@ -112,7 +112,7 @@ class Lease:
     def _remove_without_server(self, name: str) -> None:
         """Removes a session through the command line, if the server was closed or killed."""
         with contextlib.suppress(Exception):
-            program = find_holt(self.server.holt)
+            program = find_holt(self.server.holt, self.server.writable)
             for verb in ("stop", "rm"):
                 subprocess.run(
                     [program, verb, name], env={**os.environ, **self.server.env}, stdin=subprocess.DEVNULL,

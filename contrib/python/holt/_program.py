@@ -9,15 +9,30 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from typing import IO, Mapping, Optional, Tuple
+from typing import IO, Iterator, Mapping, Optional, Sequence, Tuple
 
 from .errors import HoltNotFoundError
 
 
-def find_holt(holt: Optional[str] = None) -> str:
-    """Returns the path of the program: the argument, $HOLT, or holt in the PATH. Raises HoltNotFoundError."""
+def _trusted(writable: Sequence[str]) -> Iterator[str]:
+    """Yields the directories of the PATH in which holt may be searched.
+
+    npm puts node_modules/.bin of a project first. That directory is in the workspace of many sandboxes, so a command
+    inside could put another program there."""
+    avoided = [os.path.join(os.path.realpath(path), "") for path in writable]
+    for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        if os.path.isabs(directory) and not directory.rstrip("/").endswith("/node_modules/.bin"):
+            if not os.path.join(os.path.realpath(directory), "").startswith(tuple(avoided)):
+                yield directory
+
+
+def find_holt(holt: Optional[str] = None, writable: Sequence[str] = ()) -> str:
+    """Returns the path of the program: the argument, $HOLT, or holt in the PATH. Raises HoltNotFoundError.
+
+    writable  directories that commands can write; there and below, holt is not searched
+    """
     named = holt or os.environ.get("HOLT")
-    found = shutil.which(named or "holt")
+    found = shutil.which(named or "holt", path=os.pathsep.join(_trusted(writable)))
     if found:
         return os.path.abspath(found)
     where = "given" if holt else "of $HOLT" if named else "in the PATH"
@@ -28,13 +43,16 @@ def find_holt(holt: Optional[str] = None) -> str:
 
 
 def start_serve(
-    holt: Optional[str], env: Mapping[str, str]
+    holt: Optional[str], env: Mapping[str, str], writable: Sequence[str] = ()
 ) -> "Tuple[subprocess.Popen[bytes], socket.socket, IO[bytes]]":
     """Starts `holt serve` and returns its process, the socket to its stdin and stdout, and the file of its stderr.
 
-    env  environment variables in addition to this process's. Raises HoltNotFoundError.
+    env       environment variables in addition to this process's
+    writable  see find_holt()
+
+    Raises HoltNotFoundError.
     """
-    program = find_holt(holt)
+    program = find_holt(holt, writable)
     ours, theirs = socket.socketpair()
     stderr = tempfile.TemporaryFile()
     try:

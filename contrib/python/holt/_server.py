@@ -100,14 +100,17 @@ class Server(Peer):
 
     holt           path of the program; default: $HOLT, or holt in the PATH
     env            environment variables in addition to this process's; {"XDG_DATA_HOME": ...} stores sessions elsewhere
+    writable       directories that commands can write: there and below, holt is not searched in the PATH. A sandbox without
+                   a server of its own adds its workspace and its read_write.
     reply_timeout  time after which calls raise TimeoutError if the server answers nothing; default 60 s; None: never.
                    A command may take longer: the server still answers other requests.
     """
 
     def __init__(
         self, holt: Optional[str] = None, env: Optional[Mapping[str, str]] = None, *,
-        reply_timeout: Optional[Time] = REPLY_TIMEOUT,
+        reply_timeout: Optional[Time] = REPLY_TIMEOUT, writable: Sequence[str] = (),
     ) -> None:
+        self.writable = tuple(writable)
         self.holt, self.env, self._reply_timeout = holt, dict(env or {}), seconds_of(reply_timeout)
         self.over = threading.Event()
         self._lock, self._life_lock = threading.Lock(), threading.Lock()
@@ -136,7 +139,7 @@ class Server(Peer):
             if self._serve:
                 self._check_process()
                 return self._serve
-            self._process, ours, self._stderr = start_serve(self.holt, self.env)
+            self._process, ours, self._stderr = start_serve(self.holt, self.env, self.writable)
             self._pid = os.getpid()
             self._serve = Connection(ours, self)
             self._linked.add(self._serve)

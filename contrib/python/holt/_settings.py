@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from ._times import Time, seconds_of
 from ._venv import Venv, shown
@@ -106,6 +106,17 @@ class Settings:
         if self.idle is not None:
             params["idle"] = _text_of(self.idle, "ms")
         return params
+
+    def writable(self) -> List[str]:
+        """Returns the directories of the host that commands can write, except for those that only a preset or a file
+        names."""
+        given = self.policy.get("filesystem") if isinstance(self.policy, Mapping) else None
+        filesystem = given if isinstance(given, Mapping) else {}
+        workspace, mounts = filesystem.get("workspace"), filesystem.get("read_write")
+        source = workspace.get("source") if isinstance(workspace, Mapping) else None
+        paths = [str(path) for path in (*self.read_write, *(mounts if isinstance(mounts, (list, tuple)) else ()))]
+        paths += [path.rpartition(":")[0] for path in paths]  # PATH:TARGET
+        return [path for path in (*(os.fspath(each) for each in (self.workspace, source) if each), *paths) if path]
 
 
 def _absolute_file(name: str) -> str:

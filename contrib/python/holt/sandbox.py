@@ -99,16 +99,16 @@ class SandboxApi(InterpreterApi):
         if name is None and not create:
             raise UsageError("create=False needs the name of a session", hint='Write Sandbox("NAME", create=False).')
         self.name = f"py-{os.getpid()}-{secrets.token_hex(6)}" if name is None else name
-        super().__init__(server or Server(holt), self.name)
-        self.throwaway = name is None
-        self.warnings: List[str] = []
-        self._own_server = server is None
         self._settings = Settings(
             policy, workspace, timeout, memory, idle, tier, env, tuple(list_of(read_only, "read_only")),
             tuple(list_of(read_write, "read_write")), tuple(list_of(allow_degraded, "allow_degraded")), venv,
             tuple(list_of(net, "net")), on_ask is not None, tuple(list_of(routes, "routes")),
             tuple(list_of(helpers, "helpers")),
         )
+        super().__init__(server or Server(holt, writable=self._settings.writable()), self.name)
+        self.throwaway = name is None
+        self.warnings: List[str] = []
+        self._own_server = server is None
         self._on_ask, self._must_exist = on_ask, not create
         self._tools = tools_of(tools)
         self._lock = threading.Lock()

@@ -32,6 +32,7 @@ from holt import (
     Sandbox,
     Server,
     UsageError,
+    find_holt,
 )
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -190,6 +191,29 @@ def test_a_missing_holt_is_an_error(holt: str, place: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", f"/nowhere:{Path(holt).parent}")
     with Sandbox() as box:
         assert box.bash("echo found").stdout == "found\n"
+
+
+def test_holt_is_not_searched_where_commands_can_write(holt: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, extra = place / "project", place / "extra"
+    for each in (project, extra):
+        each.mkdir()
+    places = [project / ".venv/bin", project / "node_modules/.bin", extra]
+    monkeypatch.delenv("HOLT")
+    monkeypatch.setenv("PATH", ":".join((*map(str, places), str(Path(holt).parent))))
+    for _ in range(2):
+        with Sandbox(workspace=project, read_write=[str(extra)]) as box:
+            for each in places:
+                inside = str(each).replace(str(project), "/workspace")
+                script = f"mkdir -p {inside}; printf '#!/bin/sh\\ntouch {project}/ran\\n' > {inside}/holt; chmod 755 {inside}/holt"
+                box.bash(script).check()
+                assert (each / "holt").exists()
+    assert not (project / "ran").exists()
+
+    monkeypatch.chdir(extra)
+    for path in ("", ".", ":.:", "node_modules/.bin", str(places[1]), f"{places[1]}/"):
+        monkeypatch.setenv("PATH", path)
+        with pytest.raises(HoltNotFoundError):
+            find_holt()
 
 
 def test_many_threads_share_one(box: Sandbox) -> None:
