@@ -143,6 +143,16 @@ class ClosedError(HoltError):
     kind = "closed"
 
 
+_CONTROLS = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n"}
+_BREAKS = {**_CONTROLS, ord("\n"): "\\x0a"}
+
+
+def printable(text: str, *, lines: bool = True) -> str:
+    """Returns a text without control characters, as holt writes them: "\\x1b". The text comes from code inside, and
+    Python prints the message of an exception on a terminal, which would obey them. Tabs stay, and newlines if `lines`."""
+    return text.translate(_CONTROLS if lines else _BREAKS)
+
+
 class CommandFailed(Exception):
     """A command or code has failed. Only check() of its result raises this.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
 
 from ._hints import argument_for, argument_of, call_of
-from .errors import CommandFailed
+from .errors import CommandFailed, printable
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,9 @@ class Outcome:
         lines = []
         if self.cause == "timeout" and self.timeout_by_project:
             lines.append("the project's .holt.json limits the time of a command; change limits.timeout there")
-        lines += [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
-        lines += [f"could not reach {u.what}: {u.reason or u.answer}" for u in self.unreached[:_HINTS]]
+        seen = [f"refused {d.path or d.what}: {d.reason}; {d.hint}" for d in self.denials[:_HINTS]]
+        seen += [f"could not reach {u.what}: {u.reason or u.answer}" for u in self.unreached[:_HINTS]]
+        lines += [printable(each, lines=False) for each in seen]
         if self.network_missed:
             lines.append("the sandbox reaches only hosts that Sandbox(net=[...]) allows, for example net=[\"@python\"]")
         if self.network_lost:
@@ -230,7 +231,8 @@ class Outcome:
         if self.cause != "exited":
             after = f" after {self.usage.wall_us / 1e6:.3g} s" if self.cause == "timeout" and self.usage.wall_us else ""
             how = f"{self.cause}{after}, {how}"
-        return f"{how}: {self.stderr.strip()[-1000:]}" if self.stderr.strip() else how
+        said = printable(self.stderr.strip()[-1000:].replace("\r\n", "\n"))
+        return f"{how}: {said}" if said else how
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,7 +282,7 @@ class PythonResult(Outcome):
 
     def __str__(self) -> str:
         if self.error and self.cause != "timeout":
-            return f"{self.error.name}: {self.error.message}"
+            return printable(f"{self.error.name}: {self.error.message}")
         return super().__str__()
 
 

@@ -465,3 +465,15 @@ def test_net_allows_hosts() -> None:
 def test_without_net_there_is_no_network() -> None:
     with Sandbox() as box:
         assert box.show()["network"] == {"mode": "none", "allow": [], "once": [], "publish": [], "import": []}
+
+
+def test_an_error_does_not_carry_control_characters_to_the_terminal(box: Sandbox) -> None:
+    shell = box.bash("printf 'a\\033]0;title\\007\\r\\nb\\tc\\302\\2332J' >&2; exit 3")
+    assert str(shell) == "exit code 3: a\\x1b]0;title\\x07\nb\tc\\x9b2J"
+    assert "\x1b]0;title" in shell.stderr
+    python = box.python("raise ValueError('\\x1b[2J')")
+    assert str(python) == "ValueError: \\x1b[2J"
+    for each in (shell, python):
+        with pytest.raises(CommandFailed) as failed:
+            each.check()
+        assert all(c.isprintable() or c in "\n\t" for c in str(failed.value))

@@ -136,6 +136,20 @@ export class TimeoutError extends HoltError {
   static override readonly kind: string = "timeout";
 }
 
+/**
+ * Returns a text without control characters, as holt writes them: "\\x1b". The text comes from code inside, and runtimes
+ * print the message of an error on a terminal, which would obey them. Newlines and tabs stay.
+ */
+export function printable(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (each) => `\\x${each.charCodeAt(0).toString(16).padStart(2, "0")}`);
+}
+
+/** The same for a text of one line. */
+export function onOneLine(text: string): string {
+  return printable(text).replaceAll("\n", "\\x0a");
+}
+
 /** A result that an error can describe. */
 export interface Failed {
   readonly hint: string | null;

@@ -174,7 +174,7 @@ export class Files extends Part {
     for (let after: string | undefined; ; ) {
       const page = await this.request("files.list", { path, recursive, after }, { signal });
       if (page.missed && page.missed.errno !== "EACCES")
-        throw new LimitError(`${JSON.stringify(path)}: ${page.missed.name} is nested too deeply to be listed`, {
+        throw new LimitError(`${JSON.stringify(path)}: ${JSON.stringify(page.missed.name)} is nested too deeply to be listed`, {
           errno: page.missed.errno, hint: "List its directories one by one.",
         });
       found.push(...page.entries);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Results of commands and code. They have the members of the Python package's results, in camelCase. */
-import { CommandFailed } from "./errors.js";
+import { CommandFailed, onOneLine, printable } from "./errors.js";
 import { callOf, optionFor, optionOf } from "./hints.js";
 import { fromWire } from "./names.js";
 import type * as wire from "./protocol.js";
@@ -155,8 +155,8 @@ export abstract class Outcome {
     const lines: string[] = [];
     if (this.cause === "timeout" && this.timeoutByProject)
       lines.push("the project's .holt.json limits the time of a command; change limits.timeout there");
-    for (const each of this.denials.slice(0, HINTS)) lines.push(`refused ${each.path ?? each.what}: ${each.reason}; ${each.hint}`);
-    for (const each of this.unreached.slice(0, HINTS)) lines.push(`could not reach ${each.what}: ${each.reason ?? each.answer}`);
+    for (const each of this.denials.slice(0, HINTS)) lines.push(onOneLine(`refused ${each.path ?? each.what}: ${each.reason}; ${each.hint}`));
+    for (const each of this.unreached.slice(0, HINTS)) lines.push(onOneLine(`could not reach ${each.what}: ${each.reason ?? each.answer}`));
     if (this.networkMissed)
       lines.push('the sandbox reaches only hosts that Sandbox.create({ net: [...] }) allows, for example net: ["@python"]');
     if (this.networkLost) lines.push("the session has lost its network; stop() starts it again at the next call");
@@ -165,11 +165,11 @@ export abstract class Outcome {
     return lines.join("\n") || null;
   }
 
-  /** How it ended, and the end of its errors, in one text. */
+  /** How it ended, and the end of its errors, in one text. Control characters are written as "\\x1b". */
   get summary(): string {
     const after = this.cause === "timeout" && this.usage.wallUs ? ` after ${Number((this.usage.wallUs / 1e6).toPrecision(3))} s` : "";
     const how = this.cause === "exited" ? `exit code ${this.exitCode}` : `${this.cause}${after}, exit code ${this.exitCode}`;
-    const said = this.stderr.trim().slice(-1000);
+    const said = printable(this.stderr.trim().slice(-1000).replaceAll("\r\n", "\n"));
     return said ? `${how}: ${said}` : how;
   }
 
@@ -247,7 +247,7 @@ export class PythonResult extends Outcome {
   }
 
   override get summary(): string {
-    return this.error && this.cause !== "timeout" ? `${this.error.name}: ${this.error.message}` : super.summary;
+    return this.error && this.cause !== "timeout" ? printable(`${this.error.name}: ${this.error.message}`) : super.summary;
   }
 }
 

@@ -353,3 +353,13 @@ test("results of any method of holt serve are typed", async () => {
   assert.equal(`${done.exitCode} ${done.stdout}`, "0 hi\n");
   assert.ok(!(done instanceof Result));
 });
+
+test("an error does not carry control characters of code inside to the terminal", () =>
+  withBox({}, async (box) => {
+    const shell = await box.bash("printf 'a\\033]0;title\\007\\r\\nb\\tc\\302\\2332J' >&2; exit 3");
+    assert.equal(shell.summary, "exit code 3: a\\x1b]0;title\\x07\nb\tc\\x9b2J");
+    assert.ok(shell.stderr.includes("\u001b]0;title"));
+    const python = await box.python("raise ValueError('\\x1b[2J')");
+    assert.equal(python.summary, "ValueError: \\x1b[2J");
+    for (const each of [shell, python]) assert.throws(() => each.check(), (error: Error) => !/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(error.message));
+  }));
