@@ -137,7 +137,7 @@ export class TimeoutError extends HoltError {
 }
 
 /**
- * Returns a text without control characters, as holt writes them: "\\x1b". The text comes from code inside, and runtimes
+ * Returns a text without control characters, as holt writes them: "\x1b". The text comes from code inside, and runtimes
  * print the message of an error on a terminal, which would obey them. Newlines and tabs stay.
  */
 export function printable(text: string): string {
@@ -148,6 +148,16 @@ export function printable(text: string): string {
 /** The same for a text of one line. */
 export function onOneLine(text: string): string {
   return printable(text).replaceAll("\n", "\\x0a");
+}
+
+/** Returns the text of a value that a function of the user has thrown. Code inside may have shaped it: String() of an
+ * object whose toString is no function throws. */
+export function reasonOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.message || error.name) : String(error);
+  } catch {
+    return "the thrown value has no text";
+  }
 }
 
 /** A result that an error can describe. */

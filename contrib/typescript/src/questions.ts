@@ -7,7 +7,7 @@
  * before each command. It costs the keeper a few microseconds.
  */
 import type { Json } from "./connection.js";
-import { UsageError } from "./errors.js";
+import { UsageError, printable, reasonOf } from "./errors.js";
 import type { Server } from "./server.js";
 
 /** The answer "once" allows this connection, "session" adds a rule that the session keeps, and "no" refuses the
@@ -80,7 +80,7 @@ export class Questions {
       if (!["once", "session", "no"].includes(allow)) throw new UsageError(`onAsk must return "once", "session" or "no", not ${JSON.stringify(allow)}`);
     } catch (error) {
       allow = "no";
-      process.emitWarning(`onAsk failed, so the connection is refused: ${error instanceof Error ? error.message : String(error)}`, "HoltWarning");
+      process.emitWarning(`onAsk failed, so the connection is refused: ${printable(reasonOf(error))}`, "HoltWarning");
     } finally {
       release();
     }

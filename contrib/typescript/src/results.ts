@@ -165,7 +165,7 @@ export abstract class Outcome {
     return lines.join("\n") || null;
   }
 
-  /** How it ended, and the end of its errors, in one text. Control characters are written as "\\x1b". */
+  /** How it ended, and the end of its errors, in one text. Control characters are written as "\x1b". */
   get summary(): string {
     const after = this.cause === "timeout" && this.usage.wallUs ? ` after ${Number((this.usage.wallUs / 1e6).toPrecision(3))} s` : "";
     const how = this.cause === "exited" ? `exit code ${this.exitCode}` : `${this.cause}${after}, exit code ${this.exitCode}`;

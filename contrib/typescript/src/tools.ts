@@ -11,7 +11,7 @@
  * session may have only RUNNING_MAX functions that run.
  */
 import type { Json } from "./connection.js";
-import { ToolError, UsageError } from "./errors.js";
+import { ToolError, UsageError, reasonOf } from "./errors.js";
 import type { Server } from "./server.js";
 import { type Time, timeoutOf } from "./times.js";
 
@@ -103,15 +103,6 @@ async function parsed(schema: unknown, payload: unknown): Promise<unknown> {
     return at ? `${at}: ${message}` : message;
   });
   throw new ToolError(lines.join("; "), "validation_error");
-}
-
-/** Returns the text of a thrown value. The payload may have shaped it: String({ toString: 1 }) throws. */
-function reasonOf(error: unknown): string {
-  try {
-    return error instanceof Error ? String(error.message || error.name) : String(error);
-  } catch {
-    return "the tool has thrown a value that has no text";
-  }
 }
 
 function errorOf(error: unknown): Json {

@@ -263,6 +263,22 @@ test("a program in the workspace is not taken for holt", async () => {
   }
 });
 
+test("a value without a text that onAsk throws refuses the connection, and does not end this program", async () => {
+  const server = fake(`let asked;
+  for await (const message of requests) {
+    if (!message.method) await reply(asked, { sessions: [message.result] });
+    else if (message.method !== "session.list") await reply(message, { warnings: [], directory: "/" });
+    else {
+      asked = message;
+      await send(JSON.stringify({ id: "t1", method: "network.ask", params: { session: "q", name: "evil.example", port: 443, timeout_ms: 1000 } }) + "\\n");
+    }
+  }`);
+  const box = await Sandbox.create({ name: "q", server, onAsk: () => { throw Object.create(null); } });
+  assert.deepEqual((await list(server)).sessions, [{ allow: "no" }]);
+  await box.close();
+  await server.close();
+});
+
 test("holt is not searched in directories that the sandbox can write", async () => {
   const { HOLT, PATH } = process.env;
   const project = mkdtempSync(join(tmpdir(), "project-"));
