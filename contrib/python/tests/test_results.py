@@ -53,8 +53,8 @@ def types_of(schema: Mapping[str, Any]) -> "set[str]":
     """Returns the names of JSON types, or the name of a component."""
     if "$ref" in schema:
         return {schema["$ref"].rpartition("/")[2]}
-    if "oneOf" in schema:
-        return set().union(*(types_of(each) for each in schema["oneOf"]))
+    if "anyOf" in schema:
+        return set().union(*(types_of(each) for each in schema["anyOf"]))
     named = schema["type"]
     return {named} if isinstance(named, str) else set(named)
 
