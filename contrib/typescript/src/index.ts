@@ -7,6 +7,7 @@ export {
   type HoltErrorOptions, type ToolErrorType,
 } from "./errors.js";
 export { Files, type FileInfo, type Link, type Match, type ReadOptions, type WriteOptions } from "./files.js";
+export { didYouMean } from "./nearest.js";
 export { findHolt } from "./program.js";
 export type { PythonOptions } from "./interpreter.js";
 export { Kv } from "./kv.js";
@@ -22,6 +23,6 @@ export { Routes, type Route } from "./routes.js";
 export { Sandbox, type SandboxOptions } from "./sandbox.js";
 export { Server, type CallOptions, type ServerOptions } from "./server.js";
 export type { RoutePolicy, Settings } from "./settings.js";
-export { Shell } from "./shell.js";
+export { Shell, type ShellOptions } from "./shell.js";
 export type { Size, Time } from "./times.js";
 export { tool, type JsonSchema, type PayloadOf, type StandardSchema, type Tool, type ToolContext } from "./tools.js";

@@ -5,12 +5,13 @@ import { Commands, type CommandOptions } from "./commands.js";
 import type { Json } from "./connection.js";
 import { HoltError } from "./errors.js";
 import { PYTHON, checkNames } from "./options.js";
-import { type OnOutput, Output } from "./process.js";
+import type { OnOutput } from "./process.js";
 import type { PythonLoaded, PythonSaved, Variable } from "./protocol.js";
 import { PythonResult } from "./results.js";
-import type { CallOptions, Listener } from "./server.js";
+import type { CallOptions } from "./server.js";
 import { Slots } from "./slots.js";
 import { timeoutOf } from "./times.js";
+import { inTurn, telling } from "./watched.js";
 
 /** Maximum number of runs that wait for the interpreter at once. A session accepts 64, of all its clients. */
 const RUNS_MAX = 32;
@@ -19,15 +20,12 @@ export interface PythonOptions extends CommandOptions {
   /** runs the code in a new interpreter, which ends when the code ends */
   fresh?: boolean | undefined;
   /** is called with each piece of output; if it throws, the code is interrupted. Only one run with onOutput executes at a
-   * time. */
+   * time, of python() and shell.run() together. */
   onOutput?: OnOutput | undefined;
 }
 
 /** The part of a sandbox that runs Python code. */
 export abstract class Interpreter extends Commands {
-  /** Runs with onOutput take turns: their output names only the interpreter, whose id is unknown until the reply. */
-  readonly #watched = new Slots(1);
-
   readonly #runs = new Slots(RUNS_MAX);
 
   /**
@@ -43,29 +41,13 @@ export abstract class Interpreter extends Commands {
       run: randomBytes(8).toString("hex"),
     };
     signal?.throwIfAborted();
-    const run = (): Promise<PythonResult> => this.server.commands.run(signal, () => (onOutput ? this.#tell(params, onOutput, signal) : this.#python(params, signal)));
-    return this.#runs.run(signal, () => (onOutput ? this.#watched.run(signal, run) : run()));
-  }
-
-  async #tell(params: Json, onOutput: OnOutput, signal: AbortSignal | undefined): Promise<PythonResult> {
-    const output = new Output();
-    const listener: Listener = (method, notes) => {
-      if (method === "process.output" && notes) output.add(notes);
-    };
-    this.server.listen(this.session, "", listener);
-    try {
-      const run = this.#python({ ...params, watch: true }, signal);
-      // The reply follows all output.
-      run.then(() => output.end(0), () => output.end(0));
-      const told = output.tell(onOutput).catch((error: unknown) => {
-        this.#cancel(params);
-        throw error;
-      });
-      const [result] = await Promise.all([run, told]);
-      return result;
-    } finally {
-      this.server.unlisten(this.session, "", listener);
-    }
+    const plain = (): Promise<PythonResult> => this.server.commands.run(signal, () => this.#python(params, signal));
+    if (!onOutput) return this.#runs.run(signal, plain);
+    const watched = (): Promise<PythonResult> =>
+      this.server.commands.run(signal, () =>
+        telling(this.server, this.session, onOutput, () => this.#python({ ...params, watch: true }, signal), () => this.#cancel(params)),
+      );
+    return this.#runs.run(signal, () => inTurn(this.server, this.session, signal, watched));
   }
 
   async #python(params: Json, signal: AbortSignal | undefined): Promise<PythonResult> {

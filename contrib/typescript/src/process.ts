@@ -12,7 +12,7 @@
 import type { Json } from "./connection.js";
 import { HoltNotFoundError, MissingError, NoProcessError, SetupError, TimeoutError, UsageError } from "./errors.js";
 import { type Content, PIECE, Part, bytesOf } from "./part.js";
-import type { Process as WireProcess } from "./protocol.js";
+import type { HistoryRow, Process as WireProcess } from "./protocol.js";
 import { Result } from "./results.js";
 import { type CallOptions, type Listener, type Server, isGone } from "./server.js";
 import { onAbort } from "./signals.js";
@@ -26,6 +26,10 @@ const LINE_MAX = 1 << 20;
 
 /** Exit code of a command that was lost: that of SIGKILL, as holt itself reports it. */
 const LOST = 137;
+
+/** Rows of the history that one request reads, and the maximum number of such requests. */
+const PAST_PAGE = 1000;
+const PAST_PAGES_MAX = 20;
 
 /** Bytes that each chunk counts in addition to its data. Otherwise, many small chunks could take too much memory. */
 const CHUNK_COST = 256;
@@ -177,6 +181,9 @@ export class Process extends Part {
   #ended: Result | undefined;
   #stopAbort: () => void = () => {};
   #watching: Promise<void> | undefined;
+  #referenced = true;
+  #waiting = 0;
+  #release: (() => void) | undefined;
 
   /** @internal */
   constructor(server: Server, session: string, id: string, pid: number) {
@@ -243,8 +250,7 @@ export class Process extends Part {
   #watchAgain(): Promise<void> {
     this.#watching ??= (async () => {
       try {
-        // process.watch would start a session that was stopped.
-        if ((await this.request("session.show", {})).state === "at rest") return this.#end(LOST);
+        if (await this.#isAtRest()) return this.#end(LOST);
         this.#output.lost = false;
         await this.watch();
       } catch (error) {
@@ -284,14 +290,39 @@ export class Process extends Part {
     }
   }
 
-  /** Keeps this program alive while it waits for output. */
+  /** Keeps this program alive while it waits for output, unless unref() was called. */
   async #held(promise: Promise<void>): Promise<void> {
-    const release = this.server.hold();
+    this.#waiting++;
+    this.#holdOrRelease();
     try {
       await promise;
     } finally {
-      release();
+      this.#waiting--;
+      this.#holdOrRelease();
     }
+  }
+
+  #holdOrRelease(): void {
+    const needed = this.#referenced && this.#waiting > 0;
+    if (needed) this.#release ??= this.server.hold();
+    else {
+      this.#release?.();
+      this.#release = undefined;
+    }
+  }
+
+  /** Lets this program end while it waits for the output or the end of the command, as unref() of Node's own objects does. */
+  unref(): this {
+    this.#referenced = false;
+    this.#holdOrRelease();
+    return this;
+  }
+
+  /** Undoes unref(). */
+  ref(): this {
+    this.#referenced = true;
+    this.#holdOrRelease();
+    return this;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Chunk, void, undefined> {
@@ -341,8 +372,8 @@ export class Process extends Part {
 
   /**
    * Waits for the end, and returns the result with the kept output. If the session has stopped since the command ended,
-   * the output is gone. The result then comes from the session's history. If that does not say how the command ended,
-   * because the session's process was killed, the cause is "lost".
+   * the output is gone. The result then comes from the session's history, and the session stays stopped. If the history
+   * does not say how the command ended, because the session's process was killed, the cause is "lost".
    */
   async wait(options: WaitOptions = {}): Promise<Result> {
     if (this.#ended) return this.#ended;
@@ -357,17 +388,35 @@ export class Process extends Part {
   async #waited(signal: AbortSignal | undefined): Promise<Json> {
     // A request that waits takes one of the few places of requests, so it is sent after the notification of the end.
     while (this.#listening && this.#output.exitCode === undefined) await this.#held(this.#output.more(signal));
-    try {
-      return await this.ask("process.wait", { id: this.id, output: true, base64: true }, { signal, urgent: true });
-    } catch (error) {
-      if (!mayBeLost(error)) throw error;
+    for (const output of [true, false]) {
+      if (await this.#isAtRest(signal)) break;
+      try {
+        return await this.ask("process.wait", { id: this.id, base64: true, ...(output ? { output } : {}) }, { signal, urgent: true });
+      } catch (error) {
+        if (output ? !mayBeLost(error) : !(error instanceof NoProcessError)) throw error;
+      }
     }
-    try {
-      return await this.ask("process.wait", { id: this.id }, { signal, urgent: true }); // from the history
-    } catch (error) {
-      if (!(error instanceof NoProcessError)) throw error;
-      return { id: this.id, cause: "lost", exit_code: LOST };
+    return (await this.#past(signal)) ?? { id: this.id, cause: "lost", exit_code: LOST };
+  }
+
+  /** Whether the session is stopped. Most requests about a process would start it. */
+  async #isAtRest(signal?: AbortSignal): Promise<boolean> {
+    return (await this.request("session.show", {}, { signal, urgent: true })).state === "at rest";
+  }
+
+  /** Returns how the command ended, from the history. */
+  async #past(signal: AbortSignal | undefined): Promise<Json | undefined> {
+    for (const name of ["process.spawn", "exec"]) {
+      let before: number | undefined;
+      for (let pages = 0; pages < PAST_PAGES_MAX; pages++) {
+        const { rows, next } = await this.request("history.list", { name, before, limit: PAST_PAGE }, { signal, urgent: true });
+        const row = rows.find(({ result }) => result?.id === this.id);
+        if (row) return pastOf(row);
+        if (next === null) break;
+        before = next;
+      }
     }
+    return undefined;
   }
 
   /** Kills the command and all processes that it has started, and waits for their end. */
@@ -383,6 +432,13 @@ export class Process extends Part {
       this.#unlisten();
     }
   }
+}
+
+/** Returns the result for a row of the history. */
+function pastOf({ result, startedMs, endedMs }: HistoryRow): Json {
+  const { exit_code: code, cause } = result ?? {};
+  const signal = cause === "signaled" && typeof code === "number" && code > 128 ? code - 128 : null;
+  return { ...result, signal, usage: { wall_us: endedMs === null ? null : Math.max(0, endedMs - startedMs) * 1000, user_us: null, system_us: null, max_rss_bytes: null } };
 }
 
 /** @internal Whether a request about a process may have failed because its session has ended. */

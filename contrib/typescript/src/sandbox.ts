@@ -9,6 +9,7 @@ import { Interpreter } from "./interpreter.js";
 import { Kv } from "./kv.js";
 import { Lease, removeSession, removeThrowaway } from "./lease.js";
 import type { AuditListParams, AuditRow, HistoryRow, Session, SessionEntry } from "./protocol.js";
+import { didYouMean } from "./nearest.js";
 import { type OnAsk, Questions } from "./questions.js";
 import { Routes } from "./routes.js";
 import { type CallOptions, Server } from "./server.js";
@@ -54,7 +55,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = { ro: "readOnly", rw: "rea
 function checkOptions(options: SandboxOptions): void {
   for (const name of Object.keys(options)) {
     if (OPTIONS.has(name)) continue;
-    const other = Object.hasOwn(OTHER_NAMES, name) ? `; did you mean ${OTHER_NAMES[name]}?` : "";
+    const other = Object.hasOwn(OTHER_NAMES, name) ? `; did you mean ${OTHER_NAMES[name]}?` : didYouMean(name, OPTIONS);
     throw new UsageError(`Sandbox.create() has no option ${JSON.stringify(name)}${other}`, {
       hint: "Fields of a policy without an option belong to policy: { ... }; see holt-policy(5).",
     });
@@ -259,8 +260,10 @@ async function rowsOf<R>(limit: number, ask: (page: { before?: number | undefine
 
 /** Returns an error of session.create with the words of this package. */
 function reworded(error: HoltError, policy: unknown, asks: boolean): HoltError {
-  const reason = error.reason.replace(/^policy_name: /, "policy: ").replace(asks ? " network.ask (" : "\0", " network.ask, which onAsk sets (");
+  const given = error.reason.replace(/^policy_name: /, "policy: ").replace(asks ? " network.ask (" : "\0", " network.ask, which onAsk sets (");
+  const reason = given.replace(/; holt policy list lists the sets$/, "");
+  const sets = reason === given ? null : "The command `holt policy list` lists the sets.";
   const { kind, errno, code, data } = error;
   const made = error.constructor as typeof HoltError;
-  return new made(reason, { kind, errno, code, data, hint: hintBeside(error.hint, policy), cause: error });
+  return new made(reason, { kind, errno, code, data, hint: hintBeside(error.hint, policy) ?? sets, cause: error });
 }

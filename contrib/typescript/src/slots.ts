@@ -4,10 +4,17 @@ import { onAbort } from "./signals.js";
 
 export class Slots {
   #left: number;
+  readonly #count: number;
   readonly #queue = new Set<() => void>();
 
   constructor(count: number) {
     this.#left = count;
+    this.#count = count;
+  }
+
+  /** Whether all slots are free. */
+  get idle(): boolean {
+    return this.#left === this.#count;
   }
 
   /** Runs `work` in a free slot. Rejects with the reason of the signal if it is aborted before. */

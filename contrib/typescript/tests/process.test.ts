@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Processes: output, input, signals and ends. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { CommandNotFoundError, Sandbox, Server, TimeoutError } from "holt";
 import { failure, serverOf, until, withBox } from "./lib.js";
 
@@ -152,3 +157,35 @@ test("a slow iterator does not delay other calls", () =>
     }
     assert.equal(serverOf(box).closed, false);
   }));
+
+test("wait() leaves a stopped session at rest, and says how the command ended", () =>
+  withBox({}, async (box) => {
+    const ended = await box.spawn("exit 3");
+    for await (const _ of ended);
+    const stopped = await box.spawn("sleep 1000");
+    const waits = stopped.wait();
+    await box.stop();
+
+    assert.deepEqual([(await waits).cause, (await stopped.wait()).cause], ["killed", "killed"]);
+    const { cause, exitCode, ok, usage } = await ended.wait();
+    assert.deepEqual([cause, exitCode, ok, usage.userUs], ["exited", 3, false, null]);
+    assert.equal((await box.show()).state, "at rest");
+  }));
+
+test("a program ends although it reads a process, after unref()", async () => {
+  const script = join(mkdtempSync(join(tmpdir(), "unref-")), "unref.mjs");
+  writeFileSync(script, `
+    const { Sandbox } = await import(${JSON.stringify(fileURLToPath(import.meta.resolve("holt")))});
+    const box = await Sandbox.create();
+    const process = await box.spawn("echo ready; sleep 1000");
+    console.log((await process.unref().ref().unref().ref().read()).text);
+    process.read();
+    setImmediate(() => process.unref());`);
+  const child = spawn(globalThis.process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
+  let out = "";
+  child.stdout.on("data", (data: Buffer) => (out += data));
+  const ended = new Promise((resolve) => child.on("close", resolve));
+  const timer = setTimeout(() => child.kill("SIGKILL"), 1000 * Number(globalThis.process.env.HANGS ?? "60"));
+  assert.deepEqual([await ended, out.trim()], [0, "ready"]);
+  clearTimeout(timer);
+});

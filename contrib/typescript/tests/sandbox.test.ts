@@ -32,7 +32,7 @@ test("a misspelt option of a command is an error", () =>
                     "shell.run": box.shell.run("true", wrong) };
     for (const [name, call] of Object.entries(calls)) {
       const error = await failure(call);
-      assert.ok(error instanceof UsageError && error.message.startsWith(`${name}() has no option "timout"`), String(error));
+      assert.ok(error instanceof UsageError && error.message.startsWith(`${name}() has no option "timout"; did you mean timeout?`), String(error));
     }
     assert.equal((await failure(box.shell.run("true", { tools: [] } as object)) as UsageError).message.split("\n")[0], 'shell.run() has no option "tools"');
     assert.deepEqual((await box.history()).filter(({ name }) => name !== "files.write"), []);
@@ -130,6 +130,8 @@ test("wrong settings are refused before anything is made", async () => {
   assert.ok((await failure(Sandbox.create({ net: "@python" as unknown as string[] }))) instanceof UsageError);
   assert.ok((await failure(Sandbox.create({ create: false }))) instanceof UsageError);
   assert.match((await failure(Sandbox.create({ policy: "no/such.json" }))).message, /cannot open policy file .*no\/such\.json/);
+  const set = await failure(Sandbox.create({ net: ["@nosuch"] }));
+  assert.deepEqual([set.hint, set.reason!.endsWith('"@nosuch" is not a known set')], ["The command `holt policy list` lists the sets.", true]);
   assert.deepEqual(await Sandbox.sessions(), []);
 });
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { LimitError, UsageError } from "holt";
+import { LimitError, Sandbox, UsageError, didYouMean, type SandboxOptions } from "holt";
 // The package does not export these.
 import { callOf, hintBeside, hintForTypescript, optionFor, optionOf } from "../node_modules/holt/dist/hints.js";
 import { Lines, lineOf, textOf } from "../node_modules/holt/dist/message.js";
@@ -131,4 +131,14 @@ test("slots", async () => {
   await given;
   await Promise.all(Array.from({ length: 10 }, () => slots.run(undefined, work)));
   assert.equal(most, 2);
+});
+
+test("a misspelt name suggests the nearest one", async () => {
+  const names = ["timeout", "net", "workspace", "onOutput"];
+  assert.deepEqual(
+    ["timout", "tiemout", "nets", "Workspace", "onoutput", "x", "", "nothing like it", "t".repeat(100)].map((word) => didYouMean(word, names)),
+    [...["timeout", "timeout", "net", "workspace", "onOutput"].map((name) => `; did you mean ${name}?`), "", "", "", ""],
+  );
+  await assert.rejects(Sandbox.create({ timout: 1 } as SandboxOptions), /no option "timout"; did you mean timeout\?/);
+  await assert.rejects(Sandbox.create({ cwd: "x" } as SandboxOptions), /did you mean workspace\?/);
 });
