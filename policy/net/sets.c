@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The named sets of rules, by their names. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -32,6 +33,17 @@ const NetSet *net_set_with(const char *name) {
         return NULL;
 }
 
+/* Names all sets, because a client of holt serve has no command that lists them. */
+static const char *net_sets_unknown(void) {
+        static char text[400];
+        size_t length = (size_t)snprintf(text, sizeof(text), "is not a known set; the sets are");
+
+        for (size_t i = 0; i < net_sets_count && length < sizeof(text); i++)
+                length += (size_t)snprintf(text + length, sizeof(text) - length, "%s @%s",
+                                           i > 0 ? "," : "", net_sets[i].name);
+        return text;
+}
+
 int net_set_refuse(const char *name, const char **ret_why) {
         Nearest nearest = { .word = name };
         const NetSet *set;
@@ -39,6 +51,5 @@ int net_set_refuse(const char *name, const char **ret_why) {
         for (size_t i = 0; i < net_sets_count; i++)
                 nearest_try(&nearest, net_sets[i].name);
         set = nearest.best ? net_set(nearest.best) : NULL;
-        return error_why(ret_why,
-                         set ? set->nearly : "is not a known set; holt policy list lists the sets");
+        return error_why(ret_why, set ? set->nearly : net_sets_unknown());
 }

@@ -37,7 +37,7 @@ TOUCH = ["--", "touch", "ran"]
     (["--net", "nat:0"], ("--net", "no valid port")),
     (["--net", "a.example,https://b.example"], ("--net", "is a URL")),
     (["--net", "@pyton"], ("--net", "did you mean @python?")),
-    (["--net", "@nosuchset"], ("--net", "holt policy list")),
+    (["--net", "@nosuchset"], ("--net", "the sets are @alpine,", "@python", "@ubuntu")),
     (["--net", "a.example", "--network", "none"], ("--net", "contradict")),
     (["--network", "none", "--net", "a.example"], ("--net", "contradict")),
     (["--network", "host", "--net", "a.example"], ("--net", "contradict")),

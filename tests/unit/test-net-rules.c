@@ -216,7 +216,7 @@ static const struct {
         { "example.org:443 # a\x1b[31mb", "control" },
         { " # reason", "is empty" },
         { "@", "not a known set" },
-        { "@nosuchset", "not a known set; holt policy list" },
+        { "@nosuchset", "not a known set; the sets are @alpine, @arch, " },
         { "@nmp", "not a known set; did you mean @npm?" },
         { "@PYTHON", "not a known set" },
         { "@python:443", "not a known set" },
