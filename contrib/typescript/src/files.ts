@@ -8,7 +8,6 @@
  *
  * Code inside can make a file of a terabyte at no cost. So each call that reads into this program's memory has a limit.
  */
-import { randomBytes } from "node:crypto";
 import { posix } from "node:path";
 import { LimitError, MissingError, UsageError } from "./errors.js";
 import { type Content, PIECE, Part, bytesOf } from "./part.js";
@@ -16,6 +15,8 @@ import type { FileEntry, FileStat, Link as WireLink, MatchingLine, Methods } fro
 import type { CallOptions } from "./server.js";
 import { abortable } from "./signals.js";
 import { type Time, timeoutOf } from "./times.js";
+import { temporaryName } from "./trees.js";
+import { type Copied, type DownloadOptions, Transfer } from "./transfers.js";
 
 /** Maximum bytes of a file that are read into memory, unless maxBytes sets another limit. */
 const READ_MAX = 64 << 20;
@@ -45,6 +46,10 @@ export interface WriteOptions extends CallOptions {
   mode?: number | undefined;
   /** whether to create missing parent directories; default true */
   makeParents?: boolean | undefined;
+}
+
+function* pieces(data: Buffer): Generator<Buffer, void, undefined> {
+  for (let at = 0; at < data.length; at += PIECE) yield data.subarray(at, at + PIECE);
 }
 
 function checkSize(path: string, size: number, max: number): void {
@@ -104,19 +109,22 @@ export class Files extends Part {
   async write(path: string, content: Content, options: WriteOptions = {}): Promise<number> {
     const data = bytesOf(content);
     const { mode, makeParents = true, signal } = options;
-    if (data.length > PIECE) return this.#writeLarge(path, data, options);
+    if (data.length > PIECE) return this.writeLarge(path, pieces(data), options);
     const answer = await this.request("files.write", { path, base64: data.toString("base64"), mode, makeParents }, { signal });
     return answer.size;
   }
 
-  /** Writes in a directory beside the target, which holt removes if this program ends meanwhile, and renames the file. */
-  async #writeLarge(path: string, data: Buffer, options: WriteOptions): Promise<number> {
+  /** @internal Writes in a directory beside the target, which holt removes if this program ends meanwhile, and renames
+   * the file. content yields at least one piece, each of at most PIECE bytes. */
+  async writeLarge(path: string, content: Iterable<Buffer>, options: WriteOptions): Promise<number> {
     const { signal, makeParents = true } = options;
     const target = await this.#targetOf(path, signal);
     const mode = options.mode ?? target.mode;
-    const directory = posix.join(posix.dirname(target.path), `.holt-${randomBytes(8).toString("hex")}`);
+    const above = posix.dirname(target.path);
+    const directory = posix.join(above, temporaryName());
     const beside = `${directory}/file`;
     let last: Promise<unknown> = Promise.resolve();
+    let size = 0;
     const step = async <M extends "files.mkdir" | "files.write" | "files.append" | "files.move">(
       method: M, params: Omit<Methods[M]["params"], "session">,
     ): Promise<void> => {
@@ -124,9 +132,14 @@ export class Files extends Part {
       await abortable(last, signal);
     };
     try {
-      await step("files.mkdir", { path: directory, makeParents, owned: true, mode: 0o700 });
-      for (let at = 0; at < data.length; at += PIECE)
-        await step(at ? "files.append" : "files.write", { path: beside, base64: data.toString("base64", at, at + PIECE), ...(at ? {} : { mode }) });
+      if (makeParents && above !== "." && above !== "/") await step("files.mkdir", { path: above, makeParents });
+      await step("files.mkdir", { path: directory, owned: true, mode: 0o700 });
+      let first = true;
+      for (const piece of content) {
+        await step(first ? "files.write" : "files.append", { path: beside, base64: piece.toString("base64"), ...(first ? { mode } : {}) });
+        first = false;
+        size += piece.length;
+      }
       await step("files.move", { from: beside, to: target.path, replace: true });
     } finally {
       // The server may still execute the request that was given up, so the directory is removed after its reply.
@@ -134,7 +147,7 @@ export class Files extends Part {
       if (!signal?.aborted) await removed;
       else this.server.keep(removed);
     }
-    return data.length;
+    return size;
   }
 
   /** Follows symlinks to the file that a write would change, as files.write does. */
@@ -237,6 +250,31 @@ export class Files extends Part {
   ): Promise<number> {
     const { signal, recursive, replace } = options;
     return (await this.request("files.copy", { from: source, to: target, recursive, replace }, { signal })).leftOut;
+  }
+
+  /**
+   * Copies a directory or file of the host into the sandbox. A directory appears at its path only when it is complete.
+   *
+   * path: its new path inside, which must not exist if source is a directory; default: its own name. Symlinks that stay
+   * inside the tree are kept. Other symlinks, FIFOs, sockets and devices are left out, and leftOut names them. Throws
+   * ExistsError, and LimitError for more than 1024 nested directories or 10 million entries.
+   */
+  async upload(source: string, path?: string, options: CallOptions = {}): Promise<Copied> {
+    options.signal?.throwIfAborted();
+    return new Transfer(this.server, this.session, this, options.signal).upload(source, path);
+  }
+
+  /**
+   * Copies a directory or file of the sandbox to the host. A directory appears at its path only when it is complete.
+   *
+   * target: the new path on the host, which must not exist if path is a directory; default: its own name in the working
+   * directory. The same entries as by upload() are kept and left out. Throws LimitError for too many entries or bytes. A
+   * downloaded directory may have files that programs of the host run, such as the hooks of a git repository: look at it
+   * first.
+   */
+  async download(path: string, target?: string, options: DownloadOptions = {}): Promise<Copied> {
+    options.signal?.throwIfAborted();
+    return new Transfer(this.server, this.session, this, options.signal).download(path, target, options);
   }
 
   /**

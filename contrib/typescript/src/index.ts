@@ -25,4 +25,5 @@ export { Server, type CallOptions, type ServerOptions } from "./server.js";
 export type { RoutePolicy, Settings } from "./settings.js";
 export { Shell, type ShellOptions } from "./shell.js";
 export type { Size, Time } from "./times.js";
+export type { Copied, DownloadOptions } from "./transfers.js";
 export { tool, type JsonSchema, type PayloadOf, type StandardSchema, type Tool, type ToolContext } from "./tools.js";

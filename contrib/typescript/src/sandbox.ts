@@ -260,10 +260,8 @@ async function rowsOf<R>(limit: number, ask: (page: { before?: number | undefine
 
 /** Returns an error of session.create with the words of this package. */
 function reworded(error: HoltError, policy: unknown, asks: boolean): HoltError {
-  const given = error.reason.replace(/^policy_name: /, "policy: ").replace(asks ? " network.ask (" : "\0", " network.ask, which onAsk sets (");
-  const reason = given.replace(/; holt policy list lists the sets$/, "");
-  const sets = reason === given ? null : "The command `holt policy list` lists the sets.";
+  const reason = error.reason.replace(/^policy_name: /, "policy: ").replace(asks ? " network.ask (" : "\0", " network.ask, which onAsk sets (");
   const { kind, errno, code, data } = error;
   const made = error.constructor as typeof HoltError;
-  return new made(reason, { kind, errno, code, data, hint: hintBeside(error.hint, policy) ?? sets, cause: error });
+  return new made(reason, { kind, errno, code, data, hint: hintBeside(error.hint, policy), cause: error });
 }

@@ -21,6 +21,7 @@ test("an aborted signal stops each method before it sends anything", () =>
       () => box.files.list(".", { signal }), () => box.kv.get("k", { signal }), () => box.kv.set("k", "v", { signal }), () => box.kv.keys("", { signal }),
       () => box.history({ signal }), () => box.audit({ signal }), () => box.show({ signal }), () => box.stop({ signal }), () => box.forward(1, { signal }),
       () => box.routes.list({ signal }), () => box.allow("net:a.example", { signal }), () => box.remove({ signal }), () => Sandbox.create({ signal }),
+      () => box.files.upload("/etc/hostname", "h", { signal }), () => box.files.download("x", "/tmp/x", { signal }), () => box.shell.run("true", { signal, onOutput: () => {} }),
       () => Sandbox.sessions({ signal }), () => box.addTool({ name: "t", description: "", inputSchema: {}, execute: () => 1 }, { signal }),
     ];
     for (const each of calls) assert.equal(await failure(each()), reason, String(each));
