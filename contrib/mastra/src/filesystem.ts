@@ -10,6 +10,7 @@ import {
   type WalkEntry, type WalkOptions, type WriteOptions,
 } from "@mastra/core/workspace";
 import { HoltError, MissingError, type FileInfo, type Sandbox } from "holt";
+import { reworded } from "./denials.js";
 import type { HoltSandbox } from "./sandbox.js";
 
 type RequestContext = Parameters<Exclude<InstructionsOption, string>>[0]["requestContext"];
@@ -280,6 +281,13 @@ async function named<T>(path: string, act: () => Promise<T>): Promise<T> {
   }
 }
 
+/** PermissionError writes "on PATH" behind its second argument, so that the hint is added later. */
+function refused(path: string, { reason, errno, hint }: HoltError): PermissionError {
+  const error = new PermissionError(path, reason.endsWith(path) ? reason.slice(0, -path.length).trim() || "access" : reason);
+  error.message += ` (${errno})${hint ? `\n  ${reworded(hint)}` : ""}`;
+  return error;
+}
+
 /** Returns the error of Mastra for an error of holt. */
 function translated(error: unknown, path: string, missing: "file" | "directory"): unknown {
   if (!(error instanceof HoltError)) return error;
@@ -297,7 +305,7 @@ function translated(error: unknown, path: string, missing: "file" | "directory")
     case "EACCES":
     case "EPERM":
     case "EROFS":
-      return new PermissionError(path, error.message);
+      return refused(path, error);
     default:
       return error;
   }

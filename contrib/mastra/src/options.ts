@@ -5,12 +5,12 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import type { InstructionsOption, MastraSandboxOptions, NativeSandboxConfig } from "@mastra/core/workspace";
-import { UsageError, type PolicyPart, type SandboxOptions, type Settings } from "holt";
+import { UsageError, didYouMean, type PolicyPart, type SandboxOptions, type Settings } from "holt";
 import { type BwrapSettings, settingsOfBwrap } from "./bwrap.js";
 import { isFile } from "./policy.js";
 
 /** The names of LocalSandbox's options, and those of holt. */
-export interface HoltSandboxOptions extends Omit<MastraSandboxOptions, "processes" | "env"> {
+export interface HoltSandboxOptions extends Omit<MastraSandboxOptions, "processes" | "env" | "workingDirectory"> {
   /**
    * name of a sandbox that lasts: the next program with this id finds its files and background processes. Without an id,
    * the sandbox is removed when the program ends.
@@ -93,9 +93,9 @@ function policyOf(policy: string | PolicyPart | undefined): PolicyPart {
 
 /** Checks names, because a misspelled option of a sandbox may leave something open. */
 function checkNames(options: HoltSandboxOptions): void {
-  for (const name of Object.keys(options)) if (!NAMES.has(name)) throw new UsageError(`HoltSandbox has no option ${JSON.stringify(name)}`);
+  for (const name of Object.keys(options)) if (!NAMES.has(name)) throw new UsageError(`HoltSandbox has no option ${JSON.stringify(name)}${didYouMean(name, NAMES)}`);
   for (const name of Object.keys(options.nativeSandbox ?? {}))
-    if (!NATIVE_NAMES.has(name)) throw new UsageError(`HoltSandbox has no option nativeSandbox.${name}`);
+    if (!NATIVE_NAMES.has(name)) throw new UsageError(`HoltSandbox has no option nativeSandbox.${name}${didYouMean(name, NATIVE_NAMES)}`);
 }
 
 function warningsOf({ isolation, nativeSandbox }: HoltSandboxOptions): string[] {

@@ -3,7 +3,7 @@
 import { ProcessHandle, SandboxExecutionError, SandboxProcessManager } from "@mastra/core/workspace";
 import type { CommandResult, ProcessInfo, SpawnProcessOptions } from "@mastra/core/workspace";
 import { ClosedError, HoltError, MissingError, NoProcessError, SetupError, UsageError, type Process, type Result } from "holt";
-import { lastLine } from "./denials.js";
+import { lastLine, reworded } from "./denials.js";
 import type { HoltSandbox } from "./sandbox.js";
 
 /** Exit code of a command whose end is unknown: that of SIGKILL, as holt reports it. */
@@ -24,8 +24,9 @@ export class HoltProcessHandle extends ProcessHandle {
   #listenerFailed: ((error: unknown) => void) | undefined;
 
   /** @internal */
-  constructor(process: Process, options: SpawnProcessOptions, listenerFailed: (error: unknown) => void) {
+  constructor(process: Process, options: SpawnProcessOptions, lasting: boolean, listenerFailed: (error: unknown) => void) {
     super(options);
+    if (lasting) process.unref(); // the next program finds it
     this.pid = process.id;
     this.#process = process;
     this.#input = options.stdinMode !== "ignore";
@@ -46,7 +47,9 @@ export class HoltProcessHandle extends ProcessHandle {
     }
     const dropped = this.#process.dropped;
     if (dropped) this.#emitLine(`[holt: ${dropped} bytes of output were dropped, because they were not read in time]`);
-    const line = result ? lastLine(result, this.#timeout) : failed;
+    const own = this.#timeout !== undefined && result?.cause === "timeout" && (result.usage.wallUs ?? Infinity) >= this.#timeout * 1000;
+    if (own) this.#emitLine(`Process timed out after ${this.#timeout}ms`); // as LocalSandbox says it
+    const line = result ? lastLine(result, own) : failed;
     if (line) this.#emitLine(line);
     this.exitCode = result?.exitCode ?? LOST;
     return {
@@ -56,7 +59,7 @@ export class HoltProcessHandle extends ProcessHandle {
       stderr: this.stderr,
       executionTimeMs: Date.now() - this.#started,
       timedOut: result?.cause === "timeout",
-      killed: !result || !["exited", "timeout"].includes(result.cause),
+      killed: result?.cause !== "exited",
     };
   }
 
@@ -76,8 +79,15 @@ export class HoltProcessHandle extends ProcessHandle {
     }
   }
 
+  /** The output as a stream. It keeps this program alive until its end. */
+  override get reader(): ProcessHandle["reader"] {
+    this.#process.ref();
+    return super.reader;
+  }
+
   /** Waits for the end. The result has the retained output. The constructor of ProcessHandle adds what the options do. */
   override async wait(_options?: Parameters<ProcessHandle["wait"]>[0]): Promise<CommandResult> {
+    this.#process.ref();
     return this.#ended;
   }
 
@@ -134,12 +144,12 @@ export class HoltProcessManager extends SandboxProcessManager<HoltSandbox> {
       return this.#track(process, options);
     } catch (error) {
       if (!(error instanceof HoltError)) throw error;
-      throw new SandboxExecutionError(error.message, 126, "", "");
+      throw new SandboxExecutionError(reworded(error.message), 126, "", "");
     }
   }
 
   #track(process: Process, options: SpawnProcessOptions): HoltProcessHandle {
-    const handle = new HoltProcessHandle(process, options, (error) => this.sandbox.warn("a listener of output has thrown an error", error));
+    const handle = new HoltProcessHandle(process, options, this.sandbox.lasting, (error) => this.sandbox.warn("a listener of output has thrown an error", error));
     this._tracked.set(handle.pid, handle);
     return handle;
   }

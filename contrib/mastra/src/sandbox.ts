@@ -10,6 +10,7 @@ import {
   type SandboxNetworking, type SandboxStartOptions, type SandboxStartResult, type WorkspaceFilesystem, type WriteFilesOptions,
 } from "@mastra/core/workspace";
 import { MissingError, Sandbox, findHolt } from "holt";
+import { inOurWords, reworded } from "./denials.js";
 import { type Detection, detect } from "./doctor.js";
 import { memoryOf } from "./memory.js";
 import { Mounts } from "./mounts.js";
@@ -50,6 +51,8 @@ export class HoltSandbox extends MastraSandbox {
   readonly #createdAt = new Date();
   #lastUsedAt: Date | undefined;
   #box: Sandbox | undefined;
+  /** whether the session may have files or processes */
+  #used = false;
 
   constructor(options: HoltSandboxOptions = {}) {
     const prepared = prepare(options);
@@ -80,22 +83,37 @@ export class HoltSandbox extends MastraSandbox {
   /** Creates the session, opens the existing one of this id, or starts it again. */
   override async start(options: SandboxStartOptions = {}): Promise<SandboxStartResult> {
     const signal = options.abortSignal;
-    if (this.#box && (await exists(this.#box))) {
-      await this.#box.start({ signal });
-      return { outcome: "connected" };
+    try {
+      if (this.#box && (await exists(this.#box))) {
+        await this.#box.start({ signal });
+        return { outcome: "connected" };
+      }
+      await this.#forget();
+      return await this.#create(signal);
+    } catch (error) {
+      throw inOurWords(error);
     }
-    await this.#forget();
+  }
+
+  async #create(signal: AbortSignal | undefined): Promise<SandboxStartResult> {
     const { session, settings, workspace, policy } = this.#prepared;
     if (workspace !== undefined) await mkdir(workspace, { recursive: true });
-    const holt = findHolt(settings.holt, [...(workspace === undefined ? [] : [workspace]), ...(settings.readWrite ?? [])]);
+    const holt = this.#program();
     const found = session !== undefined && (await Sandbox.sessions({ holt, signal })).some(({ name }) => name === session);
     const readOnly = [...(settings.readOnly ?? [])];
     const readWrite = [...(settings.readWrite ?? [])];
     for (const { path, readOnly: only } of await this.#mounts.prepare(workspace)) (only ? readOnly : readWrite).push(path);
     this.#box = await withPolicy(policy, (given) => Sandbox.create({ ...settings, holt, policy: given, name: session, readOnly, readWrite, signal }));
-    for (const each of this.#box.warnings) this.warn(each);
+    this.#used = found;
+    for (const each of this.#box.warnings) this.warn(reworded(each));
     await this.#box.start({ signal });
     return { outcome: found ? "connected" : "created" };
+  }
+
+  /** Returns the path of holt. It is not searched where commands can write. */
+  #program(): string {
+    const { settings, workspace } = this.#prepared;
+    return findHolt(settings.holt, [...(workspace === undefined ? [] : [workspace]), ...(settings.readWrite ?? [])]);
   }
 
   /** Ends all processes. Files stay, and the next command starts the sandbox again. */
@@ -104,16 +122,36 @@ export class HoltSandbox extends MastraSandbox {
     await this.#box?.stop();
   }
 
-  /** Removes the session with all its files. The files of workingDirectory and of mounts stay. */
+  /** The base class does nothing for a sandbox that was not started, but an earlier program may have made its session. */
+  override async _destroy(): Promise<void> {
+    if (this.status === "pending" && this.#prepared.session !== undefined && !this._startPromise) this.status = "stopped";
+    return super._destroy();
+  }
+
+  /**
+   * Removes the session with all its files, even if an earlier program has made it. The files of workingDirectory and of
+   * mounts stay.
+   */
   override async destroy(): Promise<void> {
     if (this.status !== "destroying") return this._destroy();
-    const box = this.#box;
     try {
-      if (box && !box.throwaway) await box.remove().catch((error: unknown) => { if (!(error instanceof MissingError)) throw error; });
+      await this.#remove();
     } finally {
       await this.#forget();
       await this.#mounts.clean();
       this.mounts.clear();
+    }
+  }
+
+  /** Removes a session that lasts. A throwaway one ends with #forget(). */
+  async #remove(): Promise<void> {
+    const { session } = this.#prepared;
+    if (session === undefined) return;
+    try {
+      const box = this.#box ?? (await Sandbox.open(session, { holt: this.#program() }));
+      await box.remove().finally(() => (box === this.#box ? undefined : box.close()));
+    } catch (error) {
+      if (!(error instanceof MissingError)) throw inOurWords(error);
     }
   }
 
@@ -130,12 +168,19 @@ export class HoltSandbox extends MastraSandbox {
 
   /** The sandbox of the package holt, with Python, history, audit, keys and more; undefined before the first start. */
   get box(): Sandbox | undefined {
+    this.#used ||= this.#box !== undefined;
     return this.#box;
+  }
+
+  /** @internal Whether the next program with this id finds the processes. */
+  get lasting(): boolean {
+    return this.#prepared.session !== undefined;
   }
 
   /** Calls a function with the started sandbox. If the session was removed from outside, makes it again. */
   async withBox<T>(act: (box: Sandbox) => Promise<T>): Promise<T> {
     this.#lastUsedAt = new Date();
+    this.#used = true;
     const box = await this.#running();
     try {
       return await act(box);
@@ -143,7 +188,9 @@ export class HoltSandbox extends MastraSandbox {
       if (!(error instanceof MissingError) || (await exists(box))) throw error;
     }
     if (this.status === "running") this.status = "stopped";
-    return act(await this.#running());
+    const made = await this.#running();
+    this.#used = true;
+    return act(made);
   }
 
   async #running(): Promise<Sandbox> {
@@ -208,14 +255,37 @@ export class HoltSandbox extends MastraSandbox {
 
   // --- mounts ---
 
-  /** Mounts a LocalFilesystem. The mounts of a session are fixed when it is created, so a later mount fails. */
+  /**
+   * Mounts a LocalFilesystem. holt fixes the mounts of a session when it creates it. So a session that nothing has used
+   * is made again. In one that is in use, a directory that commands see already becomes a symlink at the mount path, and
+   * another one is an error.
+   */
   override async mount(filesystem: WorkspaceFilesystem, mountPath: string): Promise<MountResult> {
-    return this.#mounts.mount(filesystem, mountPath, this.#box !== undefined);
+    if (!this.#box || this.#mounts.isPart(filesystem, mountPath)) return this.#mounts.mount(filesystem, mountPath, this.#box !== undefined);
+    if (this.#used) return this.#mounts.link(this.#box, filesystem, mountPath);
+    this.mounts.delete(mountPath);
+    this.mounts.add({ [mountPath]: filesystem });
+    await this.#remake();
+    return this.#mounts.mount(filesystem, mountPath, true);
   }
 
-  /** Removes a mount that is not part of the session yet. */
+  /** Removes a mount, with its mount point. Once commands have run, only those that were made later can be removed. */
   override async unmount(mountPath: string): Promise<void> {
-    await this.#mounts.unmount(mountPath, this.#box !== undefined);
+    const remake = this.#box !== undefined && !this.#used && this.#mounts.paths.includes(mountPath);
+    await this.#mounts.unmount(mountPath, remake ? undefined : this.#box);
+    if (remake) await this.#remake();
+  }
+
+  /** Makes the session again with other mounts. Nothing has used it, so nothing is lost. */
+  async #remake(): Promise<void> {
+    try {
+      await this.#remove();
+      await this.#forget();
+      await this.#create(undefined);
+    } catch (error) {
+      this.status = "error";
+      throw inOurWords(error);
+    }
   }
 
   // --- description ---

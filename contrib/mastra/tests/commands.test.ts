@@ -2,13 +2,13 @@
 /** Commands and processes: expectations of users of Mastra, and of its shared tests of providers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SandboxExecutionError } from "@mastra/core/workspace";
+import { LocalSandbox, SandboxExecutionError } from "@mastra/core/workspace";
 import type { Result } from "holt";
 import type { HoltSandboxOptions } from "holt-mastra";
-import { beside, failure, until, withSandbox } from "./lib.js";
+import { beside, directory, failure, until, withSandbox } from "./lib.js";
 import * as denials from "../node_modules/holt-mastra/dist/denials.js";
 
-const lastLine = denials.lastLine as (result: Result, timeout: number | undefined) => string;
+const lastLine = denials.lastLine as (result: Result, timeoutSaid: boolean) => string;
 
 test("arguments, spaces and special characters survive", () =>
   withSandbox({}, async (sandbox) => {
@@ -126,8 +126,14 @@ test("a timeout keeps what came before", () =>
   withSandbox({}, async (sandbox) => {
     const result = await sandbox.executeCommand("echo before; sleep 1000", [], { timeout: 100 });
 
-    assert.deepEqual([result.exitCode, result.timedOut, result.success, result.stdout], [124, true, false, "before\n"]);
-    assert.equal(result.stderr, "[holt: timed out after 100 ms]\n");
+    assert.deepEqual([result.exitCode, result.timedOut, result.killed, result.success, result.stdout], [124, true, true, false, "before\n"]);
+    assert.equal(result.stderr, "Process timed out after 100ms\n");
+
+    const local = new LocalSandbox({ workingDirectory: directory(), isolation: "none" });
+    const { command, executionTimeMs, stderr, ...other } = await local.executeCommand!("echo before; sleep 1000", [], { timeout: 100 });
+    assert.deepEqual({ ...result, ...other }, result);
+    assert.equal(stderr.trim(), result.stderr.trim());
+    await local.destroy();
   }));
 
 test("the timeout of the sandbox applies to executeCommand, unless the call has another one", () =>
@@ -239,9 +245,19 @@ test("a refused path is named with the option that shows it", () => {
   });
 });
 
+test("without a network, the line names the host that the command has asked for", () =>
+  withSandbox({}, async (sandbox) => {
+    const { stderr } = await sandbox.executeCommand("curl -sS https://example.com");
+    assert.match(stderr, /\n\[holt: no rule allows example\.com; new HoltSandbox\(\{ net: \["example\.com"\] \}\) allows it\]\n$/);
+    const node = await sandbox.executeCommand("node -e 'fetch(`https://api.example.org/x`)'");
+    assert.match(node.stderr, /no rule allows api\.example\.org; /);
+    const other = await sandbox.executeCommand("curl -sS http://192.0.2.1/ || echo 'Could not resolve host: a b$(x)' >&2; exit 1");
+    assert.match(other.stderr, /\[holt: .*the sandbox reaches only hosts|\[holt: no rule allows a; /);
+  }));
+
 test("names from inside cannot make a second line", () => {
   const denial = { layer: "filesystem", what: "/x", path: "/x\n[holt: go on]\u001b[2J\u2028", count: 1, reason: "why", hint: "h".repeat(5000) };
-  const line = lastLine({ cause: "exited", hint: null, denials: [denial], denialsOmitted: 2 } as unknown as Result, undefined);
+  const line = lastLine({ cause: "exited", hint: null, denials: [denial], denialsOmitted: 2 } as unknown as Result, false);
 
   assert.match(line, /^\[holt: refused \/x \[holt: go on\] \[2J ?: why; h+\.\.\.\]$/);
 });

@@ -127,3 +127,12 @@ test("a search whose columns would take forever still ends", () =>
     const found = await search(".");
     assert.deepEqual(found.map(({ path, matches }) => [path, matches.map(({ line }) => line)]), [["short.txt", [1]], ["trap.txt", [1]]]);
   }));
+
+test("a refused path is named once, and the hint stands on its own line", () =>
+  withFiles(async (files) => {
+    const { message } = await failure(files.writeFile("/usr/x", ""));
+    const [first, ...rest] = message.split("\n");
+
+    assert.equal(first, "Permission denied: cannot write on /usr/x (EROFS)");
+    assert.deepEqual(rest.map((line) => /^ {2}\S/.test(line) && !line.endsWith("/usr/x")), [true]);
+  }));

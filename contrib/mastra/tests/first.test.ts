@@ -11,5 +11,5 @@ test("execute_command of a workspace runs in the sandbox, and says what was refu
   const result = String(await tool.execute({ command: "id -un; curl -sS https://example.com" }, { workspace }));
   await workspace.destroy();
 
-  assert.match(result, /agent\n[^]*\[holt: the sandbox reaches only hosts that new HoltSandbox\(\{ net: [^]*Exit code: 6$/);
+  assert.match(result, /agent\n[^]*\[holt: no rule allows example\.com; new HoltSandbox\(\{ net: [^]*Exit code: 6$/);
 });

@@ -2,9 +2,11 @@
 /** A sandbox from its creation to its end, what lasts in it, and how it describes itself. */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import { get } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Workspace, LocalFilesystem, MountError, SandboxAbortError, callLifecycle, supportsNetworking } from "@mastra/core/workspace";
 import { Sandbox } from "holt";
 import { HoltSandbox, type HoltSandboxOptions } from "holt-mastra";
@@ -91,6 +93,39 @@ test("a sandbox with an id lasts: the next one has its files and background proc
     assert.deepEqual([result.exitCode, result.stdout], [6, "ended\n"]);
   });
   assert.ok(!(await sessions()).includes(options.id!));
+});
+
+test("destroy() removes the sandbox of an earlier program, without a command", async () => {
+  const options: HoltSandboxOptions = { id: id() };
+  for (const end of ["destroy", "_destroy"] as const) {
+    await new HoltSandbox(options).executeCommand("true");
+    assert.ok((await sessions()).includes(options.id!));
+    const second = new HoltSandbox(options);
+    await second[end]();
+    assert.deepEqual([second.status, (await sessions()).includes(options.id!)], ["destroyed", false]);
+  }
+  await new HoltSandbox(options).destroy(); // there is none
+});
+
+test("a program with an id ends, and its background processes stay", async () => {
+  const options: HoltSandboxOptions = { id: id() };
+  const run = (rest: string) => {
+    const script = join(directory(), "program.mjs");
+    writeFileSync(script, `
+      const { HoltSandbox } = await import(${JSON.stringify(fileURLToPath(import.meta.resolve("holt-mastra")))});
+      const sandbox = new HoltSandbox(${JSON.stringify(options)});
+      const handle = await sandbox.processes.spawn("read x; until [ -e go ]; do sleep 0.01; done; echo out", { onStdout: () => {} });
+      ${rest}`);
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script], { encoding: "utf8", timeout: 1000 * Number(process.env.HANGS ?? "60") });
+    assert.equal(status, 0, stderr);
+    return stdout;
+  };
+  assert.equal(run("console.log(handle.pid)"), "p1\n");
+  await withSandbox(options, async (sandbox) => {
+    assert.deepEqual((await sandbox.processes.list()).map(({ pid, running }) => [pid, running]), [["p1", true]]);
+    await sandbox.executeCommand("touch go");
+    assert.equal(run("await handle.closeStdin(); for await (const data of handle.reader) console.log(String(data).trim(), (await handle.wait()).exitCode)"), "out 0\n");
+  });
 });
 
 test("an id that is no name of a session gets one", () =>
@@ -211,7 +246,10 @@ test("settings of a sandbox with an id are fixed", async () => {
   await withSandbox(options, async (sandbox) => {
     await sandbox.start();
     const other = new HoltSandbox({ ...options, policy: { limits: { pids: 65 } } });
-    assert.match((await failure(other.start())).message, /limits\.pids/);
+    const { message } = await failure(other.start());
+    assert.match(message, /limits\.pids/);
+    assert.match(message, /sandbox\.destroy\(\)/);
+    assert.doesNotMatch(message, /\bbox\.|Sandbox\.create/);
   });
 });
 
@@ -260,9 +298,11 @@ test("mounts of the workspace are directories inside", async () => {
   assert.match(sandbox.getInstructions(), /\/data, \/fixed/);
   assert.ok((await sandbox.getInfo()).mounts!.some(({ path, filesystem }) => path === "/data" && filesystem === "local"));
 
-  const late = await sandbox.mount(new LocalFilesystem({ basePath: full }), "/late");
-  assert.deepEqual([late.success, /fixed when it is created/.test(late.error!)], [false, true]);
-  assert.ok((await failure(sandbox.unmount("/data"))) instanceof MountError);
+  const late = await sandbox.mount(new LocalFilesystem({ basePath: full }), "/late"); // commands see it, but read-only
+  assert.deepEqual([late.success, sandbox.mounts.get("/late")?.state], [false, "error"]);
+  assert.match(late.error!, /holt fixes the mounts of a sandbox when it creates it, and commands do not see this directory/);
+  const error = await failure(sandbox.unmount("/data"));
+  assert.ok(error instanceof MountError && error.message.includes("lasts until destroy()"), String(error));
   await workspace.destroy();
   assert.deepEqual(readdirSync(data).sort(), ["a", "b"]);
 });
@@ -286,6 +326,54 @@ test("a mount point is not made through a symlink that a command has made", asyn
       assert.equal((await sandbox.executeCommand("true")).success, true);
       assert.deepEqual([sandbox.mounts.get(join(host, name))?.state, readdirSync(outside)], ["error", []], name);
     });
+});
+
+test("mounts can change until the first command, although the sandbox runs", async () => {
+  for (const options of [{}, { id: id() }])
+    await withSandbox(options, async (sandbox) => {
+      const [one, two] = [directory(), directory()];
+      writeFileSync(join(one, "f"), "of one");
+      await sandbox.start();
+      assert.deepEqual(await sandbox.mount(new LocalFilesystem({ basePath: one }), "/one"), { success: true, mountPath: "/one" });
+      await sandbox.mount(new LocalFilesystem({ basePath: two }), "/two");
+      await sandbox.unmount("/two");
+      assert.equal((await sandbox.executeCommand("cat /one/f; ls -d /two || echo gone")).stdout, "of onegone\n");
+      assert.deepEqual([...sandbox.mounts.entries].map(([path, { state }]) => [path, state]), [["/one", "mounted"]]);
+      assert.equal((await sandbox.mount(new LocalFilesystem({ basePath: one }), "/one")).success, true); // it is there
+    });
+});
+
+test("a directory that commands see can be mounted, and removed again, while they run", async () => {
+  const [host, shown] = [directory(), directory()];
+  mkdirSync(join(shown, "data", "below"), { recursive: true });
+  mkdirSync(join(host, "full"));
+  writeFileSync(join(host, "full", "f"), "");
+  writeFileSync(join(host, "file"), "kept");
+  await withSandbox({ workingDirectory: host, nativeSandbox: { readWritePaths: [shown] } }, async (sandbox) => {
+    await sandbox.executeCommand("mkdir empty");
+    const data = new LocalFilesystem({ basePath: join(shown, "data") });
+    for (const path of [join(host, "new", "data"), join(host, "empty")]) {
+      assert.deepEqual(await sandbox.mount(data, path), { success: true, mountPath: path });
+      assert.equal((await sandbox.executeCommand(`echo ${path} > ${path}/f; ls ${path}`)).stdout, "below\nf\n");
+      assert.equal(readFileSync(join(shown, "data", "f"), "utf8"), `${path}\n`);
+      assert.equal((await sandbox.mount(data, path)).success, true);
+      assert.deepEqual((await sandbox.getInfo()).mounts!.map((each) => each.path), [path]);
+      await sandbox.unmount(path);
+      assert.equal((await sandbox.executeCommand(`ls -d ${path}`)).success, false);
+      assert.deepEqual([...sandbox.mounts.entries.keys()], []);
+    }
+    for (const [name, why] of [["full", /not empty/], ["file", /no directory/]] as const) {
+      assert.match((await sandbox.mount(data, join(host, name))).error!, why);
+      sandbox.mounts.delete(join(host, name));
+    }
+    assert.match((await sandbox.mount(new LocalFilesystem({ basePath: shown, readOnly: true }), join(host, "ro"))).error!, /do not see this directory/);
+    assert.match((await sandbox.mount(new LocalFilesystem({ basePath: directory() }), join(host, "other"))).error!, /do not see this directory/);
+
+    await sandbox.mount(data, join(host, "swapped"));
+    await sandbox.executeCommand("rm swapped; echo mine > swapped");
+    await sandbox.unmount(join(host, "swapped"));
+    assert.deepEqual([readFileSync(join(host, "swapped"), "utf8"), readFileSync(join(host, "file"), "utf8")], ["mine\n", "kept"]);
+  });
 });
 
 test("a mount can be taken back before the first command", () =>

@@ -102,7 +102,8 @@ test("options without an effect give a warning", () => {
 
 test("a misspelled option is an error", () => {
   assert.throws(() => new HoltSandbox({ workdir: "x" } as HoltSandboxOptions), /no option "workdir"/);
-  assert.throws(() => new HoltSandbox({ nativeSandbox: { readonly: true } } as HoltSandboxOptions), /no option nativeSandbox\.readonly/);
+  assert.throws(() => new HoltSandbox({ nets: [] } as HoltSandboxOptions), /no option "nets"; did you mean net\?/);
+  assert.throws(() => new HoltSandbox({ nativeSandbox: { readonly: true } } as HoltSandboxOptions), /no option nativeSandbox\.readonly; did you mean readOnly\?/);
 });
 
 test("bwrapArgs become settings", async () => {
