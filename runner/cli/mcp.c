@@ -116,7 +116,9 @@ static int mcp_check_session(const char *name, Error *reterr) {
 static int mcp_serve(const OptionResult *words, const void *data, Error *reterr) {
         const McpOptions *options = data;
         const bool named = mcp_has_name(words, options);
-        McpOwned owned = { .workspace = options->workspace, .net = &options->net, .ask = options->ask };
+        McpOwned owned = { .workspace = options->workspace,
+                           .net = &options->net,
+                           .ask = options->ask };
         McpSettings settings = { .session = named ? words->operands[0] : NULL,
                                  .make = mcp_session_make,
                                  .data = &owned,

@@ -298,6 +298,7 @@ def test_a_small_pdf_cannot_fill_the_disk(python: Python, session: Session) -> N
     assert python(code).ok().out.split() == [str(16 << 20)]
 
 
+@pytest.mark.slow
 def test_a_small_document_does_not_need_much_memory(python: Python, session: Session, place: Path) -> None:
     """It has 80 KB, and as a tree it would take more than a GiB."""
     put_document(session, place, "a.docx", {"word/document.xml": f"<d>{'<t>a</t>' * (7 << 20)}</d>"})
