@@ -23,7 +23,7 @@ SOURCE = PROJECT / "contrib" / "mastra"
 MODULES = SOURCE / "node_modules"
 
 QUICK = ("first",)
-SLOW = ("agent", "commands", "files", "life", "options")
+SLOW = ("agent", "commands", "files", "life", "members", "options")
 """The files of contrib/mastra/tests."""
 
 pytestmark = [
@@ -108,7 +108,7 @@ def test_npm_makes_and_installs_the_packages(place: Path, identity: Identity, ho
     printed = identity.run(
         identity.argv(["bash", "-euc", first]), env={**identity.environment(), "HOME": str(place / "home"), "HOLT": str(holt.binary)}
     )
-    assert printed.stdout.startswith("uid=1000(agent) gid=1000(agent)"), printed.stderr
+    assert printed.stdout == "agent\n", printed.stderr
 
 
 def test_the_lock_file_names_no_machine() -> None:
@@ -118,6 +118,21 @@ def test_the_lock_file_names_no_machine() -> None:
 
 def test_the_package_has_the_licence() -> None:
     assert (SOURCE / "LICENSE").read_text() == (PROJECT / "LICENSE").read_text()
+
+
+@pytest.mark.slow
+def test_the_types_are_valid_with_the_strictest_settings(program: Path) -> None:
+    """The types of Mastra itself have errors without skipLibCheck, which are left out."""
+    directory = program / "exact"
+    directory.mkdir()
+    (directory / "uses.ts").write_text('import { HoltFilesystem, HoltSandbox } from "holt-mastra";\nnew HoltFilesystem({ sandbox: new HoltSandbox({ id: "x" }) });\n')
+    options = {"skipLibCheck": False, "exactOptionalPropertyTypes": True, "noEmit": True, "declaration": False, "rootDir": "."}
+    (directory / "tsconfig.json").write_text(json.dumps({"extends": "../tsconfig.json", "compilerOptions": options, "include": ["."]}))
+    done = subprocess.run(["node", COMPILER, "-p", directory], cwd=program, text=True, capture_output=True, timeout=300)
+    errors = re.findall(r"^\S+\.ts\(.*$", done.stdout, re.M)
+
+    assert [line for line in errors if "@mastra/core" in line]  # the compiler has looked into packages
+    assert not [line for line in errors if line.startswith("exact/") or "node_modules/holt" in line.partition("(")[0]]
 
 
 @pytest.fixture(scope="session")
@@ -142,3 +157,55 @@ def test_an_example_prints_what_its_comments_say(node: Node, examples: Path, hol
 def test_every_block_of_the_readme_is_tested() -> None:
     assert {language for language, _ in BLOCKS} == {"sh", "ts"}
     assert README.count("```") == 2 * len(BLOCKS)
+
+
+# --- the table of the interface ---
+
+TABLES = (SOURCE / "interface.md").read_text().split("\n## ")[1:]
+EXPECTATIONS = TABLES[-1]
+DECLARATIONS = MODULES / "@mastra/core/dist/workspace"
+
+
+def rows_of(table: str) -> "list[list[str]]":
+    """The cells of each row below the head of a table."""
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+def members_of(name: str) -> "set[str]":
+    """The public and protected members of a class or interface of @mastra/core, without those that begin with "_"."""
+    for path in DECLARATIONS.rglob("*.d.ts"):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+        found = re.search(rf"^export (?:declare )?(?:abstract )?(?:class|interface) {name}\b[^{{]*\{{\n(.*?)^\}}", text, re.M | re.S)
+        if found:
+            words = r"^ {4}(?:(?:abstract|readonly|protected|get|declare) )*([A-Za-z]\w*)\??[(:;]"
+            return set(re.findall(words, found[1], re.M)) - {"constructor"}
+    raise AssertionError(f"@mastra/core has no {name}")
+
+
+@pytest.mark.parametrize("table", TABLES[:-1], ids=lambda table: re.search(r"`(\w+)`", table)[1])
+def test_the_table_has_each_member_of_the_interface(table: str) -> None:
+    heading = table.splitlines()[0]
+    names = re.findall(r"`(\w+)`", heading)
+    members = set().union(*map(members_of, names))
+    before = TABLES[TABLES.index(table) - 1]
+    if names[0].startswith("Workspace"):
+        members -= set().union(*map(members_of, re.findall(r"`(\w+)`", before.splitlines()[0])))
+    listed = [row[0].strip("`") for row in rows_of(table)]
+
+    assert len(members) > 2 and sorted(listed) == sorted(members)
+
+
+def test_each_row_of_the_tables_names_a_test() -> None:
+    titles = {
+        path.name.removesuffix(".test.ts"): set(re.findall(r'^test\("((?:[^"\\]|\\.)*)"', path.read_text(), re.M)) for path in (SOURCE / "tests").glob("*.test.ts")
+    }
+    rows = [row for table in TABLES for row in rows_of(table)]
+    wrong = []
+    for row in rows:
+        file, title = re.fullmatch(r"`(\w+)`: (.*)", row[-1]).groups()
+        if title not in titles.get(file, ()):
+            wrong.append(row)
+
+    assert len(rows) > 150 and not wrong
+    assert all(len(row) == (2 if row in rows_of(EXPECTATIONS) else 3) and all(row) for row in rows)

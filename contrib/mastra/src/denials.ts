@@ -6,6 +6,8 @@
  * control characters are replaced, and the length is limited.
  */
 import { HoltError, type Result } from "holt";
+import type { HoltSandboxOptions } from "./options.js";
+import { isFile } from "./policy.js";
 
 /** Maximum number of refusals in the line. */
 const REFUSALS = 5;
@@ -31,11 +33,23 @@ export function reworded(text: string): string {
   return OPTIONS.reduce((changed, [pattern, by]) => changed.replace(pattern, by), text);
 }
 
+/** The line of a hint for a caller that passes a policy as an object or a file, as this package always does. */
+const BESIDE = /\nAdd this to the (?:object|file \S+) that you pass as policy, rather than replacing it\.$/;
+
+/** Returns a hint for the policy that the user has passed. */
+function beside(hint: string, policy: HoltSandboxOptions["policy"]): string {
+  const alone = hint.replace(BESIDE, "");
+  if (typeof policy === "object" || alone === hint) return hint;
+  if (policy === undefined) return alone;
+  if (isFile(policy)) return `${alone}\nAdd this to the file ${policy}.`;
+  return alone.replace("({ policy: {", `({ policy: { extends: ${JSON.stringify(policy)},`);
+}
+
 /** Returns an error of the package holt with the names of this package. Other values stay as they are. */
-export function inOurWords(error: unknown): unknown {
+export function inOurWords(error: unknown, policy: HoltSandboxOptions["policy"]): unknown {
   if (!(error instanceof HoltError)) return error;
   const { kind, errno, code, data } = error;
-  const [reason, hint] = [reworded(error.reason), error.hint && reworded(error.hint)];
+  const [reason, hint] = [reworded(error.reason), error.hint && beside(reworded(error.hint), policy)];
   if (reason === error.reason && hint === error.hint) return error;
   const made = error.constructor as typeof HoltError;
   return new made(reason, { kind, errno, code, data, hint, cause: error });

@@ -91,7 +91,7 @@ export class HoltSandbox extends MastraSandbox {
       await this.#forget();
       return await this.#create(signal);
     } catch (error) {
-      throw inOurWords(error);
+      throw inOurWords(error, this.#options.policy);
     }
   }
 
@@ -151,7 +151,7 @@ export class HoltSandbox extends MastraSandbox {
       const box = this.#box ?? (await Sandbox.open(session, { holt: this.#program() }));
       await box.remove().finally(() => (box === this.#box ? undefined : box.close()));
     } catch (error) {
-      if (!(error instanceof MissingError)) throw inOurWords(error);
+      if (!(error instanceof MissingError)) throw inOurWords(error, this.#options.policy);
     }
   }
 
@@ -284,7 +284,7 @@ export class HoltSandbox extends MastraSandbox {
       await this.#create(undefined);
     } catch (error) {
       this.status = "error";
-      throw inOurWords(error);
+      throw inOurWords(error, this.#options.policy);
     }
   }
 

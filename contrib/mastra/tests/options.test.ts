@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { LocalSandbox, type LocalSandboxOptions } from "@mastra/core/workspace";
 import { HoltSandbox, type HoltSandboxOptions } from "holt-mastra";
-import { directory, withSandbox } from "./lib.js";
+import { directory, failure, withSandbox } from "./lib.js";
 
 /** A directory of the host with a file, which is readable for the user of any sandbox. */
 function shared(): string {
@@ -104,6 +104,18 @@ test("a misspelled option is an error", () => {
   assert.throws(() => new HoltSandbox({ workdir: "x" } as HoltSandboxOptions), /no option "workdir"/);
   assert.throws(() => new HoltSandbox({ nets: [] } as HoltSandboxOptions), /no option "nets"; did you mean net\?/);
   assert.throws(() => new HoltSandbox({ nativeSandbox: { readonly: true } } as HoltSandboxOptions), /no option nativeSandbox\.readonly; did you mean readOnly\?/);
+});
+
+test("an error of holt names the options of this package, beside those that were passed", async () => {
+  const message = async (policy?: HoltSandboxOptions["policy"]) => (await failure(new HoltSandbox({ workingDirectory: "/home", policy }).start())).message;
+  const wide = "filesystem: { allow_wide: true } } })";
+  const file = join(directory(), "mine.json");
+  writeFileSync(file, '{"holt": 1}');
+
+  assert.ok((await message()).endsWith(`new HoltSandbox({ policy: { ${wide}`), await message());
+  assert.ok((await message("strict")).endsWith(`new HoltSandbox({ policy: { extends: "strict", ${wide}`));
+  assert.ok((await message(file)).endsWith(`new HoltSandbox({ policy: { ${wide}\nAdd this to the file ${file}.`));
+  assert.ok((await message({ limits: { pids: 64 } })).endsWith(`${wide}\nAdd this to the object that you pass as policy, rather than replacing it.`));
 });
 
 test("bwrapArgs become settings", async () => {
