@@ -10,14 +10,12 @@ import re
 import signal
 import struct
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lib.bwrap import PEER, PRIVATE, SYSTEM, Bwrap
-from lib.identity import Identity
 from lib.leaks import descendants
 from lib.paths import PROJECT
 from lib.sandbox import Holt
@@ -564,53 +562,3 @@ def test_many_binds(bwrap: Bwrap) -> None:
     script = "ls /tmp | wc -l; ulimit -n"
     soft = int(bwrap.sh("ulimit -n", *SYSTEM).ok().out)
     assert bwrap.sh(script, *SYSTEM, "--tmpfs", "/tmp", *binds).ok().out.split() == ["1500", str(soft)]
-
-
-# --- a policy of holt ---
-
-
-def test_a_policy_adds_to_the_arguments(bwrap: Bwrap, identity: Identity) -> None:
-    report = identity.tmp / "report.json"
-    env = {"HOLT_BWRAP_POLICY": "standard", "HOLT_BWRAP_REPORT": str(report)}
-    script = "grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; env | grep -c HOLT_BWRAP; unshare -U true; exit 3"
-    result = bwrap.sh(script, *PRIVATE, env=env)
-    assert result.code == 3 and result.out.split() == ["NoNewPrivs:", "1", "Seccomp:", "2", "0"]
-    assert "holt: refused unshare (1x, EPERM)" in result.err
-    told = json.loads(report.read_text())
-    report.unlink()
-    assert (told["cause"], told["exit_code"], [d["what"] for d in told["denials"]]) == ("exited", 3, ["unshare"])
-    assert told["layers"]["seccomp"] == "on" and told["layers"]["limits"] == "on"
-
-
-def test_a_report_without_a_policy(bwrap: Bwrap, identity: Identity) -> None:
-    report = identity.tmp / "report.json"
-    assert bwrap.sh("exit 3", *SYSTEM, env={"HOLT_BWRAP_REPORT": str(report)}).code == 3
-    told = json.loads(report.read_text())
-    report.unlink()
-    assert told["exit_code"] == 3 and told["layers"]["seccomp"].startswith("off") and told["layers"]["pid"].startswith("off")
-
-
-def test_limits_of_a_policy_file(bwrap: Bwrap, place: Path) -> None:
-    path = place / "policy.json"
-    path.write_text('{"holt": 1, "limits": {"open_files": 77, "timeout": "500ms"}}')
-    bwrap.identity.own(path)
-    begin = time.monotonic()
-    result = bwrap.sh("ulimit -n; sleep 60 & sleep 60", *PRIVATE, env={"HOLT_BWRAP_POLICY": str(path)})
-    assert result.code == 124 and result.out == "77\n" and time.monotonic() - begin < 30
-    assert "limits.timeout needs --unshare-pid" in bwrap(*SYSTEM, "--", "true", env={"HOLT_BWRAP_POLICY": str(path)}).err
-
-
-@pytest.mark.parametrize("text,why", (
-    ('{"holt": 1, "network": {"mode": "host"}}', "has no effect here"), ('{"holt": 1, "limits": {"output": "1MiB"}}', "has no effect here"),
-    ('{"holt": 1, "nope": 1}', "nope"), ("{", "policy.json"),
-))
-def test_mistakes_in_a_policy(text: str, why: str, bwrap: Bwrap, place: Path) -> None:
-    path = place / "policy.json"
-    path.write_text(text)
-    bwrap.identity.own(path)
-    result = bwrap(*SYSTEM, "--", "echo", "started", env={"HOLT_BWRAP_POLICY": str(path)})
-    assert result.code == 1 and result.out == "" and why in result.err and result.err.startswith("bwrap: ")
-
-
-def test_a_preset_that_does_not_exist(bwrap: Bwrap) -> None:
-    assert 'no preset is called "nope"' in bwrap(*SYSTEM, "--", "true", env={"HOLT_BWRAP_POLICY": "nope"}).err
