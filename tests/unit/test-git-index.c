@@ -4,133 +4,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "git/index.h"
-
-/* --- building an index --- */
-
-typedef struct Bytes {
-        uint8_t data[16384];
-        size_t size;
-        size_t hash_size;
-        size_t entries_end;
-} Bytes;
-
-static void put(Bytes *bytes, const void *data, size_t size) {
-        assert_true(bytes->size + size <= sizeof(bytes->data));
-        memcpy(bytes->data + bytes->size, data, size);
-        bytes->size += size;
-}
-
-static void put_number(Bytes *bytes, uint32_t value) {
-        const uint8_t data[] = { (uint8_t)(value >> 24), (uint8_t)(value >> 16),
-                                 (uint8_t)(value >> 8), (uint8_t)value };
-
-        put(bytes, data, sizeof(data));
-}
-
-static void put_zeros(Bytes *bytes, size_t size) {
-        static const uint8_t zeros[64];
-
-        put(bytes, zeros, size);
-}
-
-static Bytes make_header(uint32_t version, uint32_t count, size_t hash_size) {
-        Bytes bytes = { .hash_size = hash_size };
-
-        put(&bytes, "DIRC", 4);
-        put_number(&bytes, version);
-        put_number(&bytes, count);
-        bytes.entries_end = bytes.size;
-        return bytes;
-}
-
-static void put_stat(Bytes *bytes, uint32_t mode, size_t length) {
-        const uint8_t flags[] = { (uint8_t)(length >> 8), (uint8_t)length };
-
-        put_zeros(bytes, 24);
-        put_number(bytes, mode);
-        put_zeros(bytes, 12 + bytes->hash_size);
-        put(bytes, flags, sizeof(flags));
-}
-
-/* Writes an entry of versions 2 and 3. */
-static void put_entry(Bytes *bytes, uint32_t mode, const char *name) {
-        const size_t start = bytes->size;
-
-        put_stat(bytes, mode, strlen(name));
-        put(bytes, name, strlen(name));
-        put_zeros(bytes, 8 - (bytes->size - start) % 8);
-        bytes->entries_end = bytes->size;
-}
-
-static void put_compressed(Bytes *bytes, uint32_t mode, uint8_t cut, const char *rest,
-                           size_t length) {
-        put_stat(bytes, mode, length);
-        put(bytes, &cut, 1);
-        put(bytes, rest, strlen(rest) + 1);
-        bytes->entries_end = bytes->size;
-}
-
-static void put_extension(Bytes *bytes, const char *name, const void *data, size_t size) {
-        put(bytes, name, 4);
-        put_number(bytes, (uint32_t)size);
-        put(bytes, data, size);
-}
-
-/* Writes so many bytes behind the entries that the entries are read in the faster way of a large
- * index. */
-static void put_more(Bytes *bytes) {
-        static const uint8_t zeros[8192];
-
-        put_extension(bytes, "TREE", zeros, sizeof(zeros));
-}
-
-/* Writes EOIE, which has the end of the entries. Its hash is not checked. */
-static void put_end(Bytes *bytes, uint32_t offset) {
-        Bytes data = { 0 };
-
-        put_number(&data, offset);
-        put_zeros(&data, bytes->hash_size);
-        put_extension(bytes, "EOIE", data.data, data.size);
-}
-
-/* Reads the bytes as a file. `size` may be larger than the file. */
-static int read_file(const void *bytes, size_t there, size_t size, GitIndex *ret) {
-        _cleanup_close_ int fd = memfd_create("index", MFD_CLOEXEC);
-
-        assert_true(fd >= 0);
-        assert_int_equal(write(fd, bytes, there), there);
-        return git_index_read_file(fd, size, GIT_EITHER, false, ret);
-}
-
-/* Reads the bytes from memory and as a file, which must give the same. */
-static int read_both(const void *bytes, size_t size, GitIndex *ret) {
-        GitIndex from_file = { 0 };
-        int r = git_index_read(bytes, size, GIT_EITHER, false, ret);
-
-        assert_int_equal(read_file(bytes, size, size, &from_file), r);
-        assert_int_equal(from_file.links.count, ret->links.count);
-        for (size_t i = 0; i < ret->links.count; i++)
-                assert_string_equal(from_file.links.items[i], ret->links.items[i]);
-        assert_int_equal(from_file.trees.count, ret->trees.count);
-        assert_string_equal(from_file.shared, ret->shared);
-        git_index_clear(&from_file);
-        return r;
-}
+#include "index-fixture.h"
 
 static int read_all(const Bytes *bytes, GitIndex *ret) {
         Bytes whole = *bytes;
 
-        put_zeros(&whole, whole.hash_size);
-        return read_both(whole.data, whole.size, ret);
+        bytes_put_zeros(&whole, whole.hash_size);
+        return index_read_both(whole.data, whole.size, ret);
 }
 
 static void assert_links(const Bytes *bytes, const char *const *links) {
@@ -154,11 +40,11 @@ static void assert_refused(const Bytes *bytes) {
 }
 
 static Bytes make_plain(size_t hash_size) {
-        Bytes bytes = make_header(2, 3, hash_size);
+        Bytes bytes = index_make_header(2, 3, hash_size);
 
-        put_entry(&bytes, 0100644, "file");
-        put_entry(&bytes, 0160000, "sub");
-        put_entry(&bytes, 0160000, "vendor/other");
+        index_put_entry(&bytes, 0100644, "file");
+        index_put_entry(&bytes, 0160000, "sub");
+        index_put_entry(&bytes, 0160000, "vendor/other");
         return bytes;
 }
 
@@ -175,9 +61,9 @@ static void test_paths_of_files_are_looked_at(void **state) {
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
-                Bytes bytes = make_header(2, 1, 20);
+                Bytes bytes = index_make_header(2, 1, 20);
 
-                put_entry(&bytes, 0100644, paths[i]);
+                index_put_entry(&bytes, 0100644, paths[i]);
                 assert_refused(&bytes);
         }
 }
@@ -202,22 +88,22 @@ static void test_paths_are_looked_at_after_similar_ones(void **state) {
         for (size_t i = 0; i < 3 * ELEMENTSOF(cases); i++) {
                 const char *before = cases[i / 3].before, *name = cases[i / 3].name;
                 const uint32_t version = i % 3 == 0 ? 4 : 2;
-                Bytes bytes = make_header(version, 2, 20);
+                Bytes bytes = index_make_header(version, 2, 20);
                 GitIndex index = { 0 };
                 size_t kept = 0;
 
                 while (name[kept] && name[kept] == before[kept])
                         kept++;
                 if (version == 4) {
-                        put_compressed(&bytes, 0100644, 0, before, strlen(before));
-                        put_compressed(&bytes, 0100644, (uint8_t)(strlen(before) - kept),
-                                       name + kept, strlen(name));
+                        index_put_compressed(&bytes, 0100644, 0, before, strlen(before));
+                        index_put_compressed(&bytes, 0100644, (uint8_t)(strlen(before) - kept),
+                                             name + kept, strlen(name));
                 } else {
-                        put_entry(&bytes, 0100644, before);
-                        put_entry(&bytes, 0100644, name);
+                        index_put_entry(&bytes, 0100644, before);
+                        index_put_entry(&bytes, 0100644, name);
                 }
                 if (i % 3 == 2)
-                        put_more(&bytes);
+                        index_put_more(&bytes);
                 assert_int_equal(read_all(&bytes, &index), cases[i / 3].valid ? 0 : -EBADMSG);
                 git_index_clear(&index);
         }
@@ -225,20 +111,20 @@ static void test_paths_are_looked_at_after_similar_ones(void **state) {
 
 /* The bytes after a name, up to the next name, could be the beginning of that name. */
 static void test_a_name_does_not_go_on_in_the_next_entry(void **state) {
-        Bytes bytes = make_header(2, 2, 20);
+        Bytes bytes = index_make_header(2, 2, 20);
         static const uint8_t name[4 + 6 + 20 + 8] = "d/fi\0\0\0\0\0\0"
                                                     "\0\0\0\0\0\0\0\0\0\0"
                                                     "\0\0\0\0\0\0\0\0\0\0"
                                                     "abcdefgh";
 
         (void)state;
-        put_entry(&bytes, 0100644, "d/fi");
+        index_put_entry(&bytes, 0100644, "d/fi");
         assert_int_equal(bytes.size, 12 + 72);
-        put_stat(&bytes, 0100644, sizeof(name));
-        put(&bytes, name, sizeof(name));
-        put_zeros(&bytes, 8 - (bytes.size - 12) % 8);
+        index_put_stat(&bytes, 0100644, sizeof(name));
+        bytes_put(&bytes, name, sizeof(name));
+        bytes_put_zeros(&bytes, 8 - (bytes.size - 12) % 8);
         bytes.entries_end = bytes.size;
-        put_more(&bytes);
+        index_put_more(&bytes);
         assert_refused(&bytes);
 }
 
@@ -258,7 +144,7 @@ static void test_the_repository_says_which_hash(void **state) {
                 Bytes bytes = make_plain(hashes[i] == GIT_SHA1 ? 20 : 32);
                 GitIndex index = { 0 };
 
-                put_zeros(&bytes, bytes.hash_size);
+                bytes_put_zeros(&bytes, bytes.hash_size);
                 for (size_t j = 0; j < 2; j++)
                         assert_int_equal(
                                 git_index_read(bytes.data, bytes.size, hashes[j], false, &index),
@@ -269,21 +155,21 @@ static void test_the_repository_says_which_hash(void **state) {
 
 static void test_compressed_names_are_put_together(void **state) {
         const char *const links[] = { "a/sub", "a/sum", NULL };
-        Bytes bytes = make_header(4, 3, 20);
+        Bytes bytes = index_make_header(4, 3, 20);
 
         (void)state;
-        put_compressed(&bytes, 0160000, 0, "a/sub", 5);
-        put_compressed(&bytes, 0100644, 1, "c", 5);
-        put_compressed(&bytes, 0160000, 1, "m", 5);
+        index_put_compressed(&bytes, 0160000, 0, "a/sub", 5);
+        index_put_compressed(&bytes, 0100644, 1, "c", 5);
+        index_put_compressed(&bytes, 0160000, 1, "m", 5);
         assert_links(&bytes, links);
 }
 
 static void test_a_name_that_cuts_more_than_there_is_is_refused(void **state) {
-        Bytes bytes = make_header(4, 2, 20);
+        Bytes bytes = index_make_header(4, 2, 20);
 
         (void)state;
-        put_compressed(&bytes, 0160000, 0, "sub", 3);
-        put_compressed(&bytes, 0160000, 4, "x", 1);
+        index_put_compressed(&bytes, 0160000, 0, "sub", 3);
+        index_put_compressed(&bytes, 0160000, 4, "x", 1);
         assert_refused(&bytes);
 }
 
@@ -291,7 +177,7 @@ static void test_a_cut_index_is_refused_wherever_it_is_cut(void **state) {
         Bytes whole = make_plain(20);
 
         (void)state;
-        put_zeros(&whole, 20);
+        bytes_put_zeros(&whole, 20);
         for (size_t size = 0; size < whole.size; size++) {
                 /* The copy is on the heap, so that reading past its end is detected. */
                 uint8_t *copy = malloc(size ? size : 1);
@@ -307,7 +193,7 @@ static void test_a_cut_index_is_refused_wherever_it_is_cut(void **state) {
 static void test_unknown_versions_are_refused(void **state) {
         (void)state;
         for (uint32_t version = 0; version < 8; version++) {
-                const Bytes bytes = make_header(version, 0, 20);
+                const Bytes bytes = index_make_header(version, 0, 20);
 
                 if (version < 2 || version > 4)
                         assert_refused(&bytes);
@@ -319,21 +205,21 @@ static void test_bytes_that_are_no_extension_are_refused(void **state) {
         Bytes bytes = make_plain(20);
 
         (void)state;
-        put_zeros(&bytes, 4);
+        bytes_put_zeros(&bytes, 4);
         assert_refused(&bytes);
 }
 
 static Bytes make_with_blocks(uint32_t offset, uint32_t count, bool end) {
         Bytes bytes = make_plain(20), data = { 0 };
 
-        put_number(&data, 1);
-        put_number(&data, 12);
-        put_number(&data, 1);
-        put_number(&data, offset);
-        put_number(&data, count);
-        put_extension(&bytes, "IEOT", data.data, data.size);
+        bytes_put_number(&data, 1);
+        bytes_put_number(&data, 12);
+        bytes_put_number(&data, 1);
+        bytes_put_number(&data, offset);
+        bytes_put_number(&data, count);
+        index_put_extension(&bytes, "IEOT", data.data, data.size);
         if (end)
-                put_end(&bytes, (uint32_t)bytes.entries_end);
+                index_put_end(&bytes, (uint32_t)bytes.entries_end);
         return bytes;
 }
 
@@ -365,17 +251,17 @@ static void test_blocks_count_only_with_the_end(void **state) {
 static void test_a_block_begins_with_a_whole_name(void **state) {
         (void)state;
         for (uint8_t cut = 2; cut <= 4; cut++) {
-                Bytes bytes = make_header(4, 2, 20), data = { 0 };
+                Bytes bytes = index_make_header(4, 2, 20), data = { 0 };
 
-                put_compressed(&bytes, 0160000, 0, "sub1", 4);
-                put_number(&data, 1);
-                put_number(&data, 12);
-                put_number(&data, 1);
-                put_number(&data, (uint32_t)bytes.size);
-                put_number(&data, 1);
-                put_compressed(&bytes, 0160000, cut, "else", 8U - cut);
-                put_extension(&bytes, "IEOT", data.data, data.size);
-                put_end(&bytes, (uint32_t)bytes.entries_end);
+                index_put_compressed(&bytes, 0160000, 0, "sub1", 4);
+                bytes_put_number(&data, 1);
+                bytes_put_number(&data, 12);
+                bytes_put_number(&data, 1);
+                bytes_put_number(&data, (uint32_t)bytes.size);
+                bytes_put_number(&data, 1);
+                index_put_compressed(&bytes, 0160000, cut, "else", 8U - cut);
+                index_put_extension(&bytes, "IEOT", data.data, data.size);
+                index_put_end(&bytes, (uint32_t)bytes.entries_end);
                 if (cut == 4)
                         assert_links(&bytes, (const char *const[]){ "sub1", "else", NULL });
                 else
@@ -389,14 +275,14 @@ static void test_blocks_are_said_once(void **state) {
         Bytes twice = once;
 
         (void)state;
-        put(&twice, once.data + plain.size, once.size - plain.size);
+        bytes_put(&twice, once.data + plain.size, once.size - plain.size);
         assert_refused(&twice);
 }
 
 static Bytes make_with_end(uint32_t offset) {
         Bytes bytes = make_plain(20);
 
-        put_end(&bytes, offset);
+        index_put_end(&bytes, offset);
         return bytes;
 }
 
@@ -409,19 +295,19 @@ static void test_the_end_is_where_the_entries_end(void **state) {
         assert_links(&right, plain_links);
         assert_refused(&wrong);
         /* git looks for EOIE at its place, even if that is inside another extension. */
-        put_extension(&hidden, "TREE", right.data + plain.size, right.size - plain.size);
+        index_put_extension(&hidden, "TREE", right.data + plain.size, right.size - plain.size);
         assert_refused(&hidden);
 }
 
 static void test_a_split_index_names_its_other_part(void **state) {
-        Bytes bytes = make_header(2, 1, 20);
+        Bytes bytes = index_make_header(2, 1, 20);
         uint8_t data[28] = { 0 };
         GitIndex index = { 0 };
 
         (void)state;
         memset(data, 0xab, 20);
-        put_entry(&bytes, 0160000, "");
-        put_extension(&bytes, "link", data, sizeof(data));
+        index_put_entry(&bytes, 0160000, "");
+        index_put_extension(&bytes, "link", data, sizeof(data));
         assert_int_equal(read_all(&bytes, &index), 0);
         assert_string_equal(index.shared, "abababababababababababababababababababab");
         assert_true(index.nameless);
@@ -431,12 +317,12 @@ static void test_a_split_index_names_its_other_part(void **state) {
 
 /* git reads the name up to the next zero, regardless of the length field. */
 static void test_a_name_ends_where_it_says(void **state) {
-        Bytes bytes = make_header(2, 1, 20);
+        Bytes bytes = index_make_header(2, 1, 20);
 
         (void)state;
-        put_stat(&bytes, 0160000, 2);
-        put(&bytes, "sub", 3);
-        put_zeros(&bytes, 5);
+        index_put_stat(&bytes, 0160000, 2);
+        bytes_put(&bytes, "sub", 3);
+        bytes_put_zeros(&bytes, 5);
         assert_refused(&bytes);
 }
 
@@ -449,24 +335,24 @@ static void test_paths_are_in_normal_form(void **state) {
         memset(name, 'n', sizeof(name) - 1);
         for (size_t i = 0; i <= sizeof(others) / sizeof(others[0]); i++) {
                 const bool last = i == sizeof(others) / sizeof(others[0]);
-                Bytes bytes = make_header(2, 1, 20);
+                Bytes bytes = index_make_header(2, 1, 20);
 
-                put_entry(&bytes, 0160000, last ? name : others[i]);
+                index_put_entry(&bytes, 0160000, last ? name : others[i]);
                 assert_refused(&bytes);
         }
 }
 
 static void test_sparse_directories_are_named(void **state) {
-        Bytes bytes = make_header(2, 1, 20), other = bytes;
+        Bytes bytes = index_make_header(2, 1, 20), other = bytes;
         GitIndex index = { 0 };
 
         (void)state;
-        put_entry(&bytes, 0040000, "a/b/");
+        index_put_entry(&bytes, 0040000, "a/b/");
         assert_int_equal(read_all(&bytes, &index), 0);
         assert_int_equal(index.trees.count, 1);
         assert_string_equal(index.trees.items[0], "a/b");
         git_index_clear(&index);
-        put_entry(&other, 0040000, "a");
+        index_put_entry(&other, 0040000, "a");
         assert_refused(&other);
 }
 
@@ -474,109 +360,17 @@ static void test_there_is_a_bound(void **state) {
         enum { COUNT = GIT_INDEX_LINKS_MAX + 1, ENTRY = 72 };
         const size_t size = 12 + COUNT * (size_t)ENTRY + 20;
         uint8_t *whole = calloc(1, size);
-        Bytes header = make_header(2, COUNT, 20), entry = { .hash_size = 20 };
+        Bytes header = index_make_header(2, COUNT, 20), entry = { .hash_size = 20 };
         GitIndex index = { 0 };
 
         (void)state;
         assert_non_null(whole);
-        put_entry(&entry, 0160000, "sub");
+        index_put_entry(&entry, 0160000, "sub");
         assert_int_equal(entry.size, ENTRY);
         memcpy(whole, header.data, header.size);
         for (size_t i = 0; i < COUNT; i++)
                 memcpy(whole + 12 + i * ENTRY, entry.data, ENTRY);
         assert_int_equal(git_index_read(whole, size, GIT_EITHER, false, &index), -E2BIG);
-        free(whole);
-}
-
-/* The entries of a large index, each 100th a gitlink. Two blocks begin in the middle. */
-enum {
-        LARGE = 4000,
-        LARGE_ENTRY = 88,
-        LARGE_END = 12 + LARGE * LARGE_ENTRY,
-        LARGE_EXTENSIONS = 8 + 4 + 2 * 8 + 8 + 4 + 20,
-};
-
-static uint8_t *make_large(size_t *ret_size) {
-        const size_t size = LARGE_END + LARGE_EXTENSIONS + 20;
-        uint8_t *whole = calloc(1, size);
-        Bytes header = make_header(2, LARGE, 20), blocks = { 0 };
-        Bytes extensions = { .hash_size = 20 };
-
-        assert_non_null(whole);
-        memcpy(whole, header.data, header.size);
-        for (int i = 0; i < LARGE; i++) {
-                Bytes entry = { .hash_size = 20 };
-                char name[32];
-
-                (void)snprintf(name, sizeof(name), "part-%03d/file-%06d", i / 16, i);
-                put_entry(&entry, i % 100 ? 0100644 : 0160000, name);
-                assert_int_equal(entry.size, LARGE_ENTRY);
-                memcpy(whole + 12 + i * LARGE_ENTRY, entry.data, LARGE_ENTRY);
-        }
-        put_number(&blocks, 1);
-        put_number(&blocks, 12);
-        put_number(&blocks, LARGE / 2);
-        put_number(&blocks, (uint32_t)(12 + LARGE / 2 * LARGE_ENTRY));
-        put_number(&blocks, LARGE / 2);
-        put_extension(&extensions, "IEOT", blocks.data, blocks.size);
-        put_end(&extensions, LARGE_END);
-        assert_int_equal(extensions.size, LARGE_EXTENSIONS);
-        memcpy(whole + LARGE_END, extensions.data, extensions.size);
-        *ret_size = size;
-        return whole;
-}
-
-static void test_a_large_file_is_read_in_pieces(void **state) {
-        GitIndex index = { 0 };
-        size_t size;
-        uint8_t *whole = make_large(&size);
-
-        (void)state;
-        assert_int_equal(read_both(whole, size, &index), 0);
-        assert_int_equal(index.links.count, LARGE / 100);
-        assert_string_equal(index.links.items[39], "part-243/file-003900");
-        git_index_clear(&index);
-        whole[LARGE_END + 8 + 4 + 8 + 3] ^= 1; /* The offset of the second block. */
-        assert_int_equal(read_both(whole, size, &index), -EBADMSG);
-        free(whole);
-}
-
-/* Most entries of a large index are read by a faster way, which is not used if every name is
- * wanted. Both must refuse the same bytes, wherever one has changed. */
-static void test_siblings_are_checked_like_other_entries(void **state) {
-        static const uint8_t bytes[] = { 0, '/', '.', 1, 0x80, 0xff };
-        const int rounds = getenv("HOLT_TEST_FULL") ? 4000 : 600;
-        size_t size;
-        uint8_t *whole = make_large(&size);
-
-        (void)state;
-        for (int i = 0; i < rounds; i++) {
-                /* Some prime, so that all bytes of an entry have their turn. */
-                const size_t at = 12 + (size_t)i * 8009 % (LARGE_END - 12);
-                const uint8_t before = whole[at];
-                GitIndex some = { 0 }, all = { 0 };
-                int r;
-
-                whole[at] = bytes[i % (int)sizeof(bytes)];
-                r = git_index_read(whole, size, GIT_SHA1, true, &all);
-                assert_int_equal(git_index_read(whole, size, GIT_SHA1, false, &some), r);
-                assert_int_equal(all.links.count, r == 0 ? LARGE : 0);
-                whole[at] = before;
-                git_index_clear(&some);
-                git_index_clear(&all);
-        }
-        free(whole);
-}
-
-/* The file may become shorter after fstat(2). */
-static void test_a_file_that_has_become_shorter_is_refused(void **state) {
-        size_t size;
-        uint8_t *whole = make_large(&size);
-        GitIndex index = { 0 };
-
-        (void)state;
-        for (size_t there = 0; there < size; there += 997)
-                assert_int_equal(read_file(whole, there, size, &index), -EBADMSG);
         free(whole);
 }
 
@@ -602,9 +396,6 @@ int main(void) {
                 cmocka_unit_test(test_paths_are_in_normal_form),
                 cmocka_unit_test(test_sparse_directories_are_named),
                 cmocka_unit_test(test_there_is_a_bound),
-                cmocka_unit_test(test_a_large_file_is_read_in_pieces),
-                cmocka_unit_test(test_siblings_are_checked_like_other_entries),
-                cmocka_unit_test(test_a_file_that_has_become_shorter_is_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,8 +32,10 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ._connection import Connection, Peer
+from ._ends import AGAIN, gone, hangs
 from ._message import LINE_MAX, bytes_of, line_of, text_of
 from ._liveness import watch_over
+from ._places import AT_REST, OF_SERVE
 from ._program import end_serve, last_words, start_serve
 from ._request import Request
 from ._slots import Slots
@@ -52,21 +54,6 @@ REPLY_TIMEOUT = 60.0
 
 ANY = ""
 """The id for listen() of a listener that gets the notifications about all ids without a listener of their own."""
-
-OF_SERVE = frozenset(
-    f"session.{verb}" for verb in ("create", "list", "remove", "rebind", "set_tier", "stop", "connect")
-) | {"route.add"}
-"""Methods that only holt serve has; session.stop, which must not start a session at rest; and route.add, for which holt serve
-sends the credential along."""
-
-AT_REST = frozenset(
-    (
-        "session.show", "session.allow", "process.list", "kv.get", "kv.keys", "history.list", "audit.list", "mount.list",
-        "mount.download", "tools.list", "route.list", "route.remove",
-        *(f"files.{verb}" for verb in ("read", "open", "list", "glob", "grep", "stat", "exists")),
-    )
-)
-"""Methods that only read or store. holt serve answers them without starting a session at rest."""
 
 REST = 1.0
 """Seconds for which a session that was found at rest counts as at rest. Meanwhile, holt serve answers its requests that
@@ -366,7 +353,7 @@ class Server(Peer):
         request.connection = None
         request.tries += 1
         if request.tries > TRIES_MAX:
-            self._drop(request, _gone(session))
+            self._drop(request, gone(session))
         elif self._ended:
             self._drop(request, ClosedError(self._ended.message))
         else:
@@ -528,7 +515,7 @@ class Server(Peer):
         if not connection.session:
             why = self._end(connection)
             for request in waiting:
-                request.settle(None, _hangs("holt serve") if connection.hangs else ClosedError(why.message, hint=why.hint))
+                request.settle(None, hangs("holt serve") if connection.hangs else ClosedError(why.message, hint=why.hint))
             return
         session = connection.session
         with self._lock:
@@ -537,12 +524,12 @@ class Server(Peer):
                 del self._links[session]
         for request in waiting:
             if connection.hangs:
-                request.settle(None, _hangs(f'the keeper of session "{session}"'))
+                request.settle(None, hangs(f'the keeper of session "{session}"'))
             elif (request in unread or request.method in AT_REST) and not request.fds:
                 self._again(session, request)
                 request.wake()
             else:
-                request.settle(None, ClosedError(self._ended.message) if self._ended else _gone(session))
+                request.settle(None, ClosedError(self._ended.message) if self._ended else gone(session))
         self._lose(session)
 
     def _end(self, serve: Connection) -> ClosedError:
@@ -556,7 +543,7 @@ class Server(Peer):
                 self._lose(None)
                 return ClosedError(self._ended.message)
             if self._serve is not serve:
-                return ClosedError("holt serve has ended", hint=_AGAIN)
+                return ClosedError("holt serve has ended", hint=AGAIN)
             said, code = self._ended_process(serve)
             self._serve = None
         with self._lock:
@@ -565,7 +552,7 @@ class Server(Peer):
                 del self._links[name]
         for name in through:
             self._lose(name)
-        return ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""), hint=_AGAIN)
+        return ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""), hint=AGAIN)
 
     def _ended_process(self, serve: Connection) -> "Tuple[str, Optional[int]]":
         """Waits for the process of a holt serve that ends. Returns its last output and its exit code."""
@@ -589,19 +576,6 @@ class Server(Peer):
             notes = [note for key in lost for note in self._notes.pop(key)]
         for note in notes:
             note({"lost": True})
-
-
-_AGAIN = "Repeat the request; it starts holt serve again. Sessions and their files are still there."
-
-
-def _hangs(who: str) -> TimeoutError:
-    return TimeoutError(f"{who} does not answer; reply_timeout= of Server sets how long to wait for it")
-
-
-def _gone(session: str) -> SetupError:
-    return SetupError(
-        f'the keeper of session "{session}" has ended', hint="Repeat the request; holt then starts the session again.", data={"gone": True}
-    )
 
 
 _pid = os.getpid()  # cached, to save a system call per request

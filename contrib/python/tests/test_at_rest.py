@@ -11,7 +11,7 @@ from typing import Callable, Iterator
 
 import pytest
 
-from holt import AsyncSandbox, MissingError, Sandbox, Server, _server
+from holt import AsyncSandbox, MissingError, Sandbox, Server, _places
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def state(holt: str) -> str:
 def test_the_list_is_that_of_the_server(holt: str) -> None:
     printed = subprocess.run([holt, "serve", "--methods", "--json"], capture_output=True, check=True).stdout
     rows = json.loads(printed).items()
-    assert {name for name, row in rows if row["at_rest"]} == {"session.stop", "route.add", *_server.AT_REST}
+    assert {name for name, row in rows if row["at_rest"]} == {"session.stop", "route.add", *_places.AT_REST}
 
 
 def read_all(box: Sandbox, place: Path) -> None:
