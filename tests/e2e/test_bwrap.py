@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import json
 import os
@@ -17,7 +18,6 @@ import pytest
 
 from lib.bwrap import PEER, PRIVATE, SYSTEM, Bwrap
 from lib.leaks import descendants
-from lib.paths import PROJECT
 from lib.sandbox import Holt
 from lib.sessions import until
 from lib.tools import needs
@@ -25,6 +25,8 @@ from lib.tools import needs
 pytestmark = [needs("bwrap"), pytest.mark.alike]
 
 SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+OPTIONS = r"^ +(--[a-z0-9-]+)"  # in the help
+TABLE = Path(__file__).with_name("bwrap-options.txt")
 CAPABILITIES = "sed -n 's/^Cap\\(...\\):\\t/\\1 /p' /proc/self/status"
 
 
@@ -74,6 +76,11 @@ def test_options_that_need_others(args: "list[str]", why: str, bwrap: Bwrap) -> 
     assert result.code == 1 and result.err.startswith("bwrap: ") and why in result.err, result.err
 
 
+def test_help_and_version(both: Bwrap) -> None:
+    assert re.fullmatch(r"bubblewrap 0\.\d+\.\d+\n", both("--version").ok().out)
+    assert "--ro-bind" in re.findall(OPTIONS, both("--help").ok().out, re.M)
+
+
 def test_a_link_called_bwrap_is_holt_bwrap(bwrap: Bwrap, place: Path) -> None:
     link = place / "bwrap"
     link.symlink_to(bwrap.words[0])
@@ -86,16 +93,26 @@ def test_the_help_has_each_option_of_bubblewrap(bwrap: Bwrap) -> None:
     """Callers look for options in this text."""
     theirs = subprocess.run([PEER or "bwrap", "--help"], capture_output=True, text=True, check=True).stdout
     ours = bwrap("--help").ok().out
-    names = set(re.findall(r"^ +(--[a-z0-9-]+)", ours, re.M))
-    assert set(re.findall(r"^ +(--[a-z0-9-]+)", theirs, re.M)) <= names
+    names = set(re.findall(OPTIONS, ours, re.M))
+    assert set(re.findall(OPTIONS, theirs, re.M)) <= names
     assert {"--argv0", "--level-prefix", "--overlay-src", "--overlay", "--tmp-overlay", "--ro-overlay", "--bind-fd", "--ro-bind-fd"} <= names
 
 
-def test_the_table_and_this_file_have_the_same_options() -> None:
-    """Each option has a test here."""
-    table = set(re.findall(r'(?:\{ |STEP\()\s*"(--[a-z0-9-]+)"', (PROJECT / "runner/bwrap/options.c").read_text()))
-    text = Path(__file__).read_text()
-    assert len(table) == 67 and not [name for name in table if f'"{name}"' not in text]
+def uses(test: ast.FunctionDef, option: str) -> bool:
+    return any(isinstance(node, ast.Constant) and node.value == option for node in ast.walk(test))
+
+
+def test_each_option_has_the_test_that_shows_it(bwrap: Bwrap) -> None:
+    """bwrap-options.txt names it. It compares with the host's bubblewrap where that has the option."""
+    theirs = set(re.findall(OPTIONS, subprocess.run([PEER or "bwrap", "--help"], capture_output=True, text=True, check=True).stdout, re.M))
+    ours = re.findall(OPTIONS, bwrap("--help").ok().out, re.M)
+    rows = [line.split() for line in TABLE.read_text().splitlines() if line.startswith("--")]
+    tests = {node.name: node for node in ast.parse(Path(__file__).read_text()).body if isinstance(node, ast.FunctionDef)}
+
+    assert [option for option, _ in rows] == ours and len(ours) == 67
+    assert [row for row in rows if row[1] not in tests or not uses(tests[row[1]], row[0])] == []
+    compares = {name for name, test in tests.items() if "both" in [argument.arg for argument in test.args.args]}
+    assert [option for option, test in rows if option in theirs and test not in compares] == []
 
 
 def test_level_prefix(bwrap: Bwrap) -> None:
@@ -371,6 +388,24 @@ def test_namespaces_of_other_processes(both: Bwrap) -> None:
         finally:
             first.kill()
             os.kill(pid, signal.SIGKILL)
+
+
+def test_the_command_may_run_in_a_second_user_namespace(both: Bwrap) -> None:
+    """The sandbox is made in the first one. The second one is below it."""
+    reader, writer = os.pipe()
+    script = "unshare -U sh -c 'echo $$; exec sleep 60'"
+    with both.start("--dev-bind", "/", "/", "--unshare-user", "--info-fd", both.give(writer), "--", "sh", "-c", script) as first:
+        try:
+            with os.fdopen(reader) as info:
+                outer = json.load(info)["child-pid"]
+            assert first.stdout
+            inner = int(first.stdout.readline())
+            options = [word for name, pid in (("--userns", outer), ("--userns2", inner))
+                       for word in (name, both.give(os.open(f"/proc/{pid}/ns/user", os.O_RDONLY)))]
+            result = both.sh("readlink /proc/self/ns/user", "--dev-bind", "/", "/", *options)
+            assert result.ok().out == os.readlink(f"/proc/{inner}/ns/user") + "\n" != os.readlink(f"/proc/{outer}/ns/user") + "\n"
+        finally:
+            os.kill(inner, signal.SIGKILL)
 
 
 # --- capabilities ---
