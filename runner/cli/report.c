@@ -352,9 +352,12 @@ void report_limit(const LimitText *limit, const char *who_raises, FILE *out) {
         _cleanup_free_ char *value = field ? policy_number_text(field, limit->value) : NULL;
 
         (void)fprintf(out, "holt: %s%s", limit->certain ? "" : "probably, ", limit->reason);
-        if (field && value)
+        if (field && value && limit->option)
                 (void)fprintf(out, " (limit %s: %s); %s%s raises it\n", limit->name, value,
                               who_raises, limit->option);
+        else if (field && value)
+                (void)fprintf(out, " (limit %s: %s); %s of a policy file raises it\n", limit->name,
+                              value, limit->field);
         else
                 (void)fprintf(out, " (limit %s)%s%s\n", limit->name, limit->why_not ? "; " : "",
                               limit->why_not ? limit->why_not : "");

@@ -271,7 +271,7 @@ static void limit_describe(LimitKind kind, const LimitsHit *hit, const LaunchPla
                 ret->value = plan_limit(plan, field);
         } else {
                 ret->field = field->path;
-                ret->option = field->option;
+                ret->option = policy && policy->without_options ? NULL : field->option;
                 ret->value = plan_limit(plan, field);
         }
         if (kind == LIMIT_MEMORY && hit->memory_is_shadow && ret->option) {

@@ -38,8 +38,8 @@ LimitsHit limits_hit_find(const LaunchPlan *plan, const char *text, size_t lengt
 /* One limit in words. */
 typedef struct LimitText {
         const char *name;   /* "processes" */
-        const char *field;  /* "limits.pids", or NULL if no option helps. */
-        const char *option; /* "--pids" or "--memory none", or NULL. */
+        const char *field;  /* "limits.pids", or NULL if neither a policy nor an option helps. */
+        const char *option; /* "--pids" or "--memory none", or NULL; holt bwrap has none. */
         const char
                 *why_not; /* Why no option raises it; NULL if one does, or if the reason tells. */
         const char *reason;

@@ -110,7 +110,9 @@ def test_the_report_names_the_limit_of_a_files_size(bwrap: Bwrap, place: Path, r
     for script in ("head -c 1000000 /dev/zero > /tmp/x", "exec head -c 1000000 /dev/zero > /tmp/x"):
         result = bwrap.sh(script, *options, env=env)
         assert result.code == 128 + 25, result
-        assert [hit["limit"] for hit in read(report)["limits_hit"]] == ["file_size"]
+        [hit] = read(report)["limits_hit"]
+        assert (hit["limit"], hit["value"], hit["field"], hit["option"]) == ("file_size", 64 << 10, "limits.file_size", None)
+        assert "--" not in result.err
 
 
 def test_a_refused_system_call_names_what_its_callers_can_change(bwrap: Bwrap, place: Path, report: Path) -> None:
