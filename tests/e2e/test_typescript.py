@@ -148,6 +148,52 @@ def test_hints_name_methods_that_exist(node: Node, program: Path, holt: Holt) ->
     }
 
 
+# --- the Python package ---
+
+OTHERS = {
+    "Process.poll": "Process.exitCode", "Files.save": "Files.download", "spawn.rows": "spawn.terminal", "spawn.columns": "spawn.terminal",
+    "create.venv": "",
+}
+"""Members of the Python package with another name here. A program of Node has no virtual environment of Python."""
+
+PYTHON_MEMBERS = """
+import inspect, json
+from holt import Process, Sandbox
+from holt.files import Files
+from holt.kv import Kv
+from holt.routes import Routes
+from holt.shell import Shell
+calls = {"bash": Sandbox.bash, "exec": Sandbox.exec, "python": Sandbox.python, "spawn": Sandbox.spawn, "shell.run": Shell.run, "create": Sandbox.__init__}
+found = [f"{each.__name__}.{name}" for each in (Sandbox, Files, Kv, Shell, Process, Routes) for name in dir(each) if name[0] != "_"]
+for call, function in calls.items():
+    found += [f"{call}.{name}" for name, each in inspect.signature(function).parameters.items() if each.kind == each.KEYWORD_ONLY]
+print(json.dumps(found))
+"""
+
+TYPESCRIPT_MEMBERS = """
+import { Files, Kv, Process, Routes, Sandbox, Shell } from "holt";
+import { EXEC, PYTHON, SHELL, SPAWN } from "./node_modules/holt/dist/options.js";
+const namesOf = (each) => (each ? [...Object.getOwnPropertyNames(each), ...namesOf(Object.getPrototypeOf(each))] : []);
+const found = [Sandbox, Files, Kv, Shell, Process, Routes].flatMap((each) => [...namesOf(each), ...namesOf(each.prototype)].map((name) => `${each.name}.${name}`));
+for (const [call, names] of Object.entries({ bash: EXEC, exec: EXEC, python: PYTHON, spawn: SPAWN, "shell.run": SHELL }))
+    for (const name of names) found.push(`${call}.${name}`);
+const create = (name) => Sandbox.create({ [name]: undefined, create: 0, timeout: "wrong" }).catch((error) => error.message);
+for (const name of JSON.parse(process.argv[1])) if (!/has no option/.test(await create(name))) found.push(`create.${name}`);
+console.log(JSON.stringify(found));
+"""
+
+
+@with_modules
+def test_it_has_the_members_of_the_python_package(node: Node, program: Path) -> None:
+    made = subprocess.run([sys.executable, "-c", PYTHON_MEMBERS], cwd=PROJECT / "contrib/python", stdout=subprocess.PIPE, check=True)
+    names = {each: re.sub(r"_(\w)", lambda match: match[1].upper(), each) for each in json.loads(made.stdout)}
+    options = json.dumps([name.partition(".")[2] for name in names.values() if name.startswith("create.")])
+    here = set(json.loads(node("--input-type=module", "-e", TYPESCRIPT_MEMBERS, options, cwd=program)))
+    missing = {OTHERS.get(each, name) for each, name in names.items()} - here - {""}
+
+    assert len(names) > 90 and not missing
+
+
 # --- the package and its README ---
 
 README = (SOURCE / "README.md").read_text()
