@@ -342,9 +342,8 @@ static int policy_routes(const PolicyArgs *args, const OptionResult *result, Err
         provider = route_provider(name);
         if (!provider) {
                 (void)route_refuse_name(name, &why);
-                r = error_set(reterr, ERROR_POLICY, 0, "\"%s\" %.*s", name, (int)strcspn(why, "\n"),
-                              why);
-                return error_cure(reterr, r, "holt policy routes lists the known routes.");
+                return error_set(reterr, ERROR_POLICY, 0, "\"%s\" %.*s", name,
+                                 (int)strcspn(why, "\n"), why);
         }
         r = json_parse(provider->json, strlen(provider->json), name, &document, reterr);
         if (r < 0)

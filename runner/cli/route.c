@@ -195,10 +195,9 @@ static int route_parse_own(const char *name, const char *bytes, size_t length, c
 static int route_known(const char *name, char **ret, Error *reterr) {
         int r = route_item_make(name, NULL, ret, reterr);
 
-        return r == 0 || r == -ENOMEM ? r
-                                      : error_cure(reterr, r,
-                                                   "holt policy routes lists the known routes. A "
-                                                   "route of your own needs --upstream.");
+        return r == 0 || r == -ENOMEM
+                       ? r
+                       : error_cure(reterr, r, "A route of your own needs --upstream.");
 }
 
 /* Makes the item of the operand: a known name, a name with --upstream, a file, or stdin. Names of

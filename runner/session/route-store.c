@@ -22,7 +22,7 @@
 /* --- items --- */
 
 int route_item_make(const char *provider, const JsonValue *object, char **ret, Error *reterr) {
-        const char *why = "", *advice;
+        const char *why = "";
         int r;
 
         if (!provider == !object)
@@ -42,11 +42,8 @@ int route_item_make(const char *provider, const JsonValue *object, char **ret, E
         } else {
                 if (!route_provider(provider)) {
                         (void)route_refuse_name(provider, &why);
-                        /* Clients have no use for advice about the command line. */
-                        advice = strstr(why, "; holt ");
                         return error_set(reterr, ERROR_USAGE, 0, "\"%.60s\" %.*s", provider,
-                                         advice ? (int)(advice - why) : (int)strcspn(why, "\n"),
-                                         why);
+                                         (int)strcspn(why, "\n"), why);
                 }
                 *ret = strdup(provider);
         }

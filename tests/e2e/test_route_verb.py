@@ -223,7 +223,7 @@ def test_refusals(sessions: Sessions, session: Session, service: Upstream) -> No
     assert "needs the environment variable ACME_KEY, which is not set" in add(sessions, service, env={}).refusal()
     assert listed(session)[-1]["name"] == "first"
     for arguments, why in (
-        (["add", "w", "nope"], '"nope" is not a known route\n  holt policy routes lists the known routes. A route of your own'),
+        (["add", "w", "nope"], '"nope" is not a known route; the known routes are openai, '),
         (["add", "w", "opnai"], '"opnai" is not a known route; did you mean openai?'),
         (["add", "w", "first", "--upstream", service.url], 'has a route "first" already\n  Remove it first: holt route remove w first'),
         (["add", "w", "acme", "--header", "a: b"], "options of a route need --upstream"),
