@@ -27,6 +27,9 @@ const LINE_MAX = 1 << 20;
 /** Exit code of a command that was lost: that of SIGKILL, as holt itself reports it. */
 const LOST = 137;
 
+/** Milliseconds after the end of a command in which nobody else has stopped its session. */
+const JUST = 100;
+
 /** Rows of the history that one request reads, and the maximum number of such requests. */
 const PAST_PAGE = 1000;
 const PAST_PAGES_MAX = 20;
@@ -181,6 +184,7 @@ export class Process extends Part {
   #ended: Result | undefined;
   #stopAbort: () => void = () => {};
   #watching: Promise<void> | undefined;
+  #exited: { at: number; stops: number } | undefined;
   #referenced = true;
   #waiting = 0;
   #release: (() => void) | undefined;
@@ -242,6 +246,7 @@ export class Process extends Part {
   }
 
   #end(exitCode: number): void {
+    this.#exited = { at: performance.now(), stops: this.server.stops };
     this.#stopAbort();
     this.#output.end(exitCode);
   }
@@ -389,7 +394,7 @@ export class Process extends Part {
     // A request that waits takes one of the few places of requests, so it is sent after the notification of the end.
     while (this.#listening && this.#output.exitCode === undefined) await this.#held(this.#output.more(signal));
     for (const output of [true, false]) {
-      if (await this.#isAtRest(signal)) break;
+      if (!(output && this.#hasJustExited()) && (await this.#isAtRest(signal))) break;
       try {
         return await this.ask("process.wait", { id: this.id, base64: true, ...(output ? { output } : {}) }, { signal, urgent: true });
       } catch (error) {
@@ -397,6 +402,12 @@ export class Process extends Part {
       }
     }
     return (await this.#past(signal)) ?? { id: this.id, cause: "lost", exit_code: LOST };
+  }
+
+  /** Whether the command has ended by itself a moment ago, so that its session is live. */
+  #hasJustExited(): boolean {
+    if (!this.#exited || (this.exitCode ?? LOST) >= 128) return false;
+    return performance.now() - this.#exited.at < JUST && this.#exited.stops === this.server.stops;
   }
 
   /** Whether the session is stopped. Most requests about a process would start it. */

@@ -106,6 +106,8 @@ export class Server {
   readonly #told = new Set<Promise<void>>();
   readonly #stale = new Set<string>();
   readonly #sentinels = new Set<string>(); // sessions
+  /** @internal how often this program has stopped a session */
+  stops = 0;
   readonly #stopping = new Map<string, number>(); // sessions, and how many calls stop them
   readonly #awaited = new Set<string>(); // keys of listeners whose processes have ended
   #connection: Connection | undefined;
@@ -305,6 +307,7 @@ export class Server {
 
   /** @internal Stops a session. */
   async stop(session: string, options: CallOptions = {}): Promise<void> {
+    this.stops++;
     this.#stopping.set(session, (this.#stopping.get(session) ?? 0) + 1);
     try {
       await this.ask("session.stop", { session }, { ...options, urgent: true });
