@@ -23,6 +23,8 @@ EXEMPT = {
     "test_network_languages.py", "test_network_peers.py",
     # Real programs that call bwrap, which test_bwrap.py calls as each identity.
     "test_bwrap_callers.py",
+    # Real agents, whose hook and shell test_agents.py runs as each identity.
+    "test_agents_real.py",
 }  # fmt: skip
 
 

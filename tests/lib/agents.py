@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -20,8 +21,9 @@ MODULES = PROJECT / "tests/peers/node_modules"
 CLAUDE = MODULES / "@anthropic-ai/claude-code/cli.js"
 OPENCODE = MODULES / "opencode-linux-x64-baseline/bin/opencode"
 
-HOOK = "{agents}/claude-hook --holt {holt} {options} || exit 2"
-"""The command of the hook in Claude Code's settings."""
+README = (SOURCE / "README.md").read_text()
+HOOK, SHELL, PLUGIN = re.findall(r"^```json\n(.*?)^```$", README, re.M | re.S)
+"""The examples of README.md: Claude Code's settings for the hook and for the shell, and OpenCode's settings."""
 
 Done = subprocess.CompletedProcess[str]
 
@@ -87,12 +89,15 @@ class Agents:
         assert len(results) == len(calls), (results, done)
         return Told([r["text"] for r in results], [r["error"] for r in results], done.stdout + done.stderr)
 
+    def example(self, text: str) -> "dict[str, Any]":
+        """Settings of README.md, with the paths of this test."""
+        found: dict[str, Any] = json.loads(text.replace("/usr/local/share/holt/agents", str(self.folder)).replace("/usr/local/bin/holt", str(self.holt.binary)))
+        return found
+
     def settings(self, way: str, options: str = "", **more: Any) -> "dict[str, Any]":
         """Claude Code's settings. way is "hook" or "shell"."""
-        command = HOOK.format(agents=self.folder, holt=self.holt.binary, options=options)
-        env = {"CLAUDE_CODE_SHELL": str(self.folder / "holt-bash"), "HOLT_SH_HOLT": str(self.holt.binary)}
-        hooks = {"PreToolUse": [{"matcher": "Bash|Monitor", "hooks": [{"type": "command", "command": command}]}]}
-        return {"hooks": hooks, **({"env": env} if way == "shell" else {}), **more}
+        hook = self.example(HOOK.replace(" || exit 2", f" {options} || exit 2"))
+        return {**hook, **(self.example(SHELL) if way == "shell" else {}), **more}
 
     def claude(self, *commands: "str | dict[str, Any]", settings: "dict[str, Any]", options: "Sequence[str]" = ("--allowedTools", "Bash"),
                **env: str) -> Told:
@@ -109,7 +114,7 @@ class Agents:
         """Runs OpenCode with the plugin on a model that runs these commands by its tool bash. way is "hook" or "shell"."""
         config = self.place / "opencode-config.json"
         provider = {"anthropic": {"options": {"baseURL": "{env:ANTHROPIC_BASE_URL}/v1", "apiKey": "none"}}}
-        config.write_text(json.dumps({"plugin": [f"file://{self.folder}/opencode/holt.js"], "permission": "allow", "provider": provider, **more}))
+        config.write_text(json.dumps({**self.example(PLUGIN), "permission": "allow", "provider": provider, **more}))
         calls = [{"name": "bash", "input": {"description": "d", **(c if isinstance(c, dict) else {"command": c})}} for c in commands]
         offline = {f"OPENCODE_DISABLE_{name}": "1" for name in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "SHARE")}
         shell = {"SHELL": str(self.folder / "holt-sh")} if way == "shell" else {"SHELL": "/bin/bash"}
