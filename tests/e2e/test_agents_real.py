@@ -98,6 +98,13 @@ def test_without_the_hook_the_command_runs_outside(agents: Agents) -> None:
     assert told.texts == ["ran"] and (agents.place / "outside").exists() == (agents.holt.identity.name in ("user", "root")), told
 
 
+def test_without_exit_2_a_missing_hook_lets_the_command_run(agents: Agents) -> None:
+    """README says so."""
+    settings = agents.settings("hook")
+    settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"] = f"{agents.folder}/missing"
+    assert agents.claude("touch ran", settings=settings).errors == [False] and (agents.project / "ran").exists()
+
+
 @pytest.mark.parametrize("way,obeyed", (("hook", False), ("shell", True)))
 def test_claude_code_s_rules_see_the_original_command_only_with_holt_bash(agents: Agents, way: str, obeyed: bool) -> None:
     """README says so."""

@@ -30,7 +30,7 @@ Done = subprocess.CompletedProcess[str]
 
 @dataclass
 class Told:
-    """What the model has got from the agent: the text of each result, and whether it counts as an error."""
+    """The results that the agent has sent to the model: the text of each, and whether it counts as an error."""
 
     texts: list[str]
     errors: list[bool]
@@ -75,7 +75,7 @@ class Agents:
     # --- real agents ---
 
     def with_model(self, calls: "Sequence[dict[str, Any]]", argv: "Sequence[object]", **env: str) -> Told:
-        """Runs an agent on a model that makes these calls of tools. Neither reaches anything but the other."""
+        """Runs an agent on a model that makes these calls of tools. Both are alone in a network namespace."""
         script, record = self.place / "script.json", self.place / "record.json"
         script.write_text(json.dumps(list(calls)))
         # An agent leaves files in /tmp, whatever TMPDIR says.

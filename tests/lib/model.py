@@ -4,9 +4,9 @@
     python3 model.py SCRIPT RECORD -- AGENT...
 
 SCRIPT is a file with a JSON list of tool calls, each {"name", "input"}. The stub brings loopback up, starts AGENT with
-ANTHROPIC_BASE_URL, and answers each request with the next call, and at last with a text. It writes what the agent has sent to
-the file RECORD as a JSON object: "results", a list of the results of the calls in their order, and "tools", the names of the
-agent's tools. It runs in a network namespace of its own, so that the agent reaches nothing else.
+ANTHROPIC_BASE_URL, and answers each request with the next call, and at last with a text. At the end,
+it writes a JSON object to the file RECORD. "results" is a list of the results of the calls in their order, and "tools" has the
+names of the agent's tools. It runs in a network namespace of its own, so that the agent reaches nothing else.
 """
 
 from __future__ import annotations
