@@ -17,7 +17,7 @@ from lib.sessions import Sessions
 from lib.tools import needs
 
 pytestmark = [
-    needs("python3", "node", "bash"), pytest.mark.identities("user", "root"),
+    needs("python3", "node", "bash"), pytest.mark.identities("user"),
     pytest.mark.skipif(not CLAUDE.exists() or not OPENCODE.exists(),
                        reason="not on this host: agents of npm; npm ci --prefix tests/peers installs them"),
 ]
@@ -59,8 +59,10 @@ def test_claude_code_runs_commands_inside(agents: Agents, way: str) -> None:
 @pytest.mark.slow
 def test_claude_code_gets_the_output_of_bash(agents: Agents, way: str) -> None:
     put_files(agents)
-    # Claude Code itself keeps the directory of "cd", and adds to the messages of bash.
-    commands = [c for c in NASTY if not any(word in c for word in ("cd ", "kill", "unclosed", "true; }", "test -t", "$0"))]
+    # Claude Code itself keeps the directory of "cd", adds to the messages of bash, and runs commands where "set -e" has no effect.
+    # Without a snapshot of the user's own shell, aliases are off, as in bash -c.
+    other = ("cd ", "kill", "unclosed", "true; }", "test -t", "$0", "set -e", "alias")
+    commands = [c for c in NASTY if not any(word in c for word in other)]
     told = agents.claude(*commands, settings=agents.settings(way))
     plain = agents.claude(*commands, settings={}, SHELL="/bin/bash")
     for command, inside, outside in zip(commands, told.texts, plain.texts, strict=True):
@@ -68,6 +70,7 @@ def test_claude_code_gets_the_output_of_bash(agents: Agents, way: str) -> None:
 
 
 @ways
+@pytest.mark.slow
 def test_a_background_command_runs_inside(agents: Agents, way: str) -> None:
     told = agents.claude({"command": "id -un > who; sleep 0.1; echo made > file", "run_in_background": True},
                          "until [ -e file ]; do sleep 0.01; done; cat who", settings=agents.settings(way))
@@ -75,6 +78,7 @@ def test_a_background_command_runs_inside(agents: Agents, way: str) -> None:
 
 
 @pytest.mark.parametrize("broken", ("no hook", "no holt", "no policy", "old python"))
+@pytest.mark.slow
 def test_claude_code_runs_nothing_if_the_hook_cannot_work(agents: Agents, broken: str) -> None:
     settings = agents.settings("hook")
     if broken == "no hook":
@@ -92,12 +96,14 @@ def test_claude_code_runs_nothing_if_the_hook_cannot_work(agents: Agents, broken
         assert "holt: this command was not run: there is no holt at /nowhere/holt" in told.texts[0], told
 
 
+@pytest.mark.slow
 def test_without_the_hook_the_command_runs_outside(agents: Agents) -> None:
     """The control of the tests above."""
     told = agents.claude(f"echo made > {agents.place}/outside; echo ran", settings={})
-    assert told.texts == ["ran"] and (agents.place / "outside").exists() == (agents.holt.identity.name in ("user", "root")), told
+    assert told.texts == ["ran"] and (agents.place / "outside").exists(), told
 
 
+@pytest.mark.slow
 def test_without_exit_2_a_missing_hook_lets_the_command_run(agents: Agents) -> None:
     """README says so."""
     settings = agents.settings("hook")
@@ -106,6 +112,7 @@ def test_without_exit_2_a_missing_hook_lets_the_command_run(agents: Agents) -> N
 
 
 @pytest.mark.parametrize("way,obeyed", (("hook", False), ("shell", True)))
+@pytest.mark.slow
 def test_claude_code_s_rules_see_the_original_command_only_with_holt_bash(agents: Agents, way: str, obeyed: bool) -> None:
     """README says so."""
     settings = agents.settings(way, permissions={"allow": ["Bash(python3:*)"], "deny": ["Bash(perl:*)"]})
@@ -115,11 +122,13 @@ def test_claude_code_s_rules_see_the_original_command_only_with_holt_bash(agents
     assert (told.texts == ["42"]) == (not obeyed), told
 
 
+@pytest.mark.slow
 def test_allow_runs_commands_without_a_question(agents: Agents) -> None:
     assert agents.claude("id -un", settings=agents.settings("hook"), options=()).errors == [True]
     assert agents.claude("id -un", settings=agents.settings("hook", "--allow"), options=()).texts == ["agent"]
 
 
+@pytest.mark.slow
 def test_a_session_lasts(agents: Agents, sessions: Sessions) -> None:
     sessions.create("work", "--workspace", f"{agents.project}:{agents.project}", "--policy", str(agents.folder / "policy.json"))
     settings = {**agents.settings("hook", "--session work"), "env": sessions.env}
@@ -149,6 +158,7 @@ def test_opencode_gets_the_output_of_bash(agents: Agents, way: str) -> None:
 
 
 @ways
+@pytest.mark.slow
 def test_the_model_cannot_choose_another_workspace(agents: Agents, way: str) -> None:
     link = agents.project / "link"
     link.symlink_to(agents.place / "home")
@@ -157,6 +167,7 @@ def test_the_model_cannot_choose_another_workspace(agents: Agents, way: str) -> 
 
 
 @pytest.mark.parametrize("broken", ("no holt-sh", "no holt", "NUL"))
+@pytest.mark.slow
 def test_opencode_runs_nothing_if_the_plugin_cannot_work(agents: Agents, broken: str) -> None:
     if broken == "no holt-sh":
         (agents.folder / "holt-sh").unlink()
