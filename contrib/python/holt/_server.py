@@ -405,12 +405,13 @@ class Server(Peer):
         with self._lock:
             runs = self._runs[session]
             mine = runs[0] is turn
-            if mine:
-                self._notes.pop(("process.output", session, ANY), None)
+            listened = mine and self._notes.pop(("process.output", session, ANY), None)
             runs.remove(turn)
             following = runs[0] if mine and runs else None
             if not runs:
                 del self._runs[session]
+        if listened:
+            self._want(session, -1)
         if following:
             with contextlib.suppress(InvalidStateError):
                 following.set_result(None)

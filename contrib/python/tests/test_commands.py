@@ -165,6 +165,17 @@ def test_output_of_code_as_it_comes(box: Sandbox) -> None:
     assert box.python("x").result == "1"
 
 
+def test_nothing_reads_in_the_background_once_output_has_been_passed_on() -> None:
+    """Otherwise a thread reads beside each later caller."""
+    with Sandbox() as box:
+        for _ in range(2):
+            box.python("print(1)", on_output=lambda chunk: None)
+            box.exec(["echo"], on_output=lambda chunk: None)
+        connection = box._server._links[box.name].connection
+        assert connection
+        until(lambda: connection._wants == 0, "the connection expects no message")
+
+
 def test_output_of_a_command_as_it_comes(box: Sandbox) -> None:
     """The command waits for a file that on_output makes."""
     seen = []
