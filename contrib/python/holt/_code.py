@@ -7,9 +7,9 @@ import secrets
 from typing import Any, Callable, Mapping, Optional, TypeVar
 
 from ._face import Part
+from ._listeners import ANY
 from ._operations import Steps
 from ._request import Request
-from ._server import ANY
 from .process import OnOutput, Output
 
 T = TypeVar("T")
@@ -37,11 +37,11 @@ def run_code(
 
     if on_output is None:
         return (yield from finish(part._ask(method, params)))
-    turn, output, asked = part._server.begin_watched_run(part._session), Output(), None
+    turn, output, asked = part._server.turns.begin(part._session), Output(), None
     try:
         yield turn
-        part._server.listen("process.output", part._session, ANY, output.note)
+        part._server.listeners.add("process.output", part._session, ANY, output.note)
         asked = part._ask(method, {**params, "watch": True})
         return (yield from finish(asked, output))
     finally:
-        part._server.end_watched_run(part._session, turn, asked)
+        part._server.turns.end(part._session, turn, asked)

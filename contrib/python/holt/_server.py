@@ -9,9 +9,9 @@ because the session was stopped, the next request starts a new one. The new keep
 again, such as those for tools. If `holt serve` ends, connections to keepers stay, and the next request that needs it
 starts another one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
 
-Requests are numbered per connection; _connection.py explains which thread reads the replies. A notification goes to its
-listeners by (method, session, id). A request of the server is a call of a tool, or a question about a host. The threads
-of _pool.py execute it, so that a reader never waits for other code.
+Requests are numbered per connection; _connection.py explains which thread reads the replies. _listeners.py passes
+notifications on. A request of the server is a call of a tool, or a question about a host. The threads of _pool.py
+execute it, so that a reader never waits for other code.
 
 The stdin and stdout of `holt serve` are one socket, so that it can carry file descriptors; see submit(). `holt serve`
 runs in a process session of its own (setsid(2)), so that Ctrl-C reaches only this process. It ends with its stdin, at
@@ -20,7 +20,6 @@ the latest when this process ends.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import socket
@@ -28,18 +27,19 @@ import subprocess
 import threading
 import time
 import weakref
-from concurrent.futures import Future, InvalidStateError
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ._connection import Connection, Peer
 from ._ends import AGAIN, gone, hangs
-from ._message import LINE_MAX, bytes_of, line_of, text_of
+from ._listeners import ANY, Listeners
 from ._liveness import watch_over
+from ._message import LINE_MAX, bytes_of, line_of, text_of
 from ._places import AT_REST, OF_SERVE
 from ._program import end_serve, last_words, start_serve
 from ._request import Request
 from ._slots import Slots
 from ._times import Time, seconds_of
+from ._turns import Turns
 from .errors import ClosedError, HoltError, SetupError, UsageError
 
 COMMANDS_MAX = 160
@@ -51,9 +51,6 @@ TRANSFERS_MAX = 12
 
 REPLY_TIMEOUT = 60.0
 """Seconds after which a server that answers nothing counts as hanging, unless reply_timeout sets another time."""
-
-ANY = ""
-"""The id for listen() of a listener that gets the notifications about all ids without a listener of their own."""
 
 REST = 1.0
 """Seconds for which a session that was found at rest counts as at rest. Meanwhile, holt serve answers its requests that
@@ -67,8 +64,6 @@ ENDING = ("ESHUTDOWN", "ECONNRESET")
 
 TRIES_MAX, PAUSE = 200, 0.01
 """How often a request is sent again after such an error, and the seconds between the attempts."""
-
-Note = Callable[[Mapping[str, Any]], None]
 
 
 class _Link:
@@ -101,9 +96,9 @@ class Server(Peer):
         self.holt, self.env, self._reply_timeout = holt, dict(env or {}), seconds_of(reply_timeout)
         self.over = threading.Event()
         self._lock, self._life_lock = threading.Lock(), threading.Lock()
-        self._notes: Dict[Tuple[str, str, str], Tuple[Note, ...]] = {}
+        self.listeners = Listeners(self._want)
+        self.turns = Turns(lambda session: self.listeners.remove("process.output", session, ANY))
         self.commands, self.transfers = Slots(COMMANDS_MAX), Slots(TRANSFERS_MAX)
-        self._runs: Dict[str, Deque["Future[None]"]] = {}
         self._process: Optional["subprocess.Popen[bytes]"] = None
         self._serve: Optional[Connection] = None
         self._links: Dict[str, _Link] = {}
@@ -259,7 +254,7 @@ class Server(Peer):
             link.connection = connection
             if not connection and self._links.get(link.session) is link:
                 del self._links[link.session]
-            wanted = sum(session == link.session for _, session, _ in self._notes)
+            wanted = self.listeners.count(link.session)
         if error:
             for request in queued:
                 self._drop(request, error)
@@ -380,42 +375,6 @@ class Server(Peer):
             del self._links[session]
         link.connection.want(1)  # the background thread reads until the end
 
-    def begin_watched_run(self, session: str) -> "Future[None]":
-        """Returns a future that is done when a run with on_output may start. It needs an end_watched_run().
-
-        Such runs take turns: their output names only the interpreter, whose id is unknown until the reply.
-        """
-        turn: Future[None] = Future()
-        with self._lock:
-            runs = self._runs.setdefault(session, collections.deque())
-            runs.append(turn)
-            first = runs[0] is turn
-        if first:
-            turn.set_result(None)
-        return turn
-
-    def end_watched_run(self, session: str, turn: "Future[None]", asked: Optional[Request] = None) -> None:
-        """Ends a run, even one that the caller has given up before it started.
-
-        asked  its request: if the caller has given it up, its output must not reach the next run
-        """
-        if asked and not asked.done():
-            asked.add_done_callback(lambda _: self.end_watched_run(session, turn))
-            return
-        with self._lock:
-            runs = self._runs[session]
-            mine = runs[0] is turn
-            listened = mine and self._notes.pop(("process.output", session, ANY), None)
-            runs.remove(turn)
-            following = runs[0] if mine and runs else None
-            if not runs:
-                del self._runs[session]
-        if listened:
-            self._want(session, -1)
-        if following:
-            with contextlib.suppress(InvalidStateError):
-                following.set_result(None)
-
     def call(self, method: str, **params: Any) -> Any:
         """Sends a request, and waits for the result."""
         return self.submit(method, params).result()
@@ -450,27 +409,6 @@ class Server(Peer):
         if link and link.connection and (params is not None) != had:
             link.connection.want(-1 if had else 1)
 
-    def listen(self, method: str, session: str, name: str, note: Note) -> None:
-        """Adds a listener: note is called with each notification of the method about the id (name), in the reader's
-        thread."""
-        key = method, session, name
-        with self._lock:
-            before = self._notes.get(key, ())
-            self._notes[key] = (*before, note)
-        if not before:
-            self._want(session, 1)
-
-    def unlisten(self, method: str, session: str, name: str, note: Note) -> None:
-        """Removes a listener."""
-        key = method, session, name
-        with self._lock:
-            before = self._notes.pop(key, ())
-            left = tuple(each for each in before if each != note)
-            if left:
-                self._notes[key] = left
-        if before and not left:
-            self._want(session, -1)
-
     def _want(self, session: str, count: int) -> None:
         link = self._links.get(session)
         if link and link.connection:
@@ -494,11 +432,7 @@ class Server(Peer):
             if self.on_cancel:
                 self.on_cancel(params)
             return
-        method, session = message["method"], params.get("session", "")
-        with self._lock:
-            notes = self._notes.get((method, session, params.get("id", ""))) or self._notes.get((method, session, ANY))
-        for note in notes or ():
-            note(params)
+        self.listeners.tell(message["method"], params)
 
     def on_error(self, connection: Connection, request: Request, error: Mapping[str, Any]) -> bool:
         if not connection.session or request.fds or (error.get("data") or {}).get("errno") not in ENDING:
@@ -531,7 +465,7 @@ class Server(Peer):
                 request.wake()
             else:
                 request.settle(None, ClosedError(self._ended.message) if self._ended else gone(session))
-        self._lose(session)
+        self.listeners.lose(session)
 
     def _end(self, serve: Connection) -> ClosedError:
         """Forgets a `holt serve` that has ended, and the sessions that were reached through it.
@@ -541,7 +475,7 @@ class Server(Peer):
         with self._life_lock:
             if self._ended:
                 self._ended_process(serve)
-                self._lose(None)
+                self.listeners.lose(None)
                 return ClosedError(self._ended.message)
             if self._serve is not serve:
                 return ClosedError("holt serve has ended", hint=AGAIN)
@@ -552,7 +486,7 @@ class Server(Peer):
             for name in through:
                 del self._links[name]
         for name in through:
-            self._lose(name)
+            self.listeners.lose(name)
         return ClosedError(f"holt serve has ended (code {code})" + (f": {said[-2000:]}" if said else ""), hint=AGAIN)
 
     def _ended_process(self, serve: Connection) -> "Tuple[str, Optional[int]]":
@@ -569,14 +503,6 @@ class Server(Peer):
             self._process.kill()
         connection.want(1)  # the background thread reads the end
         connection.hang_up()
-
-    def _lose(self, session: Optional[str]) -> None:
-        """Tells the listeners of a session, or of all sessions if None, that no more notifications will come."""
-        with self._lock:
-            lost = [key for key in self._notes if session in (None, key[1])]
-            notes = [note for key in lost for note in self._notes.pop(key)]
-        for note in notes:
-            note({"lost": True})
 
 
 _pid = os.getpid()  # cached, to save a system call per request

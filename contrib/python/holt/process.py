@@ -157,13 +157,13 @@ class Watched(Part):
         if not self._over and not request.exception() and "ended" not in request.result():
             self._id = request.result()["id"]
             for method in _NOTES:
-                self._server.listen(method, self._session, self._id, self.output.note)
+                self._server.listeners.add(method, self._session, self._id, self.output.note)
 
     def end(self) -> None:
         """Drops all further output, because background processes may still print after the end of the command."""
         self._over = True
         for method in _NOTES if self._id else ():
-            self._server.unlisten(method, self._session, self._id, self.output.note)
+            self._server.listeners.remove(method, self._session, self._id, self.output.note)
         if self.output.ended is not None:
             self._ask_and_forget("process.unwatch", id=self._id)
 
@@ -219,11 +219,11 @@ class ProcessApi(Part):
 
     def _listen(self) -> None:
         for method in _NOTES:
-            self._server.listen(method, self._session, self.id, self._output.note)
+            self._server.listeners.add(method, self._session, self.id, self._output.note)
 
     def _unlisten(self) -> None:
         for method in _NOTES:
-            self._server.unlisten(method, self._session, self.id, self._output.note)
+            self._server.listeners.remove(method, self._session, self.id, self._output.note)
 
     def poll(self) -> Optional[int]:
         """The exit code, or None while the command runs."""
@@ -299,11 +299,11 @@ class ProcessApi(Part):
         def drop(_: Mapping[str, Any]) -> None: ...
 
         def end(_: Mapping[str, Any]) -> None:
-            self._server.unlisten("process.output", self._session, self.id, drop)
-            self._server.unlisten("process.exited", self._session, self.id, end)
+            self._server.listeners.remove("process.output", self._session, self.id, drop)
+            self._server.listeners.remove("process.exited", self._session, self.id, end)
 
-        self._server.listen("process.output", self._session, self.id, drop)
-        self._server.listen("process.exited", self._session, self.id, end)
+        self._server.listeners.add("process.output", self._session, self.id, drop)
+        self._server.listeners.add("process.exited", self._session, self.id, end)
         self._unlisten()
         if self._output.ended is not None:
             end({})

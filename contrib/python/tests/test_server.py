@@ -100,7 +100,7 @@ def test_answers_come_in_any_order_and_notes_between(fake: Fake) -> None:
         "hear()"
     )
     notes = []
-    server.listen("process.output", "s", "p1", notes.append)
+    server.listeners.add("process.output", "s", "p1", notes.append)
     futures = [server.submit(name, {}) for name in ("a", "b", "c")]
     assert [f.result(60) for f in futures] == ["a", "b", "c"]
     assert notes == [{"session": "s", "id": "p1", "seq": 1}]
