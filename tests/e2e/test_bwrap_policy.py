@@ -107,12 +107,15 @@ def test_the_report_names_the_limit_of_a_files_size(bwrap: Bwrap, place: Path, r
     env = {"HOLT_BWRAP_POLICY": policy, "HOLT_BWRAP_REPORT": str(report)}
     assert bwrap.sh("head -c 1000 /dev/zero > /tmp/x", *options, env=env).ok().code == 0
     assert read(report)["limits_hit"] == []
-    for script in ("head -c 1000000 /dev/zero > /tmp/x", "exec head -c 1000000 /dev/zero > /tmp/x"):
+    for script, cure in (
+        ("head -c 1000000 /dev/zero > /tmp/x", "(limit file_size: 64KiB); limits.file_size of a policy file raises it"),
+        ("exec head -c 1000000 /dev/zero > /tmp/x", f"size limit of 64KiB ({policy}: $.limits.file_size; raise it there)"),
+    ):
         result = bwrap.sh(script, *options, env=env)
         assert result.code == 128 + 25, result
         [hit] = read(report)["limits_hit"]
         assert (hit["limit"], hit["value"], hit["field"], hit["option"]) == ("file_size", 64 << 10, "limits.file_size", None)
-        assert "--" not in result.err
+        assert cure in result.err and "--" not in result.err, result.err
 
 
 def test_a_refused_system_call_names_what_its_callers_can_change(bwrap: Bwrap, place: Path, report: Path) -> None:
