@@ -180,8 +180,8 @@ export class HoltSandbox extends MastraSandbox {
   /** Calls a function with the started sandbox. If the session was removed from outside, makes it again. */
   async withBox<T>(act: (box: Sandbox) => Promise<T>): Promise<T> {
     this.#lastUsedAt = new Date();
-    this.#used = true;
     const box = await this.#running();
+    this.#used = true; // after the start, which sets it to false for a new session
     try {
       return await act(box);
     } catch (error) {

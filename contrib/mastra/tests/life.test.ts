@@ -343,6 +343,13 @@ test("mounts can change until the first command, although the sandbox runs", asy
     });
 });
 
+test("a mount keeps the file that the first call has written", () =>
+  withSandbox({}, async (sandbox) => {
+    await sandbox.writeFiles([{ path: "kept", content: "kept" }]);
+    assert.equal((await sandbox.mount(new LocalFilesystem({ basePath: directory() }), "/one")).success, false);
+    assert.equal((await sandbox.executeCommand("cat kept")).stdout, "kept");
+  }));
+
 test("a directory that commands see can be mounted, and removed again, while they run", async () => {
   const [host, shown] = [directory(), directory()];
   mkdirSync(join(shown, "data", "below"), { recursive: true });
