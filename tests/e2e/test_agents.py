@@ -83,11 +83,11 @@ def test_the_permission_is_claude_code_s_own_unless_the_user_says_so(agents: Age
 def test_a_session_keeps_its_state(agents: Agents, sessions: Sessions) -> None:
     sessions.create("work", "--workspace", f"{agents.project}:{agents.project}", "--policy", str(agents.folder / "policy.json"))
     put_files(agents)
-    options = ("--session", "work")
+    options = ("--session", "work", "--holt", agents.holt.binary)
     assert agents.hooked("echo kept > /tmp/file; pwd", *options, cwd=agents.project / "sub", **sessions.env).stdout == f"{agents.project}/sub\n"
     done = agents.hooked("cat /tmp/file; touch /usr/file; exit 3", *options, **sessions.env)
     assert (done.returncode, done.stdout) == (3, "kept\n") and done.stderr.splitlines()[-1].startswith("holt: refused /usr/file"), done
-    assert agents.hooked("true", "--session", "other", **sessions.env).returncode == 125
+    assert agents.hooked("true", "--session", "other", "--holt", agents.holt.binary, **sessions.env).returncode == 125
 
 
 @pytest.mark.alike
@@ -119,7 +119,7 @@ def test_broken_input_is_refused(agents: Agents, text: str) -> None:
 @pytest.mark.parametrize("options,env,reason", (
     ((), {"PATH": "/usr/bin:/bin"}, "there is no holt in the PATH"), (("--holt", "/nowhere/holt"), {}, "there is no holt at /nowhere/holt"),
     (("--holt", "holt"), {}, "no absolute path"), (("--holt",), {}, "--holt needs a value"), (("--polcy", "strict"), {}, 'unknown option "--polcy"'),
-    (("--session", "w", "--", "--net", "a.example"), {}, "pass the options to holt create"), ((), {"CLAUDE_PROJECT_DIR": ""}, "CLAUDE_PROJECT_DIR is not set"),
+    (("--session", "w", "--", "--net", "a.example"), {}, "pass the options to holt create"), (("--session", "w"), {}, "name holt by --holt"), ((), {"CLAUDE_PROJECT_DIR": ""}, "CLAUDE_PROJECT_DIR is not set"),
     ((), {"CLAUDE_PROJECT_DIR": "relative"}, "no absolute path"), (("--workspace", "/nowhere"), {}, "no directory"),
 ))
 def test_a_wrong_setup_is_refused(agents: Agents, options: "tuple[str, ...]", env: "dict[str, str]", reason: str) -> None:

@@ -118,6 +118,19 @@ def test_a_planted_holt_is_not_used(agents: Agents, way: str, how: str) -> None:
     assert not (agents.place / "escaped").exists()
 
 
+@pytest.mark.parametrize("where", (".git/hooks", ".claude", ".claude/worktrees/a/.git", "sub/.vscode"))
+def test_a_protected_directory_is_no_workspace(agents: Agents, where: str) -> None:
+    """Its files are protected in a workspace that contains it. A model may choose the working directory."""
+    directory = agents.project / where
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in (directory, *directory.parents):
+        if each != agents.project and agents.project in each.parents:
+            agents.holt.identity.own(each)
+    done = agents.run(agents.folder / "holt-sh", "-c", "echo evil > planted", cwd=directory)
+    assert done.returncode == 125 and "is no project: name the workspace by HOLT_SH_WORKSPACE" in done.stderr, done
+    assert list(directory.iterdir()) == []
+
+
 def test_a_planted_holt_in_another_writable_directory_is_not_used(agents: Agents) -> None:
     tools = agents.place / "home/bin"
     tools.mkdir()
