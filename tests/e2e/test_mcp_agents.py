@@ -74,7 +74,7 @@ def call(name: str, **arguments: object) -> "dict[str, Any]":
 
 
 def results(responses: Responses) -> "list[str]":
-    """What the model gets as results of its calls."""
+    """Returns the results of calls that the model gets."""
     outputs = [item["output"] for item in responses.asked[-1]["input"] if item["type"] == "function_call_output"]
     return [output if isinstance(output, str) else json.dumps(output) for output in outputs]
 

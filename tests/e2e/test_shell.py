@@ -135,7 +135,7 @@ BURN = "i=0; while ((i < 400000)); do ((i++)); done"
 
 
 def test_processor_time_of_a_call(rpc: Bound) -> None:
-    """Of the shell, and of commands that it has waited for. The kernel tells no more about others."""
+    """It is the time of the shell, and of commands that it has waited for. The kernel tells no more about others."""
     def user(code: str) -> int:
         usage = run(rpc, code)["usage"]
         assert usage["max_rss_bytes"] is None and usage["system_us"] is not None

@@ -62,7 +62,7 @@ function oneLine(text: string): string {
   return line.length > LENGTH ? `${line.slice(0, LENGTH)}...` : line;
 }
 
-/** What programs say if they cannot look up a host: curl and git, wget, Node, ssh and Python's requests. */
+/** Messages about a host that cannot be looked up: of curl and git, wget, Node, ssh and Python's requests. */
 const NOT_FOUND = [
   /[Cc]ould not resolve host:? ([\w.-]+)/, /unable to resolve host address [‘'"]?([\w.-]+)/, /(?:ENOTFOUND|EAI_AGAIN) ([\w.-]+)/,
   /[Cc]ould not resolve hostname ([\w.-]+)/, /[Ff]ailed to resolve '([\w.-]+)'/,

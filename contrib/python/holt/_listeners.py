@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gets the notifications of the server."""
+"""Listeners: the functions that get the notifications of a server."""
 
 from __future__ import annotations
 
