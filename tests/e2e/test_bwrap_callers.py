@@ -17,6 +17,7 @@ import pytest
 from lib.bwrap import PEER
 from lib.identity import Identity, is_root
 from lib.paths import PROJECT
+from lib.responses import Responses, message
 from lib.sandbox import HANGS, Holt
 from lib.tools import needs
 
@@ -196,3 +197,19 @@ def test_srt_under_a_policy(confined: Caller, page: int) -> None:
     done = confined.srt(script, env={"HOLT_BWRAP_POLICY": str(confined.identity.own(path))})
     assert (done.code, done.out.split()) == (0, ["page", "NoNewPrivs:", "1", "123"]), done
     assert {layer: json.loads(confined.report.read_text())["layers"][layer] for layer in ("seccomp", "limits")} == {"seccomp": "on", "limits": "on"}
+
+
+def test_codex_as_an_agent(confined: Caller) -> None:
+    """Its model, a stub, runs a command, as contrib/agents/README.md describes. The command has holt's filter."""
+    command = {"cmd": "id -u; touch made ../out; unshare -U true"}
+    call = {"type": "function_call", "id": "f", "call_id": "c", "name": "exec_command", "arguments": json.dumps(command)}
+    with Responses(call, message("finished")) as model:
+        provider = f'model_providers.stub={{name="stub", base_url="{model.url}"}}'
+        done = confined(CALLERS[0], "exec", "--skip-git-repo-check", *WRITES, "-c", 'model="stub"', "-c", 'model_provider="stub"', "-c", provider, "do it",
+                        env={"HOLT_BWRAP_POLICY": "strict"})
+    (output,) = [str(item["output"]) for item in model.asked[-1]["input"] if item["type"] == "function_call_output"]
+
+    assert (done.code, done.out) == (0, "finished\n"), done
+    assert str(confined.identity.uid) in output and "unshare failed: Operation not permitted" in output and "holt: refused unshare" in output, output
+    assert (confined.workspace / "made").exists() and not (confined.place / "out").exists()
+    assert json.loads(confined.report.read_text())["layers"]["seccomp"] == "on"
