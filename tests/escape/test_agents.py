@@ -7,6 +7,7 @@ A command runs as the agent runs it: by what the hook answers, or by holt-sh. Th
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,16 @@ def test_a_planted_holt_is_not_used(agents: Agents, way: str, how: str) -> None:
         done = agents.run(agents.folder / "holt-sh", "-c", "echo ran", **given)
         assert (done.returncode, done.stdout) == (125, ""), done
     assert not (agents.place / "escaped").exists()
+
+
+def test_the_hook_and_the_shell_are_not_used_from_the_project(agents: Agents) -> None:
+    """The first command could change what runs each later one on the host."""
+    shutil.copytree(agents.folder, agents.project / "tools", symlinks=True)
+    agents.folder = agents.project / "tools"
+    done = agents.ask_hook({"command": "echo ran"}, "--holt", str(agents.holt.binary))
+    assert (done.returncode, done.stdout) == (2, "") and "install these files elsewhere" in done.stderr, done
+    done = agents.run(agents.folder / "holt-sh", "-c", "echo ran")
+    assert (done.returncode, done.stdout) == (125, "") and "install it elsewhere" in done.stderr, done
 
 
 @pytest.mark.parametrize("where", (".git/hooks", ".claude", ".claude/worktrees/a/.git", "sub/.vscode"))
