@@ -83,6 +83,7 @@ static void guards_clear(LaunchPlan *plan) {
         free(plan->guards);
         strlist_clear(&plan->strays.paths);
         strlist_clear(&plan->strays.targets);
+        strlist_clear(&plan->plain_indexes);
 }
 
 static void others_clear(LaunchPlan *plan) {

@@ -274,13 +274,15 @@ typedef struct LaunchPlan {
         PlanGuard *guards;
         size_t guards_count;
         PlanInputs inputs;
-        PlanStrays strays; /* prepared: the strays in the caller's workspace */
-        size_t links_work; /* prepared: the number of steps that the search for git's submodules
-                              took */
+        PlanStrays strays;     /* prepared: the strays in the caller's workspace */
+        size_t links_work;     /* prepared: the number of steps that the search for git's submodules
+                                  took */
+        StrList plain_indexes; /* prepared: large indexes that lead to no other repository
+                                  (git/unchanged.h) */
         /* One plan for each other read-write mount. If the mount is a git repository, it gets a
-         * repository's guards, like a workspace. Only mounts, workspace, guards, strays and
-         * links_work are set in such a plan. After guards_prepare() its mounts are borrowed from
-         * this plan. */
+         * repository's guards, like a workspace. Only mounts, workspace, guards, strays,
+         * links_work and plain_indexes are set in such a plan. After guards_prepare() its mounts
+         * are borrowed from this plan. */
         struct LaunchPlan *others;
         size_t others_count;
         StrList etc;         /* more names of /etc; "all" is every public one */

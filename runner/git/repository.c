@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "base/sys.h"
 #include "git/modules.h"
+#include "git/unchanged.h"
 
 /* --- files --- */
 
@@ -200,11 +201,36 @@ size_t repository_path_work(const char *path) {
         return REPOSITORY_WORK_PATH + strlen(path) / REPOSITORY_WORK_LENGTH;
 }
 
+/* Whether nothing in the index leads to another repository. */
+static bool git_index_is_plain(const GitIndex *index) {
+        return index->links.count == 0 && index->trees.count == 0 && !index->shared[0] &&
+               !index->nameless;
+}
+
+/* Reads an index that is open, unless it is one of the plain ones from before the command. */
+static int read_open_index(int fd, const struct stat *st, GitHash hash, RepositoryLinks *links,
+                           GitIndex *ret) {
+        const bool notes = links->ret_plain && st->st_size >= REPOSITORY_INDEX_LARGE &&
+                           unchanged_is_certain(fd, st);
+        _cleanup_free_ char *identity = unchanged_identity(st, hash);
+        int r;
+
+        if (!identity)
+                return -ENOMEM;
+        if (links->plan && strlist_has(&links->plan->plain_indexes, identity))
+                return 0;
+        r = git_index_read_file(fd, (size_t)st->st_size, hash, false, ret);
+        if (r == 0 && notes && git_index_is_plain(ret))
+                r = strlist_take(links->ret_plain, TAKE_PTR(identity));
+        return r;
+}
+
 /* Reads an index. The size is checked first, because reading a large file takes time. */
 static int read_index(int git_fd, const char *name, bool every, RepositoryLinks *links,
                       GitIndex *ret) {
         _cleanup_close_ int fd = repository_open_file(git_fd, name);
         struct stat st;
+        GitHash hash;
 
         if (fd < 0)
                 return fd;
@@ -213,8 +239,9 @@ static int read_index(int git_fd, const char *name, bool every, RepositoryLinks 
         if (st.st_size > GIT_INDEX_SIZE_MAX ||
             !repository_works(links, (size_t)st.st_size / REPOSITORY_WORK_BYTES))
                 return -E2BIG;
-        return git_index_read_file(fd, (size_t)st.st_size, find_hash(links->plan, git_fd), every,
-                                   ret);
+        hash = find_hash(links->plan, git_fd);
+        return every ? git_index_read_file(fd, (size_t)st.st_size, hash, true, ret)
+                     : read_open_index(fd, &st, hash, links, ret);
 }
 
 /* Adds the shared part of a split index (git-update-index(1), --split-index). */

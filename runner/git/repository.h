@@ -59,8 +59,12 @@ typedef struct RepositoryLinks {
          * directory does not exist. If it exists, only the repository's objects tell what git may
          * enter. "." means that the whole tree lies in a sparse directory. */
         StrList trees;
-        /* Its guards may hold the config, see repository_read_fd(). Borrowed, may be NULL. */
+        /* Its guards may hold the config, see repository_read_fd(), and indexes that it names as
+         * plain are not read again. Borrowed, may be NULL. */
         const LaunchPlan *plan;
+        /* Before a command: where to add large indexes that lead to no other repository. NULL:
+         * nowhere. */
+        StrList *ret_plain;
         /* Work done, and the bound past which calls fail with -E2BIG; 0 means no bound. */
         size_t work, work_max;
 } RepositoryLinks;
@@ -72,9 +76,10 @@ enum {
         REPOSITORY_WORK_MORE = 1000000, /* After a command, beyond the work done before it. */
         REPOSITORY_WORK_SPARE =
                 250000, /* For links that the command did not make, after its own are done. */
-        REPOSITORY_WORK_BYTES = 128, /* This many bytes of an index are one unit. */
-        REPOSITORY_WORK_PATH = 4,    /* For opening one path. */
-        REPOSITORY_WORK_LENGTH = 16, /* This many bytes of a path are one more unit. */
+        REPOSITORY_WORK_BYTES = 128,    /* This many bytes of an index are one unit. */
+        REPOSITORY_WORK_PATH = 4,       /* For opening one path. */
+        REPOSITORY_WORK_LENGTH = 16,    /* This many bytes of a path are one more unit. */
+        REPOSITORY_INDEX_LARGE = 65536, /* Bytes. A smaller index is quickly read again. */
 };
 
 /* Adds to the work done. Returns false once it exceeds work_max. */

@@ -126,6 +126,7 @@ void sweep_submodules(Sweep *sweep, size_t *more) {
         const size_t before = sweep->plan->links_work;
         size_t next = 0, own, trees;
 
+        found->plan = sweep->plan;
         found->work = 0;
         found->work_max = before + *more + 1;
         sweep_index(sweep);

@@ -285,8 +285,9 @@ static int guards_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t
  * while it is walked. */
 static int guards_submodules(LaunchPlan *plan, const PlanMount *workspace, GuardsLooks *looks,
                              Error *reterr) {
-        _cleanup_(repository_links_clear)
-                RepositoryLinks found = { .plan = plan, .work_max = REPOSITORY_WORK_MAX };
+        _cleanup_(repository_links_clear) RepositoryLinks found = {
+                .plan = plan, .ret_plain = &plan->plain_indexes, .work_max = REPOSITORY_WORK_MAX
+        };
         const RepositoryTree tree = repository_tree(workspace);
         int r = repository_links(&tree, ".git", &found);
 

@@ -112,11 +112,16 @@ def test_a_run_in_a_submodule_gives_one_above_no_repository(
     assert repository.use() is not sandboxed
 
 
-def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, repository: Repository) -> None:
+@pytest.mark.parametrize("large", (False, True), ids=("small", "large"))
+def test_an_index_that_another_run_has_mapped_is_read_again(
+    large: bool, holt: Holt, repository: Repository
+) -> None:
     """The index was written before this run began, and is written again later. The file's times do not show that."""
+    if large:
+        repository.enlarge()
     code = (
         "import hashlib, mmap, os, time; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
-        "m[:1] = d[:1]; at = d.index(b'file\\0') - 62; n = d[:at + 24] + bytes([0, 0, 0xe0, 0]) + d[at + 28:-20];"
+        "m[:] = d; at = d.index(b'file\\0') - 62; n = d[:at + 24] + bytes([0, 0, 0xe0, 0]) + d[at + 28:-20];"
         "open('ready', 'w');\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
         "m[:] = n + hashlib.sha1(n).digest();\nwhile not os.path.exists('end'): time.sleep(0.05)"
     )
@@ -126,7 +131,7 @@ def test_an_index_that_another_run_has_mapped_is_read_again(holt: Holt, reposito
     second = f"rm file; {make('file')}; {evil(repository, 'file')}; touch go; sleep 0.2"
     with holt.start(["run", "--", "bash", "-c", first]) as running:
         assert running.readline() == "ready"
-        time.sleep(2.1)  # A younger index would be read again anyway.
+        time.sleep(3.1)  # A younger index would be read again anyway.
         result = holt.sh(second)
         (repository.path / "end").touch()
         running.wait()

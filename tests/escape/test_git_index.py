@@ -106,12 +106,15 @@ def in_memory(place: Path, identity: Identity) -> Iterator[Path]:
 
 
 @pytest.mark.root_host
+@pytest.mark.parametrize("large", (False, True), ids=("small", "large"))
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_an_index_in_memory_keeps_no_change_for_itself(
-    sandboxed: bool, holt: Holt, in_memory: Path, identity: Identity
+    sandboxed: bool, large: bool, holt: Holt, in_memory: Path, identity: Identity
 ) -> None:
     """Writing by a mapping leaves the file's times unchanged there."""
     repository = Repository(in_memory, identity).init()
+    if large:
+        repository.enlarge()
     code = (
         "import mmap, os; m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); d = bytes(m);"
         "at = d.index(b'file\\0') - 62; m[at + 24:at + 28] = bytes([0, 0, 0xe0, 0])"
@@ -130,6 +133,33 @@ def test_an_index_in_memory_keeps_no_change_for_itself(
 
     assert index.stat().st_ctime_ns == before.st_ctime_ns
     assert repository.use() is not sandboxed
+
+
+# Replaces the index's entry of "file" by a gitlink, and writes the time of the last change back.
+REPLACE = {
+    "mapped": "m = mmap.mmap(os.open('.git/index', os.O_RDWR), 0); m[:] = n",
+    "written": "os.pwrite(os.open('.git/index', os.O_RDWR), n, 0)",
+    "renamed": "open('.git/new', 'wb').write(n); os.rename('.git/new', '.git/index')",
+}
+REPLACER = (
+    "import hashlib, mmap, os; st = os.stat('.git/index'); d = open('.git/index', 'rb').read();"
+    "at = d.index(b'file\\0') - 62; n = d[:at + 24] + bytes([0, 0, 0xe0, 0]) + d[at + 28:-20];"
+    "n += hashlib.sha1(n).digest(); {}; os.utime('.git/index', ns=(st.st_atime_ns, st.st_mtime_ns))"
+)
+
+
+@pytest.mark.parametrize("way", REPLACE.values(), ids=REPLACE)
+def test_a_large_index_that_changes_is_read_again(way: str, holt: Holt, repository: Repository) -> None:
+    """holt reads a large index only once while its size, inode and change time stay the same."""
+    repository.enlarge()
+    (repository.path / "replace.py").write_text(REPLACER.format(way))
+    before = (repository.path / ".git/index").stat()
+    result = holt.sh(f"/usr/bin/python3 replace.py; rm file; {make('file')}; {evil(repository, 'file')}")
+    after = (repository.path / ".git/index").stat()
+
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert result.set_aside == ["file/.git.holt-untrusted"], str(result)
+    assert not repository.use(), str(result)
 
 
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))

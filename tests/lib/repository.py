@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from lib.identity import Identity
 
+EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 AS_A = "git -c user.name=a -c user.email=a@b"
 
 # Writes an index that git would not write: "forge-index.py KIND", in a repository.
@@ -35,6 +37,15 @@ class Repository:
         self.git("commit", "-q", "-m", "first")
         assert (self.path / ".git" / "config").exists()
         return self
+
+    def enlarge(self) -> None:
+        """Makes an index that holt does not read again while it is unchanged: a large one, 2 s old."""
+        names = "".join(f"100644 {EMPTY_BLOB}\tmany/{i}\n" for i in range(1000))
+        self.git("hash-object", "-w", "/dev/null")
+        self.identity.run(["bash", "-c", f"git update-index --index-info <<'END'\n{names}END"], cwd=self.path).check_returncode()
+        index = self.path / ".git/index"
+        assert index.stat().st_size > 65536
+        time.sleep(max(0.0, index.stat().st_ctime + 3.1 - time.time()))
 
     @property
     def payload(self) -> str:
