@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splits the bytes that a socket receives into lines with their files, and wakes the thread that waits for bytes."""
+"""The descriptors of a connection, and the lines in the bytes that it receives.
+
+Theory of operation. A method such as socket.send() reads the number of its descriptor, then releases Python's lock, then
+makes the system call. If another thread calls close() in between, the system call reaches the next file with this number,
+such as the socket of the next `holt serve`. So nothing here is closed while another thread may use it. A thread drops its
+reference instead, and the object closes itself with the last one, which a running method holds.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,32 @@ import array
 import contextlib
 import io
 import os
+import socket
 from typing import Any, List, Tuple
+
+
+class _End(io.FileIO):
+    """A descriptor that is closed with the last reference to it, without a ResourceWarning."""
+
+    __del__ = io.FileIO.close  # in C, because Python would drop a KeyboardInterrupt that is raised in here
+
+
+class Socket(socket.socket):
+    """A blocking socket that is closed with the last reference to it, without a ResourceWarning."""
+
+    def __init__(self, given: socket.socket) -> None:
+        """Takes over the descriptor of another socket object."""
+        super().__init__(given.family, given.type, given.proto, given.detach())
+        self.setblocking(True)  # whatever socket.setdefaulttimeout() says
+
+    __del__ = socket.SocketType.close
+
+
+NO_SOCKET = socket.socket(socket.AF_UNIX)
+NO_SOCKET.close()
+
+_NO_END = _End(os.devnull)
+_NO_END.close()
 
 
 class Bell:
@@ -15,10 +46,10 @@ class Bell:
 
     def __init__(self) -> None:
         if hasattr(os, "eventfd"):  # since Python 3.10
-            self._in = self._out = io.FileIO(os.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK), "r+")
+            self._in = self._out = _End(os.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK), "r+")
         else:
             ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-            self._in, self._out = io.FileIO(ends[0], "r"), io.FileIO(ends[1], "w")
+            self._in, self._out = _End(ends[0], "r"), _End(ends[1], "w")
 
     def fileno(self) -> int:
         """Returns the descriptor to poll. Raises ValueError if it is closed."""
@@ -31,10 +62,15 @@ class Bell:
 
     def hush(self) -> None:
         """Makes the next poll wait again."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._in.read(8)
 
     def close(self) -> None:
+        """Closes the bell as soon as no other thread rings it."""
+        self._in = self._out = _NO_END
+
+    def close_now(self) -> None:
+        """Closes the bell in a forked child, where the threads that rang it do not exist."""
         self._in.close()
         self._out.close()
 

@@ -32,7 +32,7 @@ import socket
 import threading
 from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ._bytes import Bell, Lines, files_of
+from ._bytes import NO_SOCKET, Bell, Lines, Socket, files_of
 from ._message import line_of
 from ._request import Request
 from .errors import error_of
@@ -78,7 +78,8 @@ class Connection:
     """
 
     def __init__(self, ours: socket.socket, peer: Peer, session: str = "") -> None:
-        self.socket, self.session, self._peer = ours, session, peer
+        self.socket: socket.socket = Socket(ours)
+        self.session, self._peer = session, peer
         self._lock, self._write_lock = threading.Lock(), threading.Lock()
         self._ids = itertools.count(1)
         self._waiting: Dict[int, Request] = {}
@@ -95,7 +96,7 @@ class Connection:
         self._thread: Optional[threading.Thread] = None
         self._bell = Bell()
         self._soon = select.poll()
-        self._soon.register(ours, select.POLLIN)
+        self._soon.register(self.socket, select.POLLIN)
         self._ring_when_left = False
 
     # --- writing ---
@@ -453,13 +454,17 @@ class Connection:
         connection has ended."""
         if loop in self._loops:
             return True
+        ours = self.socket
         try:
-            loop.add_reader(self.socket, self._on_readable, loop)
+            loop.add_reader(ours, self._on_readable, loop)
         except (NotImplementedError, OSError, ValueError):
             return False
         with self._lock:
-            self._loops.add(loop)
-        return True
+            if not self.ended:
+                self._loops = {each for each in self._loops if not each.is_closed()} | {loop}
+                return True
+        loop.remove_reader(ours)
+        return False
 
     def read_soon(self, request: Request) -> None:
         """Reads the reply if it comes within about SOON seconds and no other reply is awaited. This is faster than a turn
@@ -527,18 +532,19 @@ class Connection:
         self._close()
 
     def _close(self) -> None:
-        """Closes the socket once no event loop watches it. Until then, no other file may get its number."""
-        self._loops = {loop for loop in self._loops if not loop.is_closed()}
-        if self.ended and not self._loops:
-            with self._write_lock:
-                self.socket.close()
+        """Drops the socket once no event loop watches it. It is closed when no other thread uses it; see _bytes.py."""
+        with self._lock:
+            self._loops = {loop for loop in self._loops if not loop.is_closed()}
+            over = self.ended and not self._loops
+        if over:
+            self.socket = NO_SOCKET
             if self._thread is None or self._thread_over:
                 self._bell.close()
 
     def forget(self) -> None:
         """Closes the copies of the descriptors in a forked child, which must not use the connection."""
         self.socket.close()
-        self._bell.close()
+        self._bell.close_now()
 
     def join(self, seconds: float) -> None:
         """Waits for the background thread to end."""

@@ -7,19 +7,22 @@ import array
 import asyncio
 import contextlib
 import gc
+import io
 import json
 import os
+import select
 import signal
 import socket
 import sys
 import tempfile
 import threading
 from types import FrameType
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 from conftest import until
 
+from holt._bytes import Bell
 from holt._connection import IN_FLIGHT, Connection, Peer
 from holt._request import Request
 from holt.errors import ClosedError, HoltError
@@ -342,6 +345,110 @@ def test_an_invalid_reply_does_not_affect_other_requests(played: Played, capfd: 
     played.say(id=requests[0].number, result=1)
     threads[0].join(60)
     assert got == [[1], [[]]] and request.result() is None
+
+
+class LateBell(io.FileIO):
+    """The descriptor of a bell. While a thread writes to it, another thread closes the bell and opens sockets."""
+
+    bell: Bell
+    opened: List[socket.socket] = []
+
+    def __del__(self) -> None:
+        self.close()
+
+    def write(self, data: Any) -> int:
+        number = self.fileno()
+        self.bell.close()
+        self.opened += [each for _ in range(20) for each in socket.socketpair()]
+        return os.write(number, data)
+
+
+def test_a_bell_that_rings_while_it_is_closed_writes_to_no_other_file() -> None:
+    """Its bytes reached the socket of the next holt serve. So a reply could not be read, and the caller waited forever."""
+    bell: Any = Bell()
+    bell._in = bell._out = LateBell(os.dup(bell.fileno()), "r+")
+    bell._in.bell = bell
+    number, opened = bell.fileno(), LateBell.opened
+    bell.ring()
+    came = select.select(opened, [], [], 0)[0]
+    for each in opened:
+        each.close()
+    opened.clear()
+    assert not came
+    with pytest.raises(OSError):
+        os.fstat(number)
+
+
+class LateSocket(socket.socket):
+    """The socket of a connection. While a thread shuts it down, another thread ends the connection and opens sockets."""
+
+    played: Optional[Played]
+    opened: List[socket.socket] = []
+
+    def __del__(self) -> None:
+        self.close()
+
+    def shutdown(self, how: int) -> None:
+        number, played, self.played = self.fileno(), self.played, None
+        if played:
+            played.connection._arrived.append((b"", (), 0, None))
+            played.connection._work_off()
+            self.opened += [each for _ in range(20) for each in socket.socketpair()]
+        with contextlib.closing(socket.socket(fileno=os.dup(number))) as same:
+            same.shutdown(how)
+
+
+def test_a_connection_that_hangs_up_while_it_ends_shuts_no_other_socket_down() -> None:
+    played: Any = Played()
+    connection, given = played.connection, played.connection.socket
+    connection.socket = LateSocket(given.family, given.type, given.proto, given.detach())
+    connection.socket.played = played
+    connection.hang_up()
+    opened = LateSocket.opened
+    shut = select.select(opened, [], [], 0)[0]
+    for each in (*opened, played.lines, played.socket):
+        each.close()
+    opened.clear()
+    assert connection.socket.fileno() < 0 and not shut
+
+
+def test_a_default_timeout_of_sockets_does_not_end_a_connection() -> None:
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.01)
+    try:
+        played = Played()
+    finally:
+        socket.setdefaulttimeout(before)
+    played.socket.setblocking(True)
+    request = played.ask()
+    threading.Timer(0.2, lambda: played.say(id=request.number, result=1)).start()
+    assert request.result() == 1
+    played.connection.hang_up()
+    played.lines.close()
+    played.socket.close()
+
+
+def test_a_connection_that_ends_while_a_loop_begins_to_watch_it_leaves_the_loop(played: Played) -> None:
+    """The socket of an ended connection is always readable, so the loop would never rest."""
+
+    async def main() -> None:
+        loop: Any = asyncio.get_running_loop()
+        add, connection = loop.add_reader, played.connection  # type: Any, Any
+
+        def add_reader(*arguments: Any) -> None:
+            add(*arguments)
+            connection.hang_up()
+            until(lambda: connection.ended and not connection._thread.is_alive(), "it has ended")
+
+        loop.add_reader = add_reader
+        request = played.ask()
+        with pytest.raises(ClosedError):
+            await asyncio.wait_for(request.in_loop(loop), 60)
+        assert connection.socket.fileno() < 0 and connection.watch(loop) is False
+        numbers = {key.fd for key in loop._selector.get_map().values()}
+        assert len(numbers) == 1, "the loop watches only its own wake-up"
+
+    asyncio.run(main())
 
 
 def test_an_event_loop_reads_beside_a_thread(played: Played) -> None:
