@@ -324,14 +324,14 @@ class Connection:
                     traceback.print_exc()
 
     def _take(self, line: bytes, files: List[io.FileIO]) -> None:
-        message = json.loads(line)
+        message = self._read_message(line)
         if "method" in message:
             self._peer.on_message(self, message)
             return
         if files and isinstance(message.get("result"), dict):
             message["result"]["files"] = files
         with self._lock:
-            request = self._waiting.pop(message.get("id"), None)
+            request = self._waiting.pop(message["id"], None)
             if request and request._wanted:
                 self._wants -= 1
         if self._delayed:
@@ -342,6 +342,16 @@ class Connection:
             request.settle(message.get("result"))
         elif not self._peer.on_error(self, request, message["error"]):
             request.settle(None, error_of(message["error"]))
+
+    def _read_message(self, line: bytes) -> Dict[str, Any]:
+        """Parses a line. If it does not say which request it belongs to, the connection ends, because the caller of that
+        request would wait forever. Raises ValueError."""
+        with contextlib.suppress(ValueError, RecursionError):
+            message = json.loads(line)
+            if type(message) is dict and ("method" in message or isinstance(message.get("id"), (int, str))):
+                return message
+        self.hang_up()
+        raise ValueError(f"the server has sent a message without its request: {line[:2000]!r}")
 
     def _send_delayed(self) -> None:
         """Sends as many delayed requests as there is room for: usually one, more after an interrupt."""

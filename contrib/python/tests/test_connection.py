@@ -182,12 +182,24 @@ def test_a_callback_that_raises_harms_nobody(played: Played, capfd: pytest.Captu
     played.wrong = True
     requests, got, threads = two_that_wait(played)
     played.say(method="note", params={})
-    played.socket.sendall(b"this is no JSON\n[1]\n")
     for request in requests[::-1]:
         played.say(id=request.number, result=request.method)
     for each in threads:
         each.join(60)
     assert got == [["first"], ["second"]] and "a listener fails" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("line", (b"this is no JSON", b"[1]", b"\1" + bytes(7), b'{"id":null,"error":{"code":1,"message":"no"}}', b"{}"))
+def test_a_message_without_its_request_ends_the_connection(
+    played: Played, line: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It may have been a reply, and whoever waits for it would wait forever."""
+    _, got, threads = two_that_wait(played)
+    played.socket.sendall(line + b"\n")
+    for each in threads:
+        each.join(60)
+    assert [str(each[0]) for each in got] == ["hung up", "hung up"]
+    assert "a message without its request" in capfd.readouterr().err
 
 
 def test_all_that_waits_fails_when_the_server_hangs_up(played: Played) -> None:
