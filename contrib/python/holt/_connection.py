@@ -9,8 +9,8 @@ Three kinds of readers exist:
 
 - A caller that waits reads in a blocking recvmsg(2).
 - An event loop reads when the socket is readable, as soon as a coroutine has awaited a request in it.
-- The background thread reads when a message may arrive that no caller waits for; see want(). It pauses while others
-  read, because it would only compete with them.
+- The background thread reads when a message may arrive that no caller waits for; see want() and want_reply(). It pauses
+  while others read, because it would only compete with them.
 
 Python can raise KeyboardInterrupt in the main thread between any two instructions. So bytes move from recvmsg(2) into
 _arrived within one C call, and are removed only after they have been processed. If the main thread reads, it processes
@@ -91,6 +91,7 @@ class Connection:
         self._arrived: List[Tuple[bytes, Any, int, Any]] = []
         self._lines = Lines()
         self._reads = self._wants = self._last = 0
+        self._wanted: Set[int] = set()  # the numbers of requests whose replies nobody may wait for
         self.ended = self._thread_over = self.hangs = False
         self._loops: Set[asyncio.AbstractEventLoop] = set()
         self._thread: Optional[threading.Thread] = None
@@ -106,34 +107,38 @@ class Connection:
         Raises HoltError if the request cannot be written as a message."""
         number = next(self._ids)
         line = line_of(number, request.method, request.params)
-        with self._lock:
-            if self.ended:
-                return False
-            # A request behind a delayed one is delayed, too, so that the requests of a thread keep their order.
-            late = not request.urgent and (len(self._waiting) >= IN_FLIGHT or bool(self._delayed))
-            if late:
-                self._delayed.append((line, [os.dup(fd) for fd in request.fds]))
-            request.number, request.sent = number, False
-            self._waiting[number] = request
-            request.connection = self
-        if request._wanted:
-            self.want(1)
-        if late:
-            return True
         try:
+            with self._lock:
+                if self.ended:
+                    return False
+                # A request behind a delayed one is delayed, too, so that the requests of a thread keep their order.
+                late = not request.urgent and (len(self._waiting) >= IN_FLIGHT or bool(self._delayed))
+                if late:
+                    self._delayed.append((line, [os.dup(fd) for fd in request.fds]))
+                request.number, request.sent = number, False
+                self._waiting[number] = request
+                request.connection = self
+            if request._wanted:
+                self.want_reply(request)
+            if late:
+                return True
             self._last = number
             self.post(line, request.fds)
             request.sent = True
         except BrokenPipeError:
-            with self._lock:
-                unread = self._waiting.pop(number, None)
+            unread = self._forget(number)
             self.hang_up()
             return unread is None
         except BaseException:
-            with self._lock:
-                self._waiting.pop(number, None)
+            self._forget(number)
             raise
         return True
+
+    def _forget(self, number: int) -> Optional[Request]:
+        """Returns the request with this number, if its reply has not come, and does not expect its reply any more."""
+        with self._lock:
+            self._wanted.discard(number)
+            return self._waiting.pop(number, None)
 
     def answer(self, line: bytes) -> None:
         """Replies to a request of the server. Raises BrokenPipeError."""
@@ -225,7 +230,7 @@ class Connection:
             return self._leave_to_background()
         while not request._done and request.connection is self and not self.ended:
             self._receive(_WAIT)
-            if self._take_own(request):
+            if not request._callbacks and self._take_own(request):
                 return
             if self._is_part():
                 continue
@@ -259,7 +264,8 @@ class Connection:
     def _take_own(self, request: Request) -> bool:
         """Processes _arrived if it holds the whole reply to this request and nothing else. Otherwise returns False.
 
-        It also returns False for a reply with files: an interrupt here would leave each descriptor with two owners."""
+        An interrupt (Ctrl-C) here must harm nobody. So it also returns False for an error, for a reply with files, each of
+        which would get two owners, and if a delayed request would be sent."""
         arrived = self._arrived
         data, ancillary, _, _ = arrived[-1]
         if self._lines.begun or ancillary or data.find(b"\n") != len(data) - 1 or not data:
@@ -270,22 +276,15 @@ class Connection:
             message, _ = _decode(str(data, "utf-8"), 0)
         except (ValueError, StopIteration):
             return False
-        if type(message) is not dict or message.get("id") != request.number or "method" in message:
+        if type(message) is not dict or message.get("id") != request.number or "result" not in message or self._delayed:
             return False
-        if "error" not in message:
-            request._value = message["result"]
-            request._done = True
+        request._value = message["result"]
+        request._done = True
         self._waiting.pop(request.number, None)
+        self._wanted.discard(request.number)
         arrived.clear()
-        if request._wanted:
-            self.want(-1)
-        if self._delayed:
-            self._send_delayed()
-        if "error" not in message:
-            if request._callbacks:
-                request._call_back()
-        elif not self._peer.on_error(self, request, message["error"]):
-            request.settle(None, error_of(message["error"]))
+        if request._callbacks:
+            request._call_back()
         return True
 
     def _leave(self, reader: Any) -> None:
@@ -330,10 +329,7 @@ class Connection:
             return
         if files and isinstance(message.get("result"), dict):
             message["result"]["files"] = files
-        with self._lock:
-            request = self._waiting.pop(message["id"], None)
-            if request and request._wanted:
-                self._wants -= 1
+        request = self._forget(message["id"])
         if self._delayed:
             self._send_delayed()
         if not request:
@@ -368,14 +364,23 @@ class Connection:
     # --- the background thread ---
 
     def want(self, count: int) -> None:
-        """Adds count to the number of expected messages that no caller waits for: notifications, requests of the server,
-        and replies for callbacks. While the number is positive, the background thread reads."""
+        """Adds count to the number of expected messages that no caller waits for: notifications, and requests of the
+        server. While the number is positive, the background thread reads."""
         with self._lock:
             self._wants += count
             wanted = self._wants > 0
         if wanted and count > 0:
             self._background()
             self._bell.ring()
+
+    def want_reply(self, request: Request) -> None:
+        """Makes the background thread read until the reply to this request has come. A second call does nothing."""
+        with self._lock:
+            if self._waiting.get(request.number) is not request:
+                return
+            self._wanted.add(request.number)
+        self._background()
+        self._bell.ring()
 
     def _background(self) -> None:
         """Starts the background thread, unless it runs."""
@@ -411,7 +416,7 @@ class Connection:
         seen = -1
         while not self.ended:
             if not self._arrived:
-                if self._wants <= 0:
+                if self._wants <= 0 and not self._wanted:
                     bell.poll()
                     self._bell.hush()
                     continue
@@ -489,15 +494,16 @@ class Connection:
             self._leave(request)
 
     def _on_readable(self, loop: asyncio.AbstractEventLoop) -> None:
-        only = None
         with self._lock:
             if self._reader is None:
                 self._reader = loop
-            if len(self._waiting) == 1 and not self._arrived:
-                (only,) = self._waiting.values()
         if self._reader is not loop:
             return  # the current reader takes it
         try:
+            only = None
+            if not self._arrived:
+                with self._lock:
+                    only = next(iter(self._waiting.values())) if len(self._waiting) == 1 else None
             if self._arrived or self._receive(_NO_WAIT):
                 if only and self._take_own(only):
                     only.wake()  # a thread may wait for it
@@ -522,6 +528,7 @@ class Connection:
         with self._lock:
             self.ended = True
             waiting, self._waiting = list(self._waiting.values()), {}
+            self._wanted.clear()
             delayed = list(self._delayed)
             self._delayed.clear()
             self._followers.clear()

@@ -20,7 +20,7 @@ class Request:
 
     __slots__ = (
         "method", "params", "fds", "urgent", "number", "tries", "sent", "connection", "_done", "_value", "_error",
-        "_callbacks", "_wake", "_wanted",
+        "_callbacks", "_wake", "_wanted", "_waits",
     )
 
     def __init__(
@@ -31,7 +31,7 @@ class Request:
         self.method, self.params, self.urgent, self.fds = method, params, urgent, fds
         self.number = self.tries = 0
         self.connection: Optional[Connection] = None
-        self.sent = self._done = False
+        self.sent = self._done = self._waits = False
         self._value: Any = None
         self._error: Optional[BaseException] = None
         self._callbacks: List[Callable[[Any], Any]] = [then] if then else []
@@ -55,14 +55,19 @@ class Request:
         return self._value
 
     def _wait(self, timeout: Optional[float]) -> None:
-        if timeout is not None:
+        if timeout is not None or self._waits:
             self.future().exception(timeout)
-        while not self._done:
-            connection = self.connection
-            if connection:
-                connection.wait(self)
-            else:
-                self.sleep(lambda: self.connection is None)
+            return
+        self._waits = True  # wake() wakes only one thread, and only one can read in the name of this request
+        try:
+            while not self._done:
+                connection = self.connection
+                if connection:
+                    connection.wait(self)
+                else:
+                    self.sleep(lambda: self.connection is None)
+        finally:
+            self._waits = False
 
     def sleep(self, condition: Callable[[], bool]) -> None:
         """Sleeps until wake(), if the condition still holds."""
@@ -89,11 +94,10 @@ class Request:
 
     def want(self) -> None:
         """Makes sure that the reply is read even if no caller waits for it."""
+        self._wanted = True
         connection = self.connection
-        if not self._wanted:
-            self._wanted = True
-            if connection:
-                connection.want(1)
+        if connection:
+            connection.want_reply(self)
 
     def future(self) -> "Future[Any]":
         """Returns a Future of the standard library for the same reply."""

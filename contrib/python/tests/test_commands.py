@@ -173,7 +173,7 @@ def test_nothing_reads_in_the_background_once_output_has_been_passed_on() -> Non
             box.exec(["echo"], on_output=lambda chunk: None)
         connection = box._server._links[box.name].connection
         assert connection
-        until(lambda: connection._wants == 0, "the connection expects no message")
+        until(lambda: connection._wants == 0 and not connection._wanted, "the connection expects no message")
 
 
 def test_output_of_a_command_as_it_comes(box: Sandbox) -> None:

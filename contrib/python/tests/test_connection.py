@@ -9,6 +9,7 @@ import contextlib
 import gc
 import io
 import json
+import linecache
 import os
 import select
 import signal
@@ -365,8 +366,7 @@ class LateBell(io.FileIO):
     bell: Bell
     opened: List[socket.socket] = []
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = io.FileIO.close
 
     def write(self, data: Any) -> int:
         number = self.fileno()
@@ -397,8 +397,7 @@ class LateSocket(socket.socket):
     played: Optional[Played]
     opened: List[socket.socket] = []
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = socket.SocketType.close
 
     def shutdown(self, how: int) -> None:
         number, played, self.played = self.fileno(), self.played, None
@@ -463,6 +462,77 @@ def test_a_connection_that_ends_while_a_loop_begins_to_watch_it_leaves_the_loop(
     asyncio.run(main())
 
 
+class InterruptIn:
+    """Raises KeyboardInterrupt in this thread, at the line with this number among those that it executes for a request.
+
+    It leaves out "with": Python reaches that line again at the end of the block, where no signal handler can run."""
+
+    def __init__(self, line: int) -> None:
+        self.left, self.at = line, ""
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> "InterruptIn | None":
+        file = frame.f_code.co_filename
+        if not file.endswith(("_connection.py", "_request.py", "_bytes.py")) or file == __file__:
+            return None
+        if event == "line" and not linecache.getline(file, frame.f_lineno).lstrip().startswith("with self._"):
+            self.left -= 1
+            if self.left == 0:
+                self.at = f"{file}:{frame.f_lineno}"
+                raise KeyboardInterrupt
+        return self
+
+
+def answer_as(played: Played, how: str) -> None:
+    with contextlib.suppress(OSError):
+        for line in played.lines:
+            number = json.loads(line)["id"]
+            if how == "note":
+                played.say(method="note", params={})
+            if how == "error" and number == 1:
+                played.say(id=number, error={"code": 1, "message": "no"})
+            elif how == "end" and number == 1:
+                played.socket.shutdown(socket.SHUT_RDWR)
+            else:
+                played.say(id=number, result=number)
+
+
+@pytest.mark.parametrize("called", (False, True))
+@pytest.mark.parametrize("how", ("result", "error", "note", "end"))
+def test_an_interrupt_at_any_line_of_a_call_harms_nobody(how: str, called: bool) -> None:
+    """Afterwards, the connection answers others, expects nothing that it does not get, and the request itself ends."""
+    points = 0
+    while True:
+        points += 1
+        played, interrupt, calls = Played(), InterruptIn(points), []  # type: Played, InterruptIn, List[Any]
+        threading.Thread(target=answer_as, args=(played, how), daemon=True).start()
+        request, connection, begun = Request("x", {}, then=calls.append if called else None), played.connection, False
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            begun = connection.start(request)
+            request.result()
+        except (KeyboardInterrupt, HoltError):
+            pass
+        finally:
+            sys.settrace(before)
+        other, got = Request("x", {}), []  # type: Request, List[Any]
+        asked = [request] * begun + [other] * connection.start(other)
+        for each in asked:
+            waits(each, got).join(10)
+        assert len(got) == len(asked) and (asked or how == "end"), interrupt.at
+        until(lambda: len(calls) == called or not begun, interrupt.at)
+        until(lambda: not connection._waiting and connection._reader in (None, connection._thread), interrupt.at)
+        assert len(calls) <= called and not connection._followers and not connection._wanted, interrupt.at
+        assert how == "end" or connection._wants == 0, interrupt.at
+        connection.hang_up()
+        with contextlib.suppress(OSError):
+            played.socket.shutdown(socket.SHUT_RDWR)
+        played.socket.close()
+        if not interrupt.at:
+            break
+    assert points > 20
+
+
 def test_an_event_loop_reads_beside_a_thread(played: Played) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -504,6 +574,20 @@ def test_a_timeout_does_not_take_the_reply(played: Played) -> None:
         request.result(0.01)
     played.say(id=request.number, result=1)
     assert request.result(60) == 1 and request.future().result(60) == 1
+
+
+@pytest.mark.parametrize("beside", (False, True))
+def test_threads_that_wait_for_the_same_request(played: Played, beside: bool) -> None:
+    got: List[Any] = []
+    other = waits(played.ask(), []) if beside else None
+    until(lambda: not beside or played.connection._reader, "the other reads")
+    request = played.ask()
+    threads = [waits(request, got) for _ in range(4)]
+    until(lambda: request._waits and len(request._callbacks) == 3, "all wait")
+    played.say(id=request.number, result=1)
+    for each in threads:
+        each.join(60)
+    assert got == [1] * 4 and (not other or other.is_alive())
 
 
 def test_threads_that_ask_at_once(played: Played) -> None:
