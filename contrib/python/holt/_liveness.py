@@ -9,6 +9,7 @@ answer does not come within reply_timeout, the server hangs: all waiting request
 
 from __future__ import annotations
 
+import contextlib
 import select
 import threading
 import time
@@ -62,11 +63,11 @@ def _has_unread(connection: "Connection") -> bool:
 
 def _look(server: "Server", probes: "weakref.WeakKeyDictionary[Any, _Probe]", within: float) -> None:
     for connection in list(server._linked):
-        if connection.ended:
-            continue
-        probe = probes.setdefault(connection, _Probe())
-        if probe.hangs(connection, within):
-            server.give_up(connection)
+        try:
+            if not connection.ended and probes.setdefault(connection, _Probe()).hangs(connection, within):
+                server.give_up(connection)
+        except Exception:  # an error of one connection must neither hide the others nor end the thread
+            pass
 
 
 def watch_over(server: "Server", within: float) -> None:
@@ -79,10 +80,8 @@ def watch_over(server: "Server", within: float) -> None:
             server = known()
             if server is None:
                 return
-            try:
+            with contextlib.suppress(Exception):  # the set of connections may change meanwhile
                 _look(server, probes, within)
-            except Exception:  # a connection that ends meanwhile must not end the thread
-                pass
             del server
 
     threading.Thread(target=run, name="holt watch", daemon=True).start()

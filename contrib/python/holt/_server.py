@@ -107,9 +107,11 @@ class Server(Peer):
         self._repeated: Dict[str, Dict[Tuple[str, str], Mapping[str, Any]]] = {}  # by session, then by method and name
         self._stderr: Any = None
         self._pid = 0
+        self._watched = False
         self._ended: Optional[ClosedError] = None
         self.on_requests: Dict[str, Callable[[Connection, Mapping[str, Any]], None]] = {}  # by method
         self.on_cancel: Optional[Callable[[Mapping[str, Any]], None]] = None
+        _made.add(self)
 
     # --- its life ---
 
@@ -125,9 +127,9 @@ class Server(Peer):
             self._pid = os.getpid()
             self._serve = Connection(ours, self)
             self._linked.add(self._serve)
-            if self not in _started and self._reply_timeout is not None:
+            if not self._watched and self._reply_timeout is not None:
                 watch_over(self, self._reply_timeout)
-            _started.add(self)
+            self._watched = True
             return self._serve
 
     def _check_process(self) -> None:
@@ -234,7 +236,7 @@ class Server(Peer):
             self._send_queued(session, connection, [request])
 
     def _connect(self, link: _Link) -> None:
-        connection, error = None, None  # type: Optional[Connection], Optional[HoltError]
+        connection, error = None, None  # type: Optional[Connection], Optional[Exception]
         with self._lock:
             start = not self._only_reads(link)
         try:
@@ -243,12 +245,12 @@ class Server(Peer):
                 if self._left_at_rest(link):
                     return
                 connection = self._connected(link.session, start=True)
-        except HoltError as why:
-            error = why
+            if connection:
+                self._send_repeated(connection, link.session)
+        except (HoltError, TimeoutError) as why:
+            connection, error = None, why
         except Exception as why:
-            error = SetupError(f"cannot connect to session {link.session!r}: {why}")
-        if connection:
-            self._send_repeated(connection, link.session)
+            connection, error = None, SetupError(f"cannot connect to session {link.session!r}: {why}")
         with self._lock:
             queued, link.queued = link.queued, []
             link.connection = connection
@@ -310,9 +312,10 @@ class Server(Peer):
             return serve if reply.get("live", True) else None  # this program has too many files open
         with files[0] as file:
             ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, os.dup(file.fileno()))
-        ours.setblocking(True)
         connection = Connection(ours, self, session)
         self._linked.add(connection)
+        if self._ended:  # close() may not have seen the connection
+            connection.hang_up()
         return connection
 
     def _send_repeated(self, connection: Connection, session: str) -> None:
@@ -355,7 +358,7 @@ class Server(Peer):
             self._queue(session, request)
 
     @staticmethod
-    def _drop(request: Request, error: HoltError) -> None:
+    def _drop(request: Request, error: Exception) -> None:
         for fd in request.fds:
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -498,22 +501,23 @@ class Server(Peer):
 
     def give_up(self, connection: Connection) -> None:
         """Ends the connection to a server that hangs. A holt serve is killed, so that the next request starts another."""
-        connection.hangs = True
-        if connection is self._serve and self._process:
-            self._process.kill()
+        connection.hangs, process = True, self._process
+        if connection is self._serve and process:  # in this order, so that it is not the process of the next holt serve
+            process.kill()
         connection.want(1)  # the background thread reads the end
         connection.hang_up()
 
 
 _pid = os.getpid()  # cached, to save a system call per request
-_started: "weakref.WeakSet[Server]" = weakref.WeakSet()
+_made: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
     """Drops inherited connections in a forked child, so that a server ends with the program that started it."""
     global _pid
     _pid = os.getpid()
-    for server in list(_started):
+    for server in list(_made):
+        server._lock, server._life_lock = threading.Lock(), threading.Lock()  # another thread may have held them
         for connection in list(server._linked):
             connection.forget()
 

@@ -99,6 +99,34 @@ def test_a_holt_serve_that_hangs_times_out(quick: Server) -> None:
         box.remove()
 
 
+def test_a_holt_serve_that_hangs_while_a_session_starts_times_out(quick: Server) -> None:
+    with Sandbox("w", server=quick) as box:
+        box.stop()
+        os.kill(pid_of(quick), signal.SIGSTOP)
+        with pytest.raises(TimeoutError, match="holt serve does not answer"):
+            box.bash("true")
+        assert box.bash("echo end").stdout == "end\n"
+        box.remove()
+
+
+def test_an_error_of_one_connection_does_not_hide_the_others(quick: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        ended = False
+
+        @property
+        def _waiting(self) -> None:
+            raise RuntimeError
+
+    sessions = Sandbox.sessions(server=quick)
+    linked, broken = [*quick._linked], Broken()
+    monkeypatch.setattr(quick, "_linked", [broken, *linked])
+    os.kill(pid_of(quick), signal.SIGSTOP)
+    with pytest.raises(TimeoutError):
+        Sandbox.sessions(server=quick)
+    monkeypatch.undo()
+    assert Sandbox.sessions(server=quick) == sessions
+
+
 def test_a_keeper_that_hangs_times_out(quick: Server) -> None:
     with Sandbox("w", server=quick) as box:
         box.files.write("f", "text")

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -19,6 +21,7 @@ from conftest import until
 
 from holt import ClosedError, HoltError, LimitError, ProtocolError, Sandbox, Server, Tool, ToolError, UsageError
 from holt import tools
+from holt._request import Request
 from holt.tools import Tools
 
 Fake = Callable[[str], Server]
@@ -70,15 +73,50 @@ def test_a_server_ends_with_its_program_despite_a_fork(fake: Fake) -> None:
         until(lambda: not stat.exists() or ") Z " in stat.read_text(), "it has ended")
 
 
+def test_a_forked_child_does_not_wait_for_threads_of_its_parent(fake: Fake) -> None:
+    """Another thread holds the locks of the server during the fork."""
+    server = fake("echo_forever()")
+    ask(server, "x")
+    with server._life_lock, server._lock:
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            try:
+                server.submit("x", {})
+            except UsageError:
+                server.close()
+                os._exit(0)
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert ask(server, "next")["method"] == "next"
+
+
+def test_a_link_that_is_made_during_close_is_closed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = fake("echo_forever()")
+    ask(server, "x")
+    ours, theirs = socket.socketpair()
+    file = io.FileIO(ours.detach(), "r")
+
+    def result(self: Any, timeout: Any = None) -> Any:
+        server.close()
+        return {"files": [file]}
+
+    monkeypatch.setattr(Request, "result", result)
+    kept = server._connected("s", True)
+    theirs.settimeout(60)
+    assert theirs.recv(1) == b"" and kept
+    theirs.close()
+
+
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_request_leaves_no_half_line(fake: Fake) -> None:
     """Ctrl-C comes while the server does not read."""
     server = fake("import os, signal; answer({}); os.kill(os.getpid(), signal.SIGSTOP); echo_forever()")
     ask(server, "x")
     assert server._process and server._serve
-    pid, socket = server._process.pid, server._serve.socket
+    pid, ours = server._process.pid, server._serve.socket
     until(lambda: ") T " in Path(f"/proc/{pid}/stat").read_text(), "it is stopped")
-    main, queued = threading.get_ident(), lambda: fcntl.ioctl(socket, termios.TIOCOUTQ, b"\0" * 4) != b"\0" * 4
+    main, queued = threading.get_ident(), lambda: fcntl.ioctl(ours, termios.TIOCOUTQ, b"\0" * 4) != b"\0" * 4
 
     def interrupt() -> None:
         until(queued, "some of the line is on its way")
@@ -95,7 +133,6 @@ def test_answers_come_in_any_order_and_notes_between(fake: Fake) -> None:
     server = fake(
         "asked = [hear() for _ in range(3)]\n"
         "say({'method': 'process.output', 'params': {'session': 's', 'id': 'p1', 'seq': 1}})\n"
-        "sys.stdout.write('this is no JSON\\n')\n"
         "for each in reversed(asked): say({'id': each['id'], 'result': each['method']})\n"
         "hear()"
     )
