@@ -129,7 +129,7 @@ class Questions:
         with self._lock:
             asked = self._asked.get(params.get("session", ""))
         due = time.monotonic() + question.timeout
-        _pool.submit(lambda: self._work(connection, number, question, asked, due))
+        _pool.submit(lambda: self._work(connection, number, question, asked, due), (self, params.get("session", "")))
 
     def _work(
         self, connection: Connection, number: Any, question: Question, asked: Optional[_Asked], due: float

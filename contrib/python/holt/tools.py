@@ -312,7 +312,7 @@ class Tools:
         call = _Call(self._key_of(params))
         with self._lock:
             self._running[call.key] = call
-        _pool.submit(lambda: self._work(connection, number, params, found, call), call)
+        _pool.submit(lambda: self._work(connection, number, params, found, call), (self, call.key[0]), call)
 
     @staticmethod
     def _key_of(params: Mapping[str, Any]) -> Tuple[str, str]:
@@ -321,7 +321,7 @@ class Tools:
     def _on_cancel(self, params: Mapping[str, Any]) -> None:
         with self._lock:
             call = self._running.pop(self._key_of(params), None)
-        if call and not _pool.withdraw(call):
+        if call and not _pool.withdraw((self, call.key[0]), call):
             call.cancel()
 
     def _work(

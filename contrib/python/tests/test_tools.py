@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
 import pytest
+from conftest import until
 
-from holt import AsyncSandbox, Sandbox, Server, Tool, UsageError
+from holt import AsyncSandbox, Sandbox, Server, Tool, UsageError, tools
 from holt.schema import from_json, schema_of, to_json
-from holt._pool import THREADS, Pool
+from holt._pool import ALL_THREADS, THREADS, Pool
 from holt.tools import Tools
 
 
@@ -311,3 +312,47 @@ def test_work_that_fails_does_not_end_a_thread_of_the_pool() -> None:
         pool.submit(fail)
     pool.submit(done.set)
     assert done.wait(60)
+
+
+def test_slow_work_of_one_sandbox_does_not_hold_up_others() -> None:
+    pool, go_on, begun, done = Pool("test"), threading.Event(), [], []  # type: Pool, threading.Event, List[str], List[str]
+
+    def work(owner: str) -> None:
+        begun.append(owner)
+        assert go_on.wait(60)
+        done.append(owner)
+
+    for owner in ("a", "b", "c", "d", "e", "f"):
+        for _ in range(2 * THREADS):
+            pool.submit(lambda owner=owner: work(owner), owner)  # type: ignore[misc]
+    until(lambda: len(begun) == ALL_THREADS + 2, "all that may run at once run")
+    assert [begun.count(owner) for owner in "abcdef"] == [THREADS] * 4 + [1, 1]
+    quick = threading.Event()
+    pool.submit(quick.set, "g")
+    assert quick.wait(60)
+    pool.submit(lambda: None, "a", "late")
+    assert pool.withdraw("a", "late") and not pool.withdraw("a", "late")
+    go_on.set()
+    until(lambda: len(done) == 12 * THREADS, "all have run")
+    until(lambda: pool._threads == pool._idle == THREADS, "the others have ended")
+    assert not pool._running and not pool._waiting and pool._busy == 0
+
+
+def test_slow_tools_of_one_sandbox_do_not_hold_up_others() -> None:
+    go_on = threading.Event()
+
+    def slow() -> None:
+        go_on.wait(60)
+
+    def quick() -> str:
+        return "here"
+
+    server = Server()
+    with Sandbox(tools=[slow], server=server) as box, Sandbox(tools=[quick], server=server) as other:
+        calls = box.spawn(f"for n in $(seq {THREADS}); do holt-tool slow '{{}}' & echo $n; done; wait")
+        running = tools._pool._running
+        until(lambda: sum(running.values()) == THREADS, "each thread of the sandbox is busy")
+        assert other.bash("holt-tool quick '{}'", timeout=30).stdout == '"here"\n'
+        go_on.set()
+        calls.kill()
+    server.close()
