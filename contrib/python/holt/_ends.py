@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of requests whose server hangs or has ended."""
+"""The errors of requests whose server hangs, has ended or is not started."""
 
 from __future__ import annotations
 
-from .errors import SetupError
+from typing import Any, Mapping
+
+from .errors import NoProcessError, SetupError
 
 AGAIN = "Repeat the request; it starts holt serve again. Sessions and their files are still there."
 
@@ -15,4 +17,11 @@ def hangs(who: str) -> TimeoutError:
 def gone(session: str) -> SetupError:
     return SetupError(
         f'the keeper of session "{session}" has ended', hint="Repeat the request; holt then starts the session again.", data={"gone": True}
+    )
+
+
+def at_rest(session: str, params: Mapping[str, Any]) -> NoProcessError:
+    return NoProcessError(
+        f"process {params.get('id')!r} does not exist, because the session {session!r} is at rest",
+        hint="history() shows how its commands ended.",
     )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Dict, Mapping, Optional
+
 OF_SERVE = frozenset(
     f"session.{verb}" for verb in ("create", "list", "remove", "rebind", "set_tier", "stop", "connect")
 ) | {"route.add"}
@@ -17,3 +19,13 @@ AT_REST = frozenset(
     )
 )
 """Methods that only read or store. holt serve answers them without starting a session at rest."""
+
+RESTING: Mapping[str, Optional[Dict[str, Any]]] = {
+    "process.kill": {"killed": False},
+    "process.unwatch": {},
+    "python.interrupt": {"interrupted": False},
+    "shell.interrupt": {"interrupted": False},
+    **dict.fromkeys(f"process.{verb}" for verb in ("wait", "watch", "signal", "write", "close_stdin", "resize")),
+}
+"""Methods about what runs in a session. They do not start a session at rest, where nothing runs: their result is then this,
+or, if None, a NoProcessError."""

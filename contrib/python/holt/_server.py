@@ -4,7 +4,8 @@
 Theory of operation. `holt serve` creates and removes sessions. Other requests go straight to the keeper of their
 session, because the detour through `holt serve` would take longer than many replies. The first request for a session
 asks `holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. A request
-that only reads does not start a session at rest: then `holt serve` itself answers. If a keeper ends, for example
+that only reads does not start a session at rest: then `holt serve` itself answers. Nor does one about a process, which
+does not exist then; see RESTING. If a keeper ends, for example
 because the session was stopped, the next request starts a new one. The new keeper gets the requests of repeat()
 again, such as those for tools. If `holt serve` ends, connections to keepers stay, and the next request that needs it
 starts another one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
@@ -30,11 +31,11 @@ import weakref
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ._connection import Connection, Peer
-from ._ends import AGAIN, gone, hangs
+from ._ends import AGAIN, at_rest, gone, hangs
 from ._listeners import ANY, Listeners
 from ._liveness import watch_over
 from ._message import LINE_MAX, bytes_of, line_of, text_of
-from ._places import AT_REST, OF_SERVE
+from ._places import AT_REST, OF_SERVE, RESTING
 from ._program import end_serve, last_words, start_serve
 from ._request import Request
 from ._slots import Slots
@@ -238,7 +239,7 @@ class Server(Peer):
     def _connect(self, link: _Link) -> None:
         connection, error = None, None  # type: Optional[Connection], Optional[Exception]
         with self._lock:
-            start = not self._only_reads(link)
+            start = not self._may_rest(link)
         try:
             connection = self._connected(link.session, start)
             if not connection:
@@ -270,19 +271,24 @@ class Server(Peer):
                     link.ready = not queued
 
     @staticmethod
-    def _only_reads(link: _Link) -> bool:
-        return all(request.method in AT_REST for request in link.queued)
+    def _may_rest(link: _Link) -> bool:
+        return all(request.method in AT_REST or request.method in RESTING for request in link.queued)
 
     def _left_at_rest(self, link: _Link) -> bool:
-        """If all queued requests only read, passes them to holt serve, and drops the link. Otherwise returns False."""
+        """If no queued request starts a session at rest, passes those that read to holt serve, settles the others, and drops
+        the link. Otherwise returns False."""
         with self._lock:
-            if not self._only_reads(link):
+            if not self._may_rest(link):
                 return False
             queued, link.queued = link.queued, []
             self._rested[link.session] = time.monotonic()
             if self._links.get(link.session) is link:
                 del self._links[link.session]
         for request in queued:
+            if request.method in RESTING:
+                result = RESTING[request.method]
+                request.settle(dict(result or {}), None if result is not None else at_rest(link.session, request.params))
+                continue
             request.params = {"session": link.session, **request.params}
             try:
                 self._ask_serve(request)

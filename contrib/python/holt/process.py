@@ -280,18 +280,44 @@ class ProcessApi(Part):
         "1m"), raises TimeoutError; the command keeps running.
 
         If the session has stopped since the command ended, the output is gone. The result then comes from the
-        session's history."""
+        session's history, and a session at rest is not started."""
         asked = self._ask("process.wait", {"id": self.id, "output": True, "base64": True})
         try:
             return result_of((yield within(asked, timeout)))
         except NoProcessError:
+            pass
+        try:
             return result_of((yield within(self._ask("process.wait", {"id": self.id}), timeout)))
+        except NoProcessError:
+            past = yield from self._past(timeout)
+            if past is None:
+                raise
+            return result_of(past)
+
+    def _past(self, timeout: Optional[Time]) -> "Steps[Optional[Mapping[str, Any]]]":
+        """Returns how the command ended, from the history of a session at rest, or None."""
+        for method in ("process.spawn", "exec"):
+            before = None
+            while True:
+                asked = self._ask("history.list", {"name": method, "before": before, "limit": 1000})
+                page = yield within(asked, timeout)
+                for row in page["rows"]:
+                    if (row["result"] or {}).get("id") == self.id:
+                        wall = None if row["ended_ms"] is None else (row["ended_ms"] - row["started_ms"]) * 1000
+                        return {**row["result"], "usage": {"wall_us": wall}}
+                before = page["next"]
+                if before is None:
+                    break
+        return None
 
     @operation
     def _end(self) -> "Steps[None]":
         """Kills the command and all processes that it has started, and waits for their end."""
-        yield self._ask("process.kill", {"id": self.id}, urgent=True)
-        yield self._ask("process.wait", {"id": self.id})
+        try:
+            yield self._ask("process.kill", {"id": self.id}, urgent=True)
+            yield self._ask("process.wait", {"id": self.id})
+        except NoProcessError:  # the session has stopped, and the process with it
+            pass
 
     def _forget(self) -> None:
         """Drops all further output, until the command has ended."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import until
 
-from holt import AsyncSandbox, MissingError, Sandbox, Server, SessionInfo, UsageError
+from holt import AsyncSandbox, MissingError, NoProcessError, Sandbox, Server, SessionInfo, UsageError
 from holt import process as processes
 
 
@@ -193,7 +193,24 @@ def test_a_stopped_session_still_has_the_result_of_a_process() -> None:
         assert ended.wait().stdout == "text\n"
         box.stop()
         assert killed.poll() is not None
-        for process in (ended, killed):
-            result = process.wait()
-            assert (result.id, result.exit_code, result.stdout) == (process.id, process.poll(), "")
+        for started in (False, True):
+            for process in (ended, killed):
+                result = process.wait()
+                assert (result.id, result.exit_code, result.stdout) == (process.id, process.poll(), "")
+                assert result.cause == ("exited" if process is ended else "killed") and (result.usage.wall_us or 0) > 0
+            assert box.show()["state"] == ("live" if started else "at rest")
+            assert started or box.bash("true").ok
+        box.remove()
+
+
+def test_what_is_about_a_process_does_not_start_a_session_at_rest() -> None:
+    with Sandbox("again") as box:
+        with box.spawn("cat", input=True) as process:
+            box.stop()
+            assert process.kill() is False and not box.interrupt_python() and not box.shell.interrupt()
+            for wrong in (lambda: process.write("x"), process.close_stdin, lambda: process.signal("TERM")):
+                with pytest.raises(NoProcessError, match="is at rest"):
+                    wrong()
+        assert box.show()["state"] == "at rest"
+        assert box.bash("echo end").stdout == "end\n"
         box.remove()
