@@ -51,6 +51,8 @@ static ssize_t exchange_on_read(void *data, uint64_t at, char *ret, size_t most)
         (void)at;
         e->gateway->calls++;
         transfer_continue(e);
+        if (e->done)
+                client_waits(e->connection, true);
         if (n > 0)
                 return (ssize_t)n;
         if (e->down.length > 0)
@@ -177,7 +179,7 @@ static void exchange_check_body(Exchange *e, uint64_t length) {
 }
 
 /* Without this, the exchange would go on until the upstream answers, and count as a running one. */
-bool exchange_leave(Gateway *gateway, const struct MHD_Connection *connection) {
+bool exchange_leave(Gateway *gateway, const struct MHD_Connection *connection, const char *why) {
         Exchange *e = gateway->exchanges;
         bool waits;
 
@@ -186,7 +188,7 @@ bool exchange_leave(Gateway *gateway, const struct MHD_Connection *connection) {
         if (!e || !e->counted || e->done)
                 return false;
         waits = e->suspended;
-        verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
+        verdict_set(&e->verdict, CLIENT_CLOSED, "%s", why);
         transfer_close(e);
         exchange_resume(e);
         return waits;
@@ -208,6 +210,7 @@ static void exchange_on_secrets(void *data, const char *why, const char *told) {
 
 static enum MHD_Result exchange_begin(Exchange *e, const char *method, bool http_1_1) {
         e->begun = true;
+        client_waits(e->connection, true);
         e->method = strdup(method);
         if (!e->method || !e->target)
                 return MHD_NO;
@@ -224,6 +227,8 @@ static enum MHD_Result exchange_begin(Exchange *e, const char *method, bool http
         e->counted = true;
         e->route->running++;
         client_watch(e->connection);
+        if (e->length == 0)
+                client_works(e->connection);
         secrets_get(e->gateway, e->route, exchange_on_secrets, e);
         return MHD_YES;
 }
@@ -234,7 +239,9 @@ static enum MHD_Result exchange_take_body(Exchange *e, const char *body, size_t 
                 *size = 0; /* Nobody wants them any more. */
                 return MHD_YES;
         }
+        client_waits(e->connection, true);
         if (buffer_is_full(&e->up)) {
+                client_works(e->connection);
                 exchange_suspend(e);
                 return MHD_YES;
         }
@@ -268,6 +275,7 @@ enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connectio
                 return exchange_take_body(e, body, body_size);
         if (!e->uploaded) {
                 e->uploaded = true;
+                client_works(e->connection);
                 transfer_continue(e);
         }
         if (e->queued)
@@ -338,13 +346,13 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         Exchange *e = *state;
 
         (void)data;
-        (void)connection;
         if (!e)
                 return;
         e->gateway->calls++;
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
                 verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);
+        client_waits(connection, false);
         (void)list_remove(&e->gateway->exchanges, e);
         if (e->method) /* Otherwise there was no whole request. */
                 exchange_tell(e);

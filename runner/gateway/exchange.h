@@ -60,9 +60,9 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
 /* Ends all exchanges of a route. */
 void exchanges_end(Gateway *gateway, const Route *route, const char *why);
 
-/* Ends the exchange of a connection that the program has closed. Returns whether it had waited, and
- * so was resumed. */
-bool exchange_leave(Gateway *gateway, const struct MHD_Connection *connection);
+/* Ends the exchange of a connection that has ended. Returns whether it had waited, and so was
+ * resumed. */
+bool exchange_leave(Gateway *gateway, const struct MHD_Connection *connection, const char *why);
 
 /* Lets libmicrohttpd go on with the exchange. */
 void exchange_resume(Exchange *e);

@@ -108,6 +108,7 @@ struct Gateway {
         Route *routes;      /* room for GATEWAY_ROUTES_MAX, because requests point into it */
         size_t routes_count;
         struct Exchange *exchanges; /* all requests */
+        struct Client *clients;     /* all connections of programs (gateway/client.h) */
         Names *names;
         char *certificates; /* PEM; NULL if the host has none */
         size_t certificates_length;
@@ -122,7 +123,7 @@ struct Gateway {
         uint64_t calls; /* libmicrohttpd has called for a request so often */
         CURLM *multi;
         uint64_t received; /* bytes of all responses */
-        LoopTimer *multi_timer, *turn_timer, *rest_timer;
+        LoopTimer *multi_timer, *turn_timer, *rest_timer, *room_timer;
         struct SecretWait *secret_waits;
         struct Tunnel *tunnels; /* WebSockets (gateway/tunnel.h) */
 };

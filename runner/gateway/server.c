@@ -10,7 +10,6 @@
 #include "gateway/exchange.h"
 
 enum {
-        CONNECTIONS_MAX = 256,
         CONNECTION_MEMORY = 256
                             << 10, /* Bytes. Half of them receive a head, or pieces of a body. */
         HEAD_TIME = 300,           /* Seconds for which a connection may be silent. */
@@ -117,7 +116,7 @@ static int server_listen(Gateway *gateway, Listener listener, Error *reterr) {
                 gateway, MHD_OPTION_NOTIFY_COMPLETED, exchange_on_end, gateway,
                 MHD_OPTION_NOTIFY_CONNECTION, client_on_connection, gateway,
                 MHD_OPTION_UNESCAPE_CALLBACK, server_keep_escapes, NULL,
-                MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+                MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS_LIMIT,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HEAD_TIME, MHD_OPTION_STRICT_FOR_CLIENT, 1,
                 MHD_OPTION_ARRAY, is_tls ? tls : tls + ELEMENTSOF(tls) - 1, MHD_OPTION_END);
@@ -137,6 +136,8 @@ int server_new(Gateway *gateway, Error *reterr) {
         if (r == 0)
                 r = loop_timer_new(gateway->loop, server_on_rest, gateway, &gateway->rest_timer,
                                    reterr);
+        if (r == 0)
+                r = clients_new(gateway, reterr);
         for (Listener i = 0; r == 0 && i < LISTENER_MAX; i++)
                 if (gateway->listen_fds[i] >= 0)
                         r = server_listen(gateway, i, reterr);

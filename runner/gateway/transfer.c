@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "gateway/client.h"
 #include "gateway/secrets.h"
 #include "gateway/server.h"
 #include "gateway/tunnel.h"
@@ -92,8 +93,10 @@ void transfer_close(Exchange *e) {
         transfer_free(e);
         e->done = true;
         /* The program may send the next request before libmicrohttpd ends this one. */
-        if (e->counted)
+        if (e->counted) {
                 e->route->running--;
+                client_waits(e->connection, true);
+        }
         e->counted = false;
 }
 

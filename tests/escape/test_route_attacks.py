@@ -494,3 +494,58 @@ def test_programs_that_go_away_within_a_request_leave_room(holt: Holt, policy: C
     (holt.cwd / "leave.py").write_text(LEAVE)
     result = holt.sh('python3 leave.py && curl -sS -f -m 20 -H "x-t: $T" $ACME_URL/v1/x', "--policy", policy(service.url), env=ENV).ok()
     assert '"/v1/x"' in result.out
+
+
+CROWD = """
+import os, socket, ssl, sys, time
+kind = sys.argv[1]
+token = os.environ["T"]
+start = {"silent": b"", "line": b"GET", "head": b"GET /acme/x HTTP/1.1\\r\\nHo", "handshake": b"\\x16\\x03\\x01\\x02\\x00\\x01",
+         "answered": f"GET /acme/v1/forbidden HTTP/1.1\\r\\nHost: x\\r\\nX-T: {token}\\r\\n\\r\\n".encode(),
+         "upload": f"POST /NAME/v1/x HTTP/1.1\\r\\nHost: x\\r\\nX-T: {token}\\r\\nContent-Length: 9\\r\\n\\r\\nx".encode()}[kind]
+tls = kind == "handshake"
+where = ("api.acme.example", 443) if tls else ("127.0.0.1", 8474)
+request = f"GET {'' if tls else '/acme'}/v1/%s HTTP/1.1\\r\\nHost: {where[0]}\\r\\nX-T: {token}\\r\\n\\r\\n"
+def connect():
+    s = socket.create_connection(where, 30)
+    return ssl.create_default_context().wrap_socket(s, server_hostname=where[0]) if tls else s
+def read(s, end):
+    data = b""
+    while end not in data:
+        more = s.recv(65536)
+        assert more, data
+        data += more
+slow = connect()
+slow.sendall((request % "slow").encode())
+crowd = []
+for i in range(500):
+    s = socket.socket()
+    s.settimeout(30)
+    s.connect(where)
+    s.sendall(start.replace(b"NAME", b"r%d" % (i % 5)))
+    if kind == "answered":
+        s.recv(1024)
+    crowd.append(s)
+began = time.monotonic()
+with connect() as s:
+    s.sendall((request % "quick").encode())
+    read(s, b"/v1/quick")
+print(time.monotonic() - began)
+with connect() as s:
+    s.sendall((request % "go/on").encode())
+    read(s, b"200 OK")
+read(slow, b"late")
+"""
+
+
+@needs("openssl")
+@pytest.mark.parametrize("kind", ("silent", "line", "head", "answered", "handshake", pytest.param("upload", marks=pytest.mark.slow)))
+def test_connections_that_say_nothing_block_no_others(kind: str, holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    """A request gets its response soon, and one that the service answers late is not dropped."""
+    (holt.cwd / "crowd.py").write_text(CROWD)
+    path = policy(service.url, terminate_tls=[HOST])
+    document = json.loads(path.read_text())
+    document["bridge"]["routes"] += [{"name": f"r{i}", "upstream": service.url, "concurrent": 64} for i in range(5)]
+    path.write_text(json.dumps(document))
+    result = holt.sh(f"ulimit -n 1000; python3 crowd.py {kind}", "--policy", path, env=ENV).ok()
+    assert float(result.out) < 20, "the connections were dropped too late"
