@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import urllib.parse
 import zipfile
 
@@ -21,6 +22,8 @@ STORED = "uploads"  # the directory for files from other places
 TEXT_MAX = 16 << 20  # bytes of a document's text
 OUTPUT_MAX = 4 * TEXT_MAX  # bytes that a program may write
 TIMEOUT = 120  # seconds of a program that reads a document
+SCANS_MAX, SCANS_TIME = 50, 240  # pages of a PDF that are read as images, and the seconds for all of them
+SCAN_PIXELS = 3000  # of the longer side of such a page: the text of an A4 page has 250 dots per inch
 PREVIEW_LINES, PREVIEW_COLUMNS = 10, 200
 
 
@@ -125,33 +128,91 @@ def _limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _run(argv, package):
+def _ended(argv, timeout, **streams):
+    """Runs a program and returns its exit code. After an exception, the processes that it has started have ended, too."""
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_limit, **streams)
+    try:
+        return child.wait(timeout)
+    except BaseException as error:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise Unreadable(f"{os.path.basename(argv[0])} needed more than {round(timeout)} seconds") from None
+        raise
+
+
+def _run(argv, package, timeout=TIMEOUT):
     """Runs a program of the system, and returns its output. package: the Debian package that has it."""
     if not shutil.which(argv[0]):
         raise Unreadable(f"{argv[0]} is missing; install the package {package} on the host")
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:  # in memory, both could grow without bounds
-        try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=TIMEOUT, preexec_fn=_limit)
-        except subprocess.TimeoutExpired:
-            raise Unreadable(f"{argv[0]} needed more than {TIMEOUT} seconds") from None
+        code = _ended(argv, timeout, stdout=out, stderr=err)
         out.seek(0)
         err.seek(0)
-        if done.returncode not in (0, -signal.SIGXFSZ):
+        if code not in (0, -signal.SIGXFSZ):
             why = err.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
-            raise Unreadable(f"{argv[0]} cannot read the file: {why[-1] if why else f'exit code {done.returncode}'}")
+            raise Unreadable(f"{argv[0]} cannot read the file: {why[-1] if why else f'exit code {code}'}")
         return _text(out.read(TEXT_MAX + 1))
 
 
 def _pdf(path):
-    return _run(["pdftotext", "-layout", os.path.abspath(path), "-"], "poppler-utils")
+    *pages, rest = _run(["pdftotext", "-layout", os.path.abspath(path), "-"], "poppler-utils").split("\f")
+    _read_scans(path, pages)
+    return "\f".join([*pages, rest])
 
 
-def _image(path):
-    return _run(["tesseract", os.path.abspath(path), "stdout"], "tesseract-ocr")
+def _image(path, timeout=TIMEOUT):
+    return _run(["tesseract", os.path.abspath(path), "stdout"], "tesseract-ocr", timeout)
+
+
+def _scan(path, number, end):
+    """Returns the text in the image of a page. end: when the time for it ends."""
+    with tempfile.TemporaryDirectory() as directory:
+        image = os.path.join(directory, "page")
+        page = ["-f", str(number), "-l", str(number), "-singlefile", "-gray", "-scale-to", str(SCAN_PIXELS)]
+        _run(["pdftoppm", *page, os.path.abspath(path), image], "poppler-utils", end - time.monotonic())
+        return _image(image + ".pgm", end - time.monotonic())
+
+
+def _read_scans(path, pages):
+    """Replaces each page without text by the text in its image. If that fails, a line in the text says which pages are missing.
+    Raises Unreadable if there is no other text."""
+    scans = [number for number, text in enumerate(pages, 1) if not text.strip()]
+    end = time.monotonic() + SCANS_TIME
+    for done, number in enumerate(scans):
+        try:
+            if done == SCANS_MAX:
+                raise Unreadable(f"holt reads at most {SCANS_MAX} pages of a document as images")
+            pages[number - 1] = _scan(path, number, end).rstrip("\f")
+        except Unreadable as error:
+            why = error if time.monotonic() < end else f"all images together needed more than {SCANS_TIME} seconds"
+            if done == 0 and len(scans) == len(pages):
+                raise Unreadable(why) from None
+            pages[number - 1] = f"[{len(scans) - done} of {len(pages)} pages, from page {number} on, have no text and were not read: {why}]\n"
+            return
+
+
+# --- old office documents ---
+
+# Suffixes: the format into which LibreOffice converts, and a program that reads the text without LibreOffice.
+OLD = {".doc": ("docx", "catdoc"), ".xls": ("xlsx", "xls2csv"), ".ppt": ("pptx", "catppt")}
 
 
 def _old_office(path):
-    raise Unreadable(f"{path} has an old binary format; convert it to docx, xlsx, pptx or PDF")
+    suffix, program = OLD[os.path.splitext(path)[1].lower()]
+    office = shutil.which("soffice") or shutil.which("libreoffice")
+    if not office:
+        text = _run([program, "-d", "utf-8", os.path.abspath(path)], "catdoc or libreoffice")
+        if not text:  # The programs of catdoc exit with 0 even if the file is of another type.
+            raise Unreadable(f"{program} has found no text")
+        return text
+    with tempfile.TemporaryDirectory() as directory:
+        options = ["--headless", f"-env:UserInstallation=file://{directory}/profile", "--convert-to", suffix, "--outdir", directory]
+        _run([office, *options, os.path.abspath(path)], "libreoffice")
+        made = os.path.join(directory, os.path.splitext(os.path.basename(path))[0] + "." + suffix)
+        if not os.path.isfile(made):
+            raise Unreadable(f"{os.path.basename(office)} cannot read the file")
+        return READERS["." + suffix](made)
 
 
 # --- texts ---
@@ -187,7 +248,7 @@ READERS = {
     ".pptx": composio_office.slides,
     ".xlsx": composio_office.workbook,
     **dict.fromkeys((".odt", ".odp", ".ods"), composio_office.open_document),
-    **dict.fromkeys((".doc", ".xls", ".ppt"), _old_office),
+    **dict.fromkeys(OLD, _old_office),
 }
 STARTS = {b"%PDF-": ".pdf", b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif"}
 

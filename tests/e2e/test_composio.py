@@ -259,13 +259,13 @@ def test_the_text_of_office_documents(python: Python, session: Session, place: P
 
 
 def test_texts_and_what_has_none(python: Python, session: Session) -> None:
-    session.sh("echo grün >a.txt; printf 'gr\\374n' >latin; printf '\\1\\0\\2' >binary; printf 'x' >old.doc; printf 'x' >bad.docx; mkfifo pipe").ok()
-    code = "print(json.dumps([smart_file_extract(p, False) for p in ('a.txt', 'latin', 'binary', 'old.doc', 'bad.docx', 'pipe', 'missing')]))"
+    session.sh("echo grün >a.txt; printf 'gr\\374n' >latin; printf '\\1\\0\\2' >binary; printf 'x' >bad.docx; mkfifo pipe").ok()
+    code = "print(json.dumps([smart_file_extract(p, False) for p in ('a.txt', 'latin', 'binary', 'bad.docx', 'pipe', 'missing')]))"
     texts = value(python(code))
 
     assert texts[:2] == [["grün\n", ""], ["grün", ""]]
     assert [error for _, error in texts[2:]] == [f"cannot extract the text: {why}" for why in (
-        "binary is a binary file of an unknown type", "old.doc has an old binary format; convert it to docx, xlsx, pptx or PDF",
+        "binary is a binary file of an unknown type",
         "File is not a zip file", "pipe is not a file", "/mnt/files/missing is not a file")]
     assert python("smart_file_extract('a.txt')").ok().out.startswith("grün\n")
 
@@ -332,3 +332,92 @@ def test_a_missing_program_is_named(python: Python, session: Session) -> None:
     session.sh("printf '%%PDF-1.4' >a.pdf").ok()
     code = "import os; os.environ['PATH'] = '/nowhere'\nprint(json.dumps([smart_file_extract('a.pdf', False), smart_file_extract('a.pdf', False)]))"
     assert value(python(code))[0] == ["", "cannot extract the text: pdftotext is missing; install the package poppler-utils on the host"]
+
+
+# --- scanned documents ---
+
+SCAN = """
+from PIL import Image, ImageDraw, ImageFont
+import composio_files, os, time
+def page(text):
+    image = Image.new("L", (1240, 600), "white")
+    ImageDraw.Draw(image).text((60, 80), text, fill="black", font=ImageFont.truetype("DejaVuSans.ttf", 60))
+    return image
+def scan(*texts):
+    first, *others = map(page, texts)
+    first.save("scan.pdf", "PDF", save_all=True, append_images=others)
+"""
+
+
+@needs_peer("pdftotext", "pdftoppm", "tesseract")
+def test_the_text_of_a_scanned_pdf(python: Python) -> None:
+    text, error = value(python(SCAN + 'scan("First page", "", "Third page")\nprint(json.dumps(smart_file_extract("scan.pdf", False)))'))
+    first, second, third, rest = text.split("\f")
+    assert ("First page" in first, second.strip(), "Third page" in third, rest, error) == (True, "", True, "", "")
+
+
+@needs_peer("pdftotext", "pdftoppm", "tesseract")
+def test_limits_of_scanned_pages(python: Python) -> None:
+    texts = value(python(SCAN + """
+scan("First page", "Second page", "Third page")
+composio_files.SCANS_MAX = 1
+texts = [smart_file_extract("scan.pdf", False)]
+composio_files.SCANS_TIME = 0
+print(json.dumps([*texts, smart_file_extract("scan.pdf", False)]))"""))
+    assert "First page" in texts[0][0] and texts[0][1] == ""
+    assert "\f[2 of 3 pages, from page 2 on, have no text and were not read: holt reads at most 1 pages of a document as images]\n\f" in texts[0][0]
+    assert texts[1] == ["", "cannot extract the text: all images together needed more than 0 seconds"]
+
+
+def tools(session: Session, **programs: str) -> str:
+    """Puts programs into the directory tools, and returns code that leaves no other ones."""
+    for name, script in programs.items():
+        session.sh(f"mkdir -p tools; cat >tools/{name} <<'E'\n#!/bin/sh\n{script}\nE\nchmod +x tools/{name}").ok()
+    return "import os; os.environ['PATH'] = os.path.abspath('tools')\n"
+
+
+def test_a_scanned_pdf_without_the_programs(python: Python, session: Session) -> None:
+    session.sh("printf '%%PDF-1.4' >a.pdf").ok()
+    code = "print(json.dumps(smart_file_extract('a.pdf', False)))"
+    empty = "printf ' \\f\\f'"
+    assert value(python(tools(session, pdftotext=empty) + code)) == [
+        "", "cannot extract the text: pdftoppm is missing; install the package poppler-utils on the host"]
+    assert value(python(tools(session, pdftoppm=": >page.pgm") + code)) == [
+        "", "cannot extract the text: tesseract is missing; install the package tesseract-ocr on the host"]
+    text, error = value(python(tools(session, pdftotext="printf 'text\\f \\f'") + code))
+    assert text == ("text\f[1 of 2 pages, from page 2 on, have no text and were not read: tesseract is missing; install the package "
+                    "tesseract-ocr on the host]\n\f") and error == ""
+
+
+@pytest.mark.slow
+def test_a_page_that_takes_too_long(python: Python, session: Session) -> None:
+    """The program and its children end, and the pages before it are kept."""
+    session.sh("printf '%%PDF-1.4' >a.pdf").ok()
+    code = tools(session, pdftotext="printf 'text\\f \\f'", pdftoppm="/bin/sleep 77 & wait") + (
+        "import composio_files; composio_files.SCANS_TIME = 1\nprint(json.dumps(smart_file_extract('a.pdf', False)))")
+    text, error = value(python(code))
+    assert text.endswith("have no text and were not read: all images together needed more than 1 seconds]\n\f") and error == ""
+    assert "sleep 77" not in session.sh("ps ax -o args || cat /proc/[0-9]*/cmdline | tr '\\0' ' '").out
+
+
+# --- old office documents ---
+
+@pytest.mark.parametrize("suffix, program", (("doc", "catdoc"), ("xls", "xls2csv"), ("ppt", "catppt")))
+def test_an_old_office_document(python: Python, session: Session, suffix: str, program: str) -> None:
+    session.sh(f"printf x >old.{suffix}").ok()
+    code = f"print(json.dumps(smart_file_extract('old.{suffix}', False)))"
+    assert value(python("import os; os.environ['PATH'] = '/nowhere'\n" + code)) == [
+        "", f"cannot extract the text: {program} is missing; install the package catdoc or libreoffice on the host"]
+    assert value(python(tools(session, **{program: 'echo "$@"'}) + code)) == [f"-d utf-8 /workspace/old.{suffix}\n", ""]
+    assert value(python(tools(session, **{program: ":"}) + code)) == ["", f"cannot extract the text: {program} has found no text"]
+
+
+def test_libreoffice_converts_an_old_office_document(python: Python, session: Session, place: Path) -> None:
+    parts, text = DOCUMENTS["a.docx"]
+    put_document(session, place, "new.docx", parts)
+    session.sh("printf x >old.doc; printf x >bad.doc").ok()
+    convert = 'echo "$*" >asked; [ "${7##*/}" = bad.doc ] || /bin/cp new.docx "$6/old.docx"'
+    code = tools(session, soffice=convert) + "print(json.dumps([smart_file_extract(p, False) for p in ('bad.doc', 'old.doc')]))"
+    assert value(python(code)) == [["", "cannot extract the text: soffice cannot read the file"], [text, ""]]
+    asked = session.sh("cat asked").ok().out.split()
+    assert asked[0] == "--headless" and asked[2:5] == ["--convert-to", "docx", "--outdir"] and asked[6] == "/workspace/old.doc"
