@@ -50,5 +50,8 @@ bool route_text_plain(const char *text);
 /* Whether the value of this header or query parameter is a credential. text: the value, which has
  * no placeholder. */
 bool route_literal_is_secret(const char *name, bool query, const char *text);
-/* Refuses such a value. Returns -EINVAL or -ENOMEM. */
-int route_refuse_literal(const RouteReader *reader, const char *path);
+/* Whether the text has a part that looks like a credential: by its first characters, or by its
+ * length and variety. Dates, versions, media types and ids do not. */
+bool route_literal_looks_secret(const char *name, const char *text);
+/* Refuses such a value. verb: "is" or "looks like". Returns -EINVAL or -ENOMEM. */
+int route_refuse_literal(const RouteReader *reader, const char *path, const char *verb);

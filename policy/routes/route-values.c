@@ -140,6 +140,35 @@ static int route_value_write_object(const RouteReader *reader, const JsonValue *
 
 /* --- headers and parameters --- */
 
+/* Whether a text beside the placeholder looks like a credential. */
+static bool route_value_text_looks_secret(const char *name, const char *text) {
+        _cleanup_free_ char *rest = strdup(text);
+        const char *brace = route_brace(text), *end = brace ? strchr(brace, '}') : NULL;
+
+        if (rest && end)
+                memset(rest + (brace - text), ' ', (size_t)(end - brace));
+        return !rest || route_literal_looks_secret(name, rest);
+}
+
+static bool route_value_looks_secret(const char *name, const JsonValue *item) {
+        if (json_string(item))
+                return route_value_text_looks_secret(name, json_string(item));
+        return route_literal_looks_secret(name, json_member_text(item, "prefix")) ||
+               route_literal_looks_secret(name, json_member_text(item, "basic"));
+}
+
+/* Refuses a credential in plain text. */
+static int route_value_judge(const RouteReader *reader, const JsonValue *item, bool query,
+                             const char *name, const char *path) {
+        const char *text = json_string(item);
+
+        if (text && !route_brace(text) && route_literal_is_secret(name, query, text))
+                return route_refuse_literal(reader, path, "is");
+        return route_value_looks_secret(name, item)
+                       ? route_refuse_literal(reader, path, "looks like")
+                       : 0;
+}
+
 static int route_value_write(const RouteReader *reader, const JsonValue *item, const char *in,
                              const char *name, const char *path) {
         int r;
@@ -153,9 +182,8 @@ static int route_value_write(const RouteReader *reader, const JsonValue *item, c
                 r = route_value_write_text(reader, json_string(item), path);
         else
                 r = route_fail_type(reader, item, path, "a string or an object");
-        if (r == 0 && json_string(item) && !route_brace(json_string(item)) &&
-            route_literal_is_secret(name, streq(in, "query"), json_string(item)))
-                r = route_refuse_literal(reader, path);
+        if (r == 0)
+                r = route_value_judge(reader, item, streq(in, "query"), name, path);
         if (r == 0)
                 json_write_end(reader->w);
         return r;

@@ -107,6 +107,14 @@ def test_a_credential_in_plain_text_is_refused_everywhere(holt: Holt, sessions: 
         assert not any(b"sk-plain" in file.read_bytes() for file in written.rglob("*") if file.is_file() and file != path)
 
 
+def test_a_credential_in_a_header_of_an_unusual_name_is_refused(holt: Holt, policy: MakePolicy) -> None:
+    path = policy(header={"x-acme": "sk-plain-text-0123"})
+    refused = holt(["run", "--policy", path, "--", "true"])
+    assert refused.refusal() == (f"{path}: $.bridge.routes[0].header.x-acme: looks like a credential in plain text, which holt would "
+                                 "store and not mask in responses")
+    assert "{env:NAME}" in refused.cure
+
+
 # --- a credential whose command fails ---
 
 

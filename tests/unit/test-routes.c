@@ -283,6 +283,72 @@ static void test_mistakes_are_refused(void **state) {
         }
 }
 
+static const struct {
+        const char *name, *value;
+        bool secret;
+} literals[] = {
+        { "x-acme", "sk-live-0123456789abcdef", true },
+        { "x-acme", "sk-proj-Ab_c-0123456789", true },
+        { "x-acme", "token=ghp_0123456789abcdefghij", true },
+        { "x-acme", "AKIAIOSFODNN7EXAMPLE", true },
+        { "x-acme", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", true },
+        { "x-client-id", "xoxb-123456789012-abc", true },
+        { "x-acme", "0123456789abcdef0123456789abcdef", true },
+        { "x-acme", "Zm9vYmFyMTIzNDU2Nzg5MA/aGVsbG8gd29ybGQ=", true },
+        { "x-acme-key", "9f8e7d6c5b4a", true },
+        { "x-acme-token", "550e8400-e29b-41d4-a716-4466554a0b0c", true },
+        { "appid", "0123456789abcdef0123456789abcdef", true },
+        { "x-acme", "sk-live-0123456789abcdef {env:A}", true },
+        { "x-acme", "{env:A} sk-live-0123456789abcdef", true },
+
+        { "anthropic-version", "2023-06-01", false },
+        { "anthropic-beta", "max-tokens-3-5-sonnet-2024-07-15,computer-use-2025-01-24", false },
+        { "accept", "application/vnd.github.v3+json", false },
+        { "x-github-api-version", "2022-11-28", false },
+        { "user-agent", "Mozilla/5.0 (X11) AppleWebKit/537.36 build0123456789abcdef01", false },
+        { "openai-organization", "org-AbCdEf0123456789AbCdEf01", false },
+        { "openai-project", "proj_AbCdEf0123456789AbCdEf01", false },
+        { "x-tenant-id", "0123456789abcdef0123456789abcdef", false },
+        { "x-tenant", "550e8400-e29b-41d4-a716-446655440000", false },
+        { "x-atlassian-token", "no-check", false },
+        { "x-acme-key", "production", false },
+        { "x-acme", "internationalization-and-more", false },
+        { "x-acme", "01234567890123456789012345", false },
+        { "x-acme", "aaaaaaaaaaaaaaaaaaaaaaaaa1", false },
+        { "x-acme", "sk-learn-is-no-credential", false },
+        { "x-acme", "risk-0123456789abcdef", false },
+        { "x-acme", "{file:/0123456789abcdef0123456789abcdef}", false },
+};
+
+static void test_values_that_look_like_a_credential_are_refused(void **state) {
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(literals); i++) {
+                _cleanup_free_ char *route = str_format(ROUTE(",\"header\":{\"%s\":\"%s\"}"),
+                                                        literals[i].name, literals[i].value);
+                Error error = { 0 };
+
+                if ((check(route, &error) < 0) != literals[i].secret)
+                        fail_msg("%s: %s: %s", literals[i].name, literals[i].value, error.text);
+                if (literals[i].secret)
+                        assert_non_null(strstr(error.text, "looks like a credential in plain"));
+        }
+}
+
+static void test_texts_beside_a_source_are_judged(void **state) {
+        static const char *const routes[] = {
+                ROUTE(",\"header\":{\"x\":{\"env\":\"A\",\"prefix\":\"sk_live_0123456789ab\"}}"),
+                ROUTE(",\"header\":{\"x\":{\"env\":\"A\",\"basic\":\"sk_live_0123456789ab\"}}"),
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
+                Error error = { 0 };
+
+                assert_int_equal(check(routes[i], &error), -EINVAL);
+                assert_non_null(strstr(error.text, "looks like a credential in plain text"));
+        }
+}
+
 static void test_an_unknown_member_has_a_hint(void **state) {
         Error error = { 0 };
 
@@ -390,6 +456,8 @@ int main(void) {
                 cmocka_unit_test(test_a_route_is_normalised),
                 cmocka_unit_test(test_an_upstream_has_its_usual_form),
                 cmocka_unit_test(test_mistakes_are_refused),
+                cmocka_unit_test(test_values_that_look_like_a_credential_are_refused),
+                cmocka_unit_test(test_texts_beside_a_source_are_judged),
                 cmocka_unit_test(test_an_unknown_member_has_a_hint),
                 cmocka_unit_test(test_errors_contain_no_secret),
                 cmocka_unit_test(test_too_many_items_are_refused),
