@@ -15,6 +15,10 @@
 
 enum { PACKET_MAX = 16 * 1024 }; /* Bytes that any kind of socket can send at once. */
 
+/* A page of memory that is written for the first time costs as much as ten system calls. So the
+ * structs begin with their small members, and calloc(3) is their only initialisation: the pages of
+ * their buffers stay untouched until there is output. */
+
 /* One stream of the command: stdout, stderr, or both if they are one file. */
 typedef struct Stream {
         int fd;        /* The caller's fd that the pipe replaces: 1 or 2. */
@@ -33,11 +37,11 @@ typedef struct Stream {
 struct Output {
         Budget budget; /* Used only if its limit is not 0. */
         off_t began;   /* If stderr is a file: its length or offset at the start. Otherwise -1. */
+        size_t count;  /* Of the streams. */
+        bool both;     /* One stream stands for both fds 1 and 2. */
+        bool ending;   /* All processes inside have ended. */
         Tail tail;     /* The last bytes of stderr. */
         Stream streams[2];
-        size_t count;
-        bool both;   /* One stream stands for both fds 1 and 2. */
-        bool ending; /* All processes inside have ended. */
 };
 
 /* --- the caller's fds --- */
@@ -115,7 +119,8 @@ static int add_stream(Output *o, int fd, Error *reterr) {
         Stream *s = &o->streams[o->count++];
         int r;
 
-        *s = (Stream){ .fd = fd, .sink_fd = fd, .source_fd = FD_NONE, .inner_fd = FD_NONE };
+        s->fd = s->sink_fd = fd;
+        s->source_fd = s->inner_fd = FD_NONE;
         if (fd == 2 || o->both)
                 s->relay.tail = &o->tail;
         r = check_stdin(s, reterr);

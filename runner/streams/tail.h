@@ -10,8 +10,8 @@ enum { TAIL_MAX = 8 * 1024 };
 
 /* At the start, length is zero. */
 typedef struct Tail {
-        char data[2 * TAIL_MAX]; /* The last of these bytes, up to TAIL_MAX, are the tail. */
         size_t length;
+        char data[2 * TAIL_MAX]; /* The last of these bytes, up to TAIL_MAX, are the tail. */
 } Tail;
 
 void tail_add(Tail *tail, const char *data, size_t size);
