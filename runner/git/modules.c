@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "git/modules.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/entries.h"
 #include "base/paths.h"
 #include "git/config.h"
 #include "git/repository.h"
@@ -73,20 +73,19 @@ static int git_modules_look_at(const Modules *modules, int dir_fd, const char *d
 }
 
 static int find_below(const Modules *modules, int dir_fd, const char *dir, unsigned int depth) {
-        int fd = depth > DEPTH_MAX ? -ELOOP
-                                   : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+        _cleanup_close_ int fd = depth > DEPTH_MAX
+                                         ? -ELOOP
+                                         : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _uninitialized_ Entries entries;
         const struct dirent *entry;
         int r = 0;
 
-        if (!entries) {
-                fd_close(fd);
+        if (fd < 0)
                 return 0;
-        }
-        while (r == 0 && (entry = readdir(entries)))
+        entries_begin(&entries, fd);
+        while (r == 0 && (entry = entries_next(&entries)))
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
                         r = git_modules_look_at(modules, fd, dir, entry->d_name, depth + 1);
-        (void)closedir(entries);
         return r;
 }
 

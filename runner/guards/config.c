@@ -3,13 +3,13 @@
  * lead there by core.hooksPath, by includes, and by links among the hooks. Whoever can change such
  * a place can have git run code, just as with .git/hooks and .git/config. So these places are
  * guarded like them. */
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/entries.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "git/config.h"
@@ -141,15 +141,17 @@ static int look_at_hook(const Search *search, int dir_fd, const char *dir, const
         return path ? guard_path(search, path, reterr) : error_oom(reterr);
 }
 
-static int look_at_entries(const Search *search, DIR *dir, const char *path, Error *reterr) {
-        struct dirent *entry;
+static int look_at_entries(const Search *search, int fd, const char *path, Error *reterr) {
+        _uninitialized_ Entries entries;
+        const struct dirent *entry;
         int r = 0;
 
-        while (r == 0 && (entry = readdir(dir))) {
+        entries_begin(&entries, fd);
+        while (r == 0 && (entry = entries_next(&entries))) {
                 search->looks->entries++;
                 r = check_looks(search, reterr);
                 if (r == 0 && !is_sample(entry->d_name))
-                        r = look_at_hook(search, dirfd(dir), path, entry->d_name, reterr);
+                        r = look_at_hook(search, fd, path, entry->d_name, reterr);
         }
         return r;
 }
@@ -158,18 +160,17 @@ static int look_at_entries(const Search *search, DIR *dir, const char *path, Err
  * Relative links start at its real path. */
 static int look_at_hooks(const Search *search, const char *path, Error *reterr) {
         StrList *looked = &search->looks->directories;
-        DIR *dir = opendir(path);
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         char real[PATH_MAX];
         int r = 0;
 
-        if (!dir)
+        if (fd < 0)
                 return 0;
-        if (path_of_fd(dirfd(dir), real) < 0)
+        if (path_of_fd(fd, real) < 0)
                 (void)snprintf(real, sizeof(real), "%s", path);
         if (!strlist_has(looked, real))
                 r = strlist_add(looked, real) < 0 ? error_oom(reterr)
-                                                  : look_at_entries(search, dir, real, reterr);
-        (void)closedir(dir);
+                                                  : look_at_entries(search, fd, real, reterr);
         return r;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guards/strays.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/entries.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "git/state.h"
@@ -56,16 +56,28 @@ static bool strays_is_among(const char *name, const char *const *names, size_t c
         return false;
 }
 
-static int strays_open_directory(const Walk *walk, const char *path) {
+/* Opens a directory that the command has closed to its owner. */
+static int strays_repair_directory(const Walk *walk, const char *path) {
         _cleanup_close_ int fd = sys_open_beneath(walk->tree_fd, path, O_PATH | O_DIRECTORY);
         int other;
 
         if (fd < 0)
                 return -errno;
-        if (walk->repair && faccessat(fd, ".", R_OK | X_OK, AT_EACCESS) < 0)
+        if (faccessat(fd, ".", R_OK | X_OK, AT_EACCESS) < 0)
                 (void)guard_make_usable(fd);
         other = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         return other < 0 ? -errno : other;
+}
+
+static int strays_open_directory(const Walk *walk, const char *path) {
+        int fd = sys_open_beneath(walk->tree_fd, path, O_RDONLY | O_DIRECTORY);
+
+        if (fd >= 0 && (!walk->repair || faccessat(fd, ".", X_OK, AT_EACCESS) == 0))
+                return fd;
+        if (!walk->repair)
+                return -errno;
+        fd_close(fd);
+        return strays_repair_directory(walk, path);
 }
 
 /* Whether to look into the directory `name` in `directory`. */
@@ -175,18 +187,17 @@ static int strays_look_at(Walk *walk, int dir_fd, const char *directory,
 /* Looks into a directory. An unreadable one is skipped, because the caller's git cannot read it
  * either. */
 static int look_into(Walk *walk, const char *directory) {
-        int fd = strays_open_directory(walk, directory[0] ? directory : "."), r = 0;
-        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-        struct dirent *entry;
+        _cleanup_close_ int fd = strays_open_directory(walk, directory[0] ? directory : ".");
+        _uninitialized_ Entries entries;
+        const struct dirent *entry;
+        int r = 0;
 
         walk->work += WORK_DIRECTORY + strlen(directory) / WORK_LENGTH;
-        if (!dir) {
-                fd_close(fd);
+        if (fd < 0)
                 return 0;
-        }
-        while (r == 0 && (entry = readdir(dir)))
+        entries_begin(&entries, fd);
+        while (r == 0 && (entry = entries_next(&entries)))
                 r = strays_look_at(walk, fd, directory, entry);
-        (void)closedir(dir);
         return r;
 }
 

@@ -24,13 +24,13 @@
  * reading the table takes 2 µs for each mount of the host. */
 #include "reach/own-store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/entries.h"
 #include "base/home.h"
 #include "base/paths.h"
 #include "base/sys.h"
@@ -294,15 +294,15 @@ static int store_hide_socket(StoreSearch *search, char *path, Error *reterr) {
 /* Hides all sockets. Each note is a symlink in the directory "sockets" of the store
  * (serve/socket.h). */
 static int store_hide_sockets(StoreSearch *search, int store_fd, Error *reterr) {
-        int fd = openat(store_fd, "sockets", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        _cleanup_close_ int fd = openat(store_fd, "sockets",
+                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _uninitialized_ Entries entries;
         int r = 0;
 
-        if (!dir) {
-                fd_close(fd);
+        if (fd < 0)
                 return 0;
-        }
-        for (const struct dirent *entry; r == 0 && (entry = readdir(dir));) {
+        entries_begin(&entries, fd);
+        for (const struct dirent *entry; r == 0 && (entry = entries_next(&entries));) {
                 char path[PATH_MAX];
                 ssize_t n = readlinkat(fd, entry->d_name, path, sizeof(path) - 1);
 
@@ -310,7 +310,6 @@ static int store_hide_sockets(StoreSearch *search, int store_fd, Error *reterr) 
                 if (path[0] == '/')
                         r = store_hide_socket(search, path, reterr);
         }
-        (void)closedir(dir);
         return r;
 }
 

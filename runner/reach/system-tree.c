@@ -6,7 +6,6 @@
  * by trying: if root runs holt, the command has neither root's rights nor root's groups. */
 #include "reach/system-tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/entries.h"
 #include "base/paths.h"
 #include "base/sys.h"
 #include "base/util.h"
@@ -254,19 +254,18 @@ static bool walk_looks_at(EtcWalk *walk, int dir_fd, const char *name, unsigned 
 /* Whether the directory contains something private. A directory that is too large to check counts
  * as private. */
 static bool walk_finds_private(EtcWalk *walk, int dir_fd, const char *name, unsigned depth) {
-        int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        _cleanup_close_ int fd = openat(dir_fd, name,
+                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _uninitialized_ Entries entries;
         const struct dirent *entry;
         bool found = false;
 
-        if (!dir) {
-                fd_close(fd);
+        if (fd < 0)
                 return true;
-        }
-        while (!found && (entry = readdir(dir)))
-                found = walk_looks_at(walk, dirfd(dir), entry->d_name, depth);
-        (void)closedir(dir);
-        return found;
+        entries_begin(&entries, fd);
+        while (!found && (entry = entries_next(&entries)))
+                found = walk_looks_at(walk, fd, entry->d_name, depth);
+        return found || entries.errnum;
 }
 
 static bool system_has(const SystemSearch *search, const char *name) {
@@ -356,18 +355,16 @@ static int etc_note_left(SystemSearch *search, const char *origin, Error *reterr
 }
 
 static int etc_add_all(SystemSearch *search, int path_fd, const char *origin, Error *reterr) {
-        int fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        _cleanup_close_ int fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _uninitialized_ Entries entries;
         const struct dirent *entry;
+        int r = 0;
 
-        if (!dir) {
-                r = error_set(reterr, ERROR_SETUP, errno, "%s: cannot read /etc", origin);
-                fd_close(fd);
-                return r;
-        }
-        while (r == 0 && (entry = readdir(dir)))
+        if (fd < 0)
+                return error_set(reterr, ERROR_SETUP, errno, "%s: cannot read /etc", origin);
+        entries_begin(&entries, fd);
+        while (r == 0 && (entry = entries_next(&entries)))
                 r = etc_add_public(search, path_fd, entry->d_name, reterr);
-        (void)closedir(dir);
         return r < 0 ? r : etc_note_left(search, origin, reterr);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/warnings.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/entries.h"
 #include "base/glob.h"
 #include "base/paths.h"
 #include "base/sys.h"
@@ -393,25 +393,23 @@ static int tell_below(const char *name, StrList *ret) {
 
 int warnings_find_below(const LaunchPlan *plan, StrList *ret, Error *reterr) {
         const PlanMount *workspace = plan_protects_git(plan) ? plan_workspace(plan) : NULL;
+        _cleanup_close_ int fd = FD_NONE;
+        _uninitialized_ Entries entries;
         const struct dirent *entry;
-        int fd, r = 0;
-        DIR *dir;
+        int r = 0;
 
         if (!workspace || workspace->flags & PLAN_READ_ONLY ||
             warnings_is_repository(workspace->fd))
                 return 0;
         fd = openat(workspace->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
-        if (!dir) {
-                fd_close(fd);
+        if (fd < 0)
                 return 0;
-        }
-        for (unsigned i = 0; i < ENTRIES_LOOKED_AT + 2 && (entry = readdir(dir)); i++)
+        entries_begin(&entries, fd);
+        for (unsigned i = 0; i < ENTRIES_LOOKED_AT + 2 && (entry = entries_next(&entries)); i++)
                 if (is_bare_below(plan, fd, entry)) {
                         r = tell_below(entry->d_name, ret);
                         break;
                 }
-        (void)closedir(dir);
         return r == -ENOMEM ? error_oom(reterr) : r;
 }
 
