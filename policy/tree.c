@@ -24,8 +24,7 @@ bool tree_has(const char *path) {
  * of /usr leads there by a symlink. None of them reveals the host or its users. Servers with keys
  * or passwords in their settings are missing here, except for the types and modules of nginx.
  *
- * A look-up of a missing name takes 0.2 us, a mount 2 us, and reading the directory 30 us. So the
- * tables have names and no patterns. */
+ * The names are in the order of strcmp(3). */
 static const char *const tree_etc[] = {
         /* clang-format off */
         "ImageMagick-6", "ImageMagick-7", "R", "X11", "alternatives", "ca-certificates", "chromium",
