@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay PORT: copies bytes between clients and 127.0.0.1:PORT, one connection at a time. Prints its
- * own port. It does nothing else: no proxy that copies can be much faster. */
+ * own port. It shows how fast a proxy can be that copies. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
