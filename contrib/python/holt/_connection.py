@@ -482,7 +482,7 @@ class Connection:
         return False
 
     def read_soon(self, request: Request) -> None:
-        """Reads the reply if it comes within about SOON seconds and no other reply is awaited. This is faster than a turn
+        """Reads the reply if it comes within about SOON milliseconds and no other reply is awaited. This is faster than a turn
         of the event loop."""
         try:
             with self._lock:
