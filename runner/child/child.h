@@ -16,6 +16,7 @@
 #include "policy/plan.h"
 #include "reach/system-tree.h"
 #include "streams/output.h"
+#include "streams/stdio.h"
 #include "streams/terminal.h"
 
 /* The command's ids on the host. */
@@ -66,6 +67,7 @@ typedef struct Launch {
         Watch *watch;        /* The watch of guarded and hidden paths, or NULL. */
         ShownLimits limits;
         LayerState layers;
+        FdFacts stdio[3]; /* About fds 0 to 2 of the launcher. */
         /* A bit for each of fds 0 to 2 that is a file which the command can open by its path. */
         unsigned stdio_shown;
         bool view;   /* The child only builds the tree and hands it over: no process stays. */

@@ -117,10 +117,11 @@ static bool landlock_is_null(const struct stat *st) {
 /* Whether fd is a file, a named pipe or a device that was opened for writing only. Others may have
  * written there what the command must not read. A plain pipe does not count, because no path leads
  * to it and Landlock does not check it. */
-static bool landlock_is_for_writing(int fd, const struct stat *st) {
+static bool landlock_is_for_writing(int fd, const FdFacts *facts) {
+        const struct stat *st = &facts->st;
         struct statfs fs;
 
-        if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+        if (fd_facts_access(facts) != O_WRONLY)
                 return false;
         if (S_ISFIFO(st->st_mode))
                 return fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
@@ -129,44 +130,41 @@ static bool landlock_is_for_writing(int fd, const struct stat *st) {
 
 /* Whether fd is a file that was opened for reading only. A copy that holt has sealed
  * (stdio-files.c) cannot be changed. */
-static bool landlock_is_for_reading(int fd, const struct stat *st) {
+static bool landlock_is_for_reading(int fd, const FdFacts *facts) {
         int seals;
 
-        if (!S_ISREG(st->st_mode) || (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+        if (!S_ISREG(facts->st.st_mode) || fd_facts_access(facts) != O_RDONLY)
                 return false;
         seals = fcntl(fd, F_GET_SEALS);
         return seals < 0 || !(seals & F_SEAL_WRITE);
 }
 
-unsigned landlock_stdio(const Launch *launch) {
+unsigned landlock_stdio(const Launch *launch, const FdFacts facts[3]) {
         unsigned found = 0;
 
-        for (int fd = 0; fd <= 2; fd++) {
-                struct stat st;
-
-                if (!(launch->stdio_shown & (1U << fd)) && fstat(fd, &st) == 0 &&
-                    (S_ISSOCK(st.st_mode) || landlock_is_for_reading(fd, &st) ||
-                     landlock_is_for_writing(fd, &st)))
+        for (int fd = 0; fd <= 2; fd++)
+                if (!(launch->stdio_shown & (1U << fd)) &&
+                    (S_ISSOCK(facts[fd].st.st_mode) || landlock_is_for_reading(fd, &facts[fd]) ||
+                     landlock_is_for_writing(fd, &facts[fd])))
                         found |= 1U << fd;
-        }
         return found;
 }
 
 /* Allows files, and /dev/null, that the caller passes as stdin, stdout or stderr. They lie outside
  * the tree, but programs open them again through /dev/stdout. The rule allows no more than the fd
  * itself. */
-static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
+static int allow_stdio(int ruleset_fd, const FdFacts facts[3], uint64_t handled, Error *error) {
         for (int fd = 0; fd <= 2; fd++) {
-                struct stat st;
-                int mode = fcntl(fd, F_GETFL), r;
+                const struct stat *st = &facts[fd].st;
+                const int access_mode = fd_facts_access(&facts[fd]);
                 uint64_t rights = 0;
+                int r;
 
-                if (mode < 0 || fstat(fd, &st) < 0 ||
-                    (!S_ISREG(st.st_mode) && !landlock_is_null(&st)))
+                if (access_mode < 0 || (!S_ISREG(st->st_mode) && !landlock_is_null(st)))
                         continue;
-                if ((mode & O_ACCMODE) != O_WRONLY)
+                if (access_mode != O_WRONLY)
                         rights |= FS_READ_FILE;
-                if ((mode & O_ACCMODE) != O_RDONLY)
+                if (access_mode != O_RDONLY)
                         rights |= FS_WRITE_FILE | FS_TRUNCATE;
                 r = landlock_allow(ruleset_fd, fd, rights & handled, "stdio", error);
                 /* Some internal file systems (a memfd) refuse rules on their files, and need
@@ -179,7 +177,7 @@ static int allow_stdio(int ruleset_fd, uint64_t handled, Error *error) {
         return 0;
 }
 
-static int add_rules(int ruleset_fd, uint64_t handled, Error *error) {
+static int add_rules(int ruleset_fd, const FdFacts stdio[3], uint64_t handled, Error *error) {
         const uint64_t writable = handled &
                                   ~(uint64_t)(FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_IOCTL_DEV);
         int r = allow_path(ruleset_fd, "/", handled & (FS_EXECUTE | FS_READ_FILE | FS_READ_DIR),
@@ -199,7 +197,7 @@ static int add_rules(int ruleset_fd, uint64_t handled, Error *error) {
                 r = landlock_allow(ruleset_fd, child_state.writable_fds[i], rights,
                                    "a writable mount", error);
         }
-        return r < 0 ? r : allow_stdio(ruleset_fd, handled, error);
+        return r < 0 ? r : allow_stdio(ruleset_fd, stdio, handled, error);
 }
 
 /* Makes a ruleset of the rights in the ABI, except for those in `unhandled`. The caller owns
@@ -250,14 +248,17 @@ int landlock_confine_to(const int *fds, size_t count, Error *error) {
 
 int landlock_confine(Launch *launch, Error *error) {
         int abi = launch->layers.landlock_abi, fd, r;
+        FdFacts stdio[3];
         uint64_t handled;
 
         if (abi == 0)
                 return 0;
-        r = make_ruleset(abi, true, landlock_stdio(launch) ? 0 : FS_EVERY_OPEN, &handled, &fd,
-                         error);
+        /* The launcher's facts would not do: the terminal and the pipes have replaced some fds. */
+        fd_facts_stdio(stdio);
+        r = make_ruleset(abi, true, landlock_stdio(launch, stdio) ? 0 : FS_EVERY_OPEN, &handled,
+                         &fd, error);
         if (r < 0)
                 return r;
-        r = add_rules(fd, handled, error);
+        r = add_rules(fd, stdio, handled, error);
         return ruleset_enforce(fd, r, error);
 }

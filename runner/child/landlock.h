@@ -13,8 +13,8 @@ enum { LANDLOCK_ABI_NEEDED = 2 };
 int landlock_abi(void);
 
 /* Returns a bit for each of fds 0 to 2 that may give the command more rights to a file of the host.
- * If there is one, Landlock also checks each open(2) (landlock.c). */
-unsigned landlock_stdio(const Launch *launch);
+ * If there is one, Landlock also checks each open(2) (landlock.c). facts are about these fds. */
+unsigned landlock_stdio(const Launch *launch, const FdFacts facts[3]);
 
 /* A step of the child (step.h). It uses launch->layers.landlock_abi, as set by the launcher, and
  * does nothing if that is 0. */

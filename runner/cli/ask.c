@@ -25,7 +25,7 @@ const Option ask_json_option = {
 
 static int ask_run(const AskVerb *verb, void *options, int argc, char **argv, OptionResult *words,
                    Error *reterr) {
-        int r = verb->streams ? stdio_open(reterr) : 0;
+        int r = verb->streams ? stdio_open(NULL, reterr) : 0;
 
         if (r < 0)
                 return r;

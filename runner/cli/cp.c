@@ -269,7 +269,7 @@ int cmd_cp(int argc, char **argv) {
         OptionResult words = { 0 };
         Cp cp = { .notes = { FD_NONE, UNFINISHED_OUTSIDE } };
         Error error;
-        int r = stdio_open(&error);
+        int r = stdio_open(NULL, &error);
 
         if (r == 0)
                 r = options_parse(&cp_syntax, argc, (const char *const *)argv, &cp.options, &words,

@@ -120,7 +120,7 @@ static int plan_true(const char *rule, LaunchPlan *ret, Error *reterr) {
 static int launch_plan(LaunchPlan *plan, Outcome *out, Error *reterr) {
         Launch launch = LAUNCH_NONE;
         Sandbox sandbox = SANDBOX_NONE;
-        int r = launch_prepare(plan, &launch, reterr);
+        int r = launch_prepare(plan, NULL, &launch, reterr);
 
         if (r == 0)
                 r = launch_start(&launch, &sandbox, reterr);
@@ -136,7 +136,7 @@ static int launch_true(const char *rule, Outcome *out, Error *reterr) {
         int r = plan_true(rule, &plan, reterr);
 
         if (r == 0)
-                r = stdio_open(reterr);
+                r = stdio_open(NULL, reterr);
         if (r == 0)
                 r = launch_plan(&plan, out, reterr);
         plan_clear(&plan);

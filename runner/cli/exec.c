@@ -261,11 +261,13 @@ static void find_refused(Exec *exec) {
 
 static int exec_run(Exec *exec, Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
+        FdFacts stdio[3];
         unsigned tries = 0;
         Error ignored;
         int r;
 
-        stdio_note();
+        fd_facts_stdio(stdio);
+        stdio_note(stdio);
         exec->began = tail_file_begin(STDERR_FILENO);
         do
                 r = exec_start(exec, &started, reterr);
@@ -321,7 +323,7 @@ int exec_main(Exec *exec, Error *error) {
 int cmd_exec(int argc, char **argv) {
         static Exec exec = EXEC_NONE;
         Error error;
-        int r = stdio_open(&error);
+        int r = stdio_open(NULL, &error);
 
         if (r == 0)
                 r = exec_line_parse(&exec.line, argc, argv, &error);

@@ -77,6 +77,7 @@ typedef struct Run {
         OptionResult words;
         Policy policy;
         LaunchPlan plan;
+        FdFacts stdio[3]; /* At the start. */
         Launch launch;
         Sandbox sandbox;
         StrList moved, warnings;
@@ -256,9 +257,9 @@ static void run_tell_ports(const Run *run) {
 static int run_start(Run *run, Error *reterr) {
         int r;
 
-        stdio_note();
         interrupt_prepare();
-        r = launch_prepare(&run->plan, &run->launch, reterr);
+        r = launch_prepare(&run->plan, run->stdio, &run->launch, reterr);
+        stdio_note(run->launch.stdio);
         if (r == 0)
                 r = run_warn(run, reterr);
         run->plan.net_asked = run->plan.net_ask && asking_possible();
@@ -374,7 +375,7 @@ static int (*const run_steps[])(Run *run, Error *reterr) = {
 int cmd_run(int argc, char **argv) {
         static Run run = { .report_fd = FD_NONE, .sandbox = SANDBOX_NONE, .launch = LAUNCH_NONE };
         static Error error; /* run's result points to it */
-        int r = stdio_open(&error);
+        int r = stdio_open(run.stdio, &error);
 
         if (r == 0)
                 r = options_parse(&run_syntax, argc, (const char *const *)argv, &run.options,

@@ -34,7 +34,7 @@ static int sh_parse(Exec *exec, int argc, char **argv, Error *reterr) {
 int cmd_sh(int argc, char **argv) {
         static Exec exec = EXEC_NONE;
         Error error;
-        int r = stdio_open(&error);
+        int r = stdio_open(NULL, &error);
 
         if (r == 0 && argc == 2 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
                 options_help(&sh_syntax, stdout);

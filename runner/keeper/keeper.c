@@ -99,7 +99,7 @@ static int keeper_take_lock(Keeper *keeper, Error *reterr) {
 }
 
 static int keeper_prepare(Keeper *keeper, Error *reterr) {
-        return launch_prepare(&keeper->plan, &keeper->launch, reterr);
+        return launch_prepare(&keeper->plan, NULL, &keeper->launch, reterr);
 }
 
 static int keeper_launch(Keeper *keeper, Error *reterr) {

@@ -36,7 +36,7 @@ static int reader_make_plan(Keeper *reader, Error *reterr) {
 static int reader_prepare(Keeper *reader, Error *reterr) {
         strlist_clear(&reader->plan.routes);
         strlist_clear(&reader->plan.tls_hosts);
-        return launch_prepare(&reader->plan, &reader->launch, reterr);
+        return launch_prepare(&reader->plan, NULL, &reader->launch, reterr);
 }
 
 static int reader_make_view(Keeper *reader, Error *reterr) {

@@ -106,8 +106,8 @@ static int launch_take_trust(Launch *launch, Error *reterr) {
 
 static int launch_prepare_output(Launch *launch, Error *reterr) {
         return output_prepare(launch->plan->output, launch->terminal.fds,
-                              launch->plan->file_size ? 0 : landlock_stdio(launch), &launch->output,
-                              reterr);
+                              launch->plan->file_size ? 0 : landlock_stdio(launch, launch->stdio),
+                              launch->stdio, &launch->output, reterr);
 }
 
 static int launch_take_identity(Launch *launch, Error *reterr) {
@@ -123,11 +123,15 @@ static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
         open_init,           launch_take_identity, launch_open_output, launch_take_trust,
 };
 
-int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr) {
+int launch_prepare(LaunchPlan *plan, const FdFacts *stdio, Launch *ret, Error *reterr) {
         int r;
 
         *ret = (Launch)LAUNCH_NONE;
         ret->plan = plan;
+        if (stdio)
+                memcpy(ret->stdio, stdio, sizeof(ret->stdio));
+        else
+                fd_facts_stdio(ret->stdio);
         block_signals(plan);
         terminal_plan(&ret->terminal);
         find_missing(ret);

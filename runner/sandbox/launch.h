@@ -50,9 +50,10 @@ typedef struct Sandbox {
 /* clang-format on */
 
 /* Opens the files that the plan names. If root runs holt, gives root up for good: the process is an
- * unprivileged user from now on. Blocks all signals. plan is borrowed and must outlive ret. The
- * caller ends with launch_clear(). Returns 0 or a negative errno. */
-int launch_prepare(LaunchPlan *plan, Launch *ret, Error *reterr);
+ * unprivileged user from now on. Blocks all signals. plan is borrowed and must outlive ret. stdio
+ * is what stdio_open() has told about fds 0 to 2, or NULL. The caller ends with launch_clear().
+ * Returns 0 or a negative errno. */
+int launch_prepare(LaunchPlan *plan, const FdFacts *stdio, Launch *ret, Error *reterr);
 void launch_clear(Launch *launch);
 
 /* Starts the sandbox; on failure, nothing is left. A layer that the host refuses is an ERROR_LAYER

@@ -31,6 +31,7 @@
 
 #include "base/sys.h"
 #include "reach/reach.h"
+#include "streams/stdio.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -44,11 +45,8 @@ enum {
 };
 
 /* Whether the file is regular and open for reading only. */
-static bool is_read_only_file(int fd, struct stat *ret) {
-        const int flags = fcntl(fd, F_GETFL);
-
-        return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY && fstat(fd, ret) == 0 &&
-               S_ISREG(ret->st_mode);
+static bool is_read_only_file(const FdFacts *facts) {
+        return fd_facts_access(facts) == O_RDONLY && S_ISREG(facts->st.st_mode);
 }
 
 /* Whether it is a memory file that nobody can change. With F_SEAL_WRITE alone, it could still be
@@ -124,19 +122,21 @@ static int shield_refuse_file(int number, int errnum, Error *reterr) {
         return error_cure(reterr, r, "Put a pipe before holt: cat FILE | holt ...");
 }
 
-static int shield_find_place(const LaunchPlan *plan, int fd, ReachPlace *ret, Error *reterr) {
-        _cleanup_(reach_freep) Reach *reach = NULL;
-        int r = reach_new(plan, &reach, reterr);
+/* *reach may be NULL, and is then made: the mount table is read only if a file needs it. */
+static int shield_find_place(const LaunchPlan *plan, Reach **reach, int fd, ReachPlace *ret,
+                             Error *reterr) {
+        int r = *reach ? 0 : reach_new(plan, reach, reterr);
 
         if (r < 0)
                 return r;
-        *ret = reach_place(reach, fd);
+        *ret = reach_place(*reach, fd);
         return 0;
 }
 
 /* Notes a file that the command can open by its path. Landlock need not protect it (landlock.c). */
-static int shield_note_place(Launch *launch, int number, int fd, ReachPlace *ret, Error *reterr) {
-        int r = shield_find_place(launch->plan, fd, ret, reterr);
+static int shield_note_place(Launch *launch, Reach **reach, int number, int fd, ReachPlace *ret,
+                             Error *reterr) {
+        int r = shield_find_place(launch->plan, reach, fd, ret, reterr);
 
         if (r == 0 && *ret == REACH_OPEN)
                 launch->stdio_shown |= 1U << number;
@@ -155,14 +155,16 @@ static int shield_copy(int number, int *fd, off_t size, Error *reterr) {
 }
 
 /* Does for one file of a single run what stdio_files_shield() says. */
-static int shield_file(Launch *launch, int number, int *fd, Error *reterr) {
+static int shield_file(Launch *launch, Reach **reach, int number, int *fd, Error *reterr) {
         struct stat st;
         ReachPlace place;
         int r;
 
-        if (!is_read_only_file(*fd, &st) || !shield_may_be_changed(*fd, &st, &launch->identity))
+        /* Nobody else has a file without a name, and Landlock keeps it from being cut. */
+        if (fstat(*fd, &st) < 0 || st.st_nlink == 0 ||
+            !shield_may_be_changed(*fd, &st, &launch->identity))
                 return 0;
-        r = shield_note_place(launch, number, *fd, &place, reterr);
+        r = shield_note_place(launch, reach, number, *fd, &place, reterr);
         if (r < 0 || place == REACH_OPEN)
                 return r;
         if (st.st_size > COPY_MAX && place == REACH_OUTSIDE &&
@@ -174,12 +176,12 @@ static int shield_file(Launch *launch, int number, int *fd, Error *reterr) {
 /* Whether the command could read what others write, by opening the file again. That is possible
  * with a file, a named pipe or a device that is open for writing only. No path leads to a plain
  * pipe. */
-static bool shield_may_be_read(int fd, const struct stat *st) {
+static bool shield_may_be_read(int fd, const FdFacts *facts) {
         enum { MEMORY = 1 }; /* /dev/null and similar devices store nothing. */
-        const int flags = fcntl(fd, F_GETFL);
+        const struct stat *st = &facts->st;
         struct statfs fs;
 
-        if (flags < 0 || (flags & O_ACCMODE) != O_WRONLY)
+        if (fd_facts_access(facts) != O_WRONLY)
                 return false;
         if (S_ISFIFO(st->st_mode))
                 return fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
@@ -187,46 +189,50 @@ static bool shield_may_be_read(int fd, const struct stat *st) {
 }
 
 int stdio_shield(const LaunchPlan *plan, int number, int *fd, bool *ret_detour, Error *reterr) {
-        struct stat st;
+        _cleanup_(reach_freep) Reach *reach = NULL;
+        FdFacts facts;
         ReachPlace place;
-        const bool reads = is_read_only_file(*fd, &st) && !shield_is_sealed(*fd) &&
-                           shield_may_be_changed(*fd, &st, NULL);
+        bool reads;
         int r;
 
         *ret_detour = false;
-        if (!reads && (fstat(*fd, &st) < 0 || !shield_may_be_read(*fd, &st)))
+        fd_facts(*fd, &facts);
+        reads = is_read_only_file(&facts) && !shield_is_sealed(*fd) &&
+                shield_may_be_changed(*fd, &facts.st, NULL);
+        if (!reads && !shield_may_be_read(*fd, &facts))
                 return 0;
-        r = shield_find_place(plan, *fd, &place, reterr);
+        r = shield_find_place(plan, &reach, *fd, &place, reterr);
         if (r < 0 || place == REACH_OPEN)
                 return r;
-        *ret_detour = !reads || st.st_size > COPY_MAX;
-        return *ret_detour ? 0 : shield_copy(number, fd, st.st_size, reterr);
+        *ret_detour = !reads || facts.st.st_size > COPY_MAX;
+        return *ret_detour ? 0 : shield_copy(number, fd, facts.st.st_size, reterr);
 }
 
-static int shield_one(Launch *launch, int number, Error *reterr) {
+static int shield_one(Launch *launch, Reach **reach, int number, Error *reterr) {
+        FdFacts *facts = &launch->stdio[number];
         ReachPlace ignored;
-        struct stat st;
         int fd, r;
 
-        if (fstat(number, &st) == 0 && shield_may_be_read(number, &st))
-                return shield_note_place(launch, number, number, &ignored, reterr);
-        /* Nobody else has a file without a name, and Landlock keeps it from being cut. */
-        if (!is_read_only_file(number, &st) || st.st_nlink == 0)
+        if (shield_may_be_read(number, facts))
+                return shield_note_place(launch, reach, number, number, &ignored, reterr);
+        if (!is_read_only_file(facts))
                 return 0;
         fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
         if (fd < 0)
                 return shield_refuse_file(number, errno, reterr);
-        r = shield_file(launch, number, &fd, reterr);
+        r = shield_file(launch, reach, number, &fd, reterr);
         if (r == 0 && dup2(fd, number) < 0)
                 r = shield_refuse_file(number, errno, reterr);
         fd_close(fd);
+        fd_facts(number, facts);
         return r;
 }
 
 int stdio_files_shield(Launch *launch, Error *reterr) {
+        _cleanup_(reach_freep) Reach *reach = NULL;
         int r = 0;
 
         for (int number = 0; r == 0 && number <= 2; number++)
-                r = shield_one(launch, number, reterr);
+                r = shield_one(launch, &reach, number, reterr);
         return r;
 }

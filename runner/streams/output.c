@@ -46,46 +46,40 @@ struct Output {
 
 /* --- the caller's fds --- */
 
-static bool same_inode(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 static bool at_same_place(int fd, int other_fd) {
         return lseek(fd, 0, SEEK_CUR) == lseek(other_fd, 0, SEEK_CUR);
 }
 
-/* Whether both fds write to one place, so that writes to one follow writes to the other (2>&1). The
- * two ends of a pipe share one inode. A file that was opened twice has two offsets, unless both
- * append. */
-static bool is_one(int fd, int other_fd) {
-        const int flags = fcntl(fd, F_GETFL), other_flags = fcntl(other_fd, F_GETFL);
-        struct stat st, other_st;
+/* Whether stdout and stderr write to one place, so that writes to one follow writes to the other
+ * (2>&1). The two ends of a pipe share one inode. A file that was opened twice has two offsets,
+ * unless both append. */
+static bool is_one(const FdFacts stdio[3]) {
+        const FdFacts *out = &stdio[1], *errors = &stdio[2];
         int r;
 
-        if (fstat(fd, &st) < 0 || fstat(other_fd, &other_st) < 0 || !same_inode(&st, &other_st) ||
-            (flags & O_ACCMODE) != (other_flags & O_ACCMODE))
+        if (fd_facts_access(out) < 0 || fd_facts_access(out) != fd_facts_access(errors) ||
+            !fd_facts_same_inode(out, errors))
                 return false;
-        if (!S_ISREG(st.st_mode) || flags & other_flags & O_APPEND)
+        if (!S_ISREG(out->st.st_mode) || out->flags & errors->flags & O_APPEND)
                 return true;
-        r = sys_same_file(fd, other_fd);
-        return r == 0 || (r < 0 && at_same_place(fd, other_fd));
+        r = sys_same_file(1, 2);
+        return r == 0 || (r < 0 && at_same_place(1, 2));
 }
 
 /* Refuses a stdin that is the same socket or file as the output (socat EXEC, inetd). Otherwise the
  * command could write to stdin, and the bytes would come out of stdout uncounted. Devices such as
  * /dev/null are allowed: every program may open them anyway. */
-static int check_stdin(const Stream *s, Error *reterr) {
-        const int flags = fcntl(0, F_GETFL);
-        struct stat in, out;
+static int check_stdin(const Stream *s, const FdFacts stdio[3], Error *reterr) {
+        const mode_t type = stdio[0].st.st_mode;
         int r;
 
-        if (fstat(0, &in) < 0 || fstat(s->fd, &out) < 0 || S_ISCHR(in.st_mode) ||
-            !same_inode(&in, &out) || (flags & O_ACCMODE) == O_RDONLY)
+        if (stdio[0].flags < 0 || S_ISCHR(type) || !fd_facts_same_inode(&stdio[0], &stdio[s->fd]) ||
+            fd_facts_access(&stdio[0]) == O_RDONLY)
                 return 0;
         r = error_set(reterr, ERROR_USAGE, 0,
                       "the output is limited, but stdin is the same %s as %s: output that the "
                       "command writes to stdin cannot be counted",
-                      S_ISSOCK(in.st_mode) ? "socket" : "file", s->fd == 1 ? "stdout" : "stderr");
+                      S_ISSOCK(type) ? "socket" : "file", s->fd == 1 ? "stdout" : "stderr");
         return error_cure(reterr, r, "Put a pipe before holt: cat | holt run ...");
 }
 
@@ -99,23 +93,21 @@ static bool has_name(int pipe_fd) {
 /* Opens a pipe again, because O_NONBLOCK on the caller's own fd would affect everybody who shares
  * it. A device is not opened again, since opening may have an effect. Neither is a file, since its
  * offset belongs to the fd. */
-static void open_sink(Stream *s) {
+static void open_sink(Stream *s, mode_t type) {
         const char *path = s->fd == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2";
-        struct stat st = { 0 };
         int fd = FD_NONE;
 
-        (void)fstat(s->fd, &st);
-        s->socket = S_ISSOCK(st.st_mode);
-        s->pipe = S_ISFIFO(st.st_mode);
+        s->socket = S_ISSOCK(type);
+        s->pipe = S_ISFIFO(type);
         s->watched = s->socket || (s->pipe && !has_name(s->fd));
         if (s->pipe)
                 fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0)
                 s->sink_fd = fd;
-        s->blocks = fd < 0 && (s->pipe || S_ISCHR(st.st_mode));
+        s->blocks = fd < 0 && (s->pipe || S_ISCHR(type));
 }
 
-static int add_stream(Output *o, int fd, Error *reterr) {
+static int add_stream(Output *o, int fd, const FdFacts stdio[3], Error *reterr) {
         Stream *s = &o->streams[o->count++];
         int r;
 
@@ -123,30 +115,29 @@ static int add_stream(Output *o, int fd, Error *reterr) {
         s->source_fd = s->inner_fd = FD_NONE;
         if (fd == 2 || o->both)
                 s->relay.tail = &o->tail;
-        r = check_stdin(s, reterr);
+        r = check_stdin(s, stdio, reterr);
         if (r < 0)
                 return r;
-        open_sink(s);
+        open_sink(s, stdio[fd].st.st_mode);
         return 0;
 }
 
 /* Whether the command must get a pipe instead of stderr, so that no file is left that makes every
  * open(2) slower. The same file may be stdout. */
-static bool output_spares_check(unsigned checked, const struct stat *st) {
-        return S_ISREG(st->st_mode) && checked & 4 &&
-               (checked == 4 || (checked == 6 && is_one(1, 2)));
+static bool output_spares_check(unsigned checked, const FdFacts stdio[3]) {
+        return S_ISREG(stdio[2].st.st_mode) && checked & 4 &&
+               (checked == 4 || (checked == 6 && is_one(stdio)));
 }
 
 /* Whether holt needs stderr's last bytes although there is no limit. If it can read them from
  * stderr's file, *ret_began is the place at which they begin. Otherwise stderr gets a pipe. */
-static bool wants_errors(unsigned terminal_fds, unsigned checked, off_t *ret_began) {
-        struct stat st, in;
-
-        if (terminal_fds & 4 || fstat(2, &st) < 0)
+static bool wants_errors(unsigned terminal_fds, unsigned checked, const FdFacts stdio[3],
+                         off_t *ret_began) {
+        if (terminal_fds & 4 || stdio[2].flags < 0)
                 return false;
-        if (fstat(0, &in) == 0 && same_inode(&in, &st))
+        if (stdio[0].flags >= 0 && fd_facts_same_inode(&stdio[0], &stdio[2]))
                 checked = 0;
-        if (output_spares_check(checked, &st))
+        if (output_spares_check(checked, stdio))
                 return true;
         *ret_began = tail_file_begin(2);
         if (*ret_began >= 0)
@@ -155,40 +146,40 @@ static bool wants_errors(unsigned terminal_fds, unsigned checked, off_t *ret_beg
 }
 
 /* Without a limit: prepares a pipe for stderr, or the reading of its file after the end. */
-static int output_prepare_errors(unsigned terminal_fds, unsigned checked, Output **ret,
-                                 Error *reterr) {
+static int output_prepare_errors(unsigned terminal_fds, unsigned checked, const FdFacts stdio[3],
+                                 Output **ret, Error *reterr) {
         off_t began = -1;
         Output *o;
         int r;
 
-        if (!wants_errors(terminal_fds, checked, &began))
+        if (!wants_errors(terminal_fds, checked, stdio, &began))
                 return 0;
         o = calloc(1, sizeof(*o));
         if (!o)
                 return error_oom(reterr);
         o->began = began;
-        o->both = began < 0 && is_one(1, 2);
-        r = began < 0 ? add_stream(o, o->both ? 1 : 2, reterr) : 0;
+        o->both = began < 0 && is_one(stdio);
+        r = began < 0 ? add_stream(o, o->both ? 1 : 2, stdio, reterr) : 0;
         *ret = r < 0 ? output_free(o) : o;
         return r;
 }
 
-int output_prepare(uint64_t limit, unsigned terminal_fds, unsigned checked, Output **ret,
-                   Error *reterr) {
+int output_prepare(uint64_t limit, unsigned terminal_fds, unsigned checked, const FdFacts stdio[3],
+                   Output **ret, Error *reterr) {
         Output *o;
         int r = 0;
 
         if (!limit)
-                return output_prepare_errors(terminal_fds, checked, ret, reterr);
+                return output_prepare_errors(terminal_fds, checked, stdio, ret, reterr);
         o = calloc(1, sizeof(*o));
         if (!o)
                 return error_oom(reterr);
         o->began = -1;
         o->budget.limit = limit;
-        o->both = !(terminal_fds & 6) && is_one(1, 2);
+        o->both = !(terminal_fds & 6) && is_one(stdio);
         for (int fd = 1; r == 0 && fd <= (o->both ? 1 : 2); fd++)
                 if (!(terminal_fds & (1U << fd)))
-                        r = add_stream(o, fd, reterr);
+                        r = add_stream(o, fd, stdio, reterr);
         if (r < 0) {
                 (void)output_free(o);
                 return r;

@@ -28,6 +28,7 @@
 
 #include "base/error.h"
 #include "streams/relay.h"
+#include "streams/stdio.h"
 
 typedef struct Output Output;
 
@@ -39,12 +40,13 @@ enum { OUTPUT_POLL_MAX = 4 };
  * limit         bytes; 0 means no limit.
  * terminal_fds  bits 1 and 2: this fd is a terminal (TerminalPlan.fds).
  * checked       bits 0 to 2: this fd makes every open(2) slower (landlock_stdio()).
+ * stdio         facts about fds 0 to 2.
  * ret           owned by the caller; ends with output_free(). NULL if no pipe or file is needed.
  *
  * Returns 0, -EINVAL if the command could write uncounted bytes to its stdin, or another negative
  * errno. */
-int output_prepare(uint64_t limit, unsigned terminal_fds, unsigned checked, Output **ret,
-                   Error *reterr);
+int output_prepare(uint64_t limit, unsigned terminal_fds, unsigned checked, const FdFacts stdio[3],
+                   Output **ret, Error *reterr);
 Output *output_free(Output *output);
 
 /* All functions below accept NULL as output. */

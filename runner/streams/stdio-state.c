@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -50,12 +49,10 @@ static unsigned find_locks(int fd) {
         return found;
 }
 
-void stdio_note(void) {
+void stdio_note(const FdFacts facts[3]) {
         for (int fd = 0; fd <= 2; fd++) {
-                struct stat st;
-
-                noted[fd].flags = fcntl(fd, F_GETFL);
-                noted[fd].is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+                noted[fd].flags = facts[fd].flags;
+                noted[fd].is_file = S_ISREG(facts[fd].st.st_mode);
                 noted[fd].locks = noted[fd].is_file ? find_locks(fd) : 0;
         }
 }

@@ -23,6 +23,25 @@
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
+void fd_facts(int fd, FdFacts *ret) {
+        ret->flags = fcntl(fd, F_GETFL);
+        if (ret->flags < 0 || fstat(fd, &ret->st) < 0)
+                ret->st = (struct stat){ 0 };
+}
+
+void fd_facts_stdio(FdFacts ret[3]) {
+        for (int fd = 0; fd <= 2; fd++)
+                fd_facts(fd, &ret[fd]);
+}
+
+int fd_facts_access(const FdFacts *facts) {
+        return facts->flags < 0 ? -1 : facts->flags & O_ACCMODE;
+}
+
+bool fd_facts_same_inode(const FdFacts *a, const FdFacts *b) {
+        return a->st.st_dev == b->st.st_dev && a->st.st_ino == b->st.st_ino;
+}
+
 static bool stdio_is_among(unsigned long type, const unsigned long *types, size_t count) {
         for (size_t i = 0; i < count; i++)
                 if (types[i] == type)
@@ -92,25 +111,29 @@ static bool is_harmless_device(int fd, const struct stat *st) {
 
 /* Refuses directories, which lead out (openat(0, "..")), and pidfds, which act on processes of the
  * host. */
-bool stdio_is_harmless(int fd) {
-        const int flags = fcntl(fd, F_GETFL);
-        struct stat st;
+static bool facts_are_harmless(int fd, const FdFacts *facts) {
+        const struct stat *st = &facts->st;
 
-        if (flags < 0 || flags & O_PATH || fstat(fd, &st) < 0)
+        if (facts->flags < 0 || facts->flags & O_PATH)
                 return false;
-        if (S_ISREG(st.st_mode))
-                return is_harmless_file(fd, &st, flags);
-        if (S_ISSOCK(st.st_mode))
+        if (S_ISREG(st->st_mode))
+                return is_harmless_file(fd, st, facts->flags);
+        if (S_ISSOCK(st->st_mode))
                 return is_harmless_socket(fd);
-        return S_ISCHR(st.st_mode) ? is_harmless_device(fd, &st) : S_ISFIFO(st.st_mode);
+        return S_ISCHR(st->st_mode) ? is_harmless_device(fd, st) : S_ISFIFO(st->st_mode);
 }
 
-/* Whether fd was closed at the start. main() opens a placeholder for each closed fd from 0 to 2. */
-static bool is_closed(int fd) {
-        struct stat st;
-        int flags = fcntl(fd, F_GETFL);
+bool stdio_is_harmless(int fd) {
+        FdFacts facts;
 
-        return flags < 0 || (flags & O_PATH && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode));
+        fd_facts(fd, &facts);
+        return facts_are_harmless(fd, &facts);
+}
+
+/* Whether the fd was closed at the start. main() opens a placeholder for each closed fd from 0 to
+ * 2. */
+static bool is_closed(const FdFacts *facts) {
+        return facts->flags < 0 || (facts->flags & O_PATH && S_ISCHR(facts->st.st_mode));
 }
 
 /* Replaces the placeholder by /dev/null. */
@@ -131,12 +154,29 @@ int stdio_refuse(int fd, Error *reterr) {
         return error_cure(reterr, r, "Put a pipe between them: ... | holt run ... | cat");
 }
 
-int stdio_open(Error *reterr) {
+/* Replaces fd by /dev/null if it is closed. Returns 0 or a negative errno. */
+static int stdio_fill(int fd, FdFacts *facts) {
+        int r;
+
+        fd_facts(fd, facts);
+        if (!is_closed(facts))
+                return 0;
+        r = open_null(fd);
+        fd_facts(fd, facts);
+        return r;
+}
+
+int stdio_open(FdFacts *ret, Error *reterr) {
         for (int fd = 0; fd <= 2; fd++) {
-                if (is_closed(fd) && open_null(fd) < 0)
-                        return error_set(reterr, ERROR_SETUP, errno, "cannot open /dev/null");
-                if (!stdio_is_harmless(fd))
+                FdFacts facts;
+                int r = stdio_fill(fd, &facts);
+
+                if (r < 0)
+                        return error_set(reterr, ERROR_SETUP, -r, "cannot open /dev/null");
+                if (!facts_are_harmless(fd, &facts))
                         return stdio_refuse(fd, reterr);
+                if (ret)
+                        ret[fd] = facts;
         }
         return 0;
 }
