@@ -24,9 +24,6 @@ static int attach_private(const char *name, mode_t mode, const char *target, Err
 
         if (r < 0)
                 return r;
-        /* mkdir(2) applies the umask, so the mode (such as 01777) is set again. */
-        if (fchmodat(child_state.scratch_fd, name, mode, 0) < 0)
-                return step_fail(error, LAYER_MOUNT, errno, "cannot set the mode of", name);
         fd = sys_open_tree(child_state.scratch_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (fd < 0)
                 return step_fail(error, LAYER_MOUNT, errno, "cannot clone", name);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "child/build.h"
 
@@ -68,20 +69,31 @@ int build_link(int dir_fd, const char *path, const char *target, Error *error) {
 }
 
 /* A short write means that the caller's hard limit of file sizes was reached. */
-int build_write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error) {
+int build_write_parts(int dir_fd, const char *path, const struct iovec *parts, int count,
+                      Error *error) {
         int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        ssize_t n = fd < 0 ? -1 : write(fd, text, size);
+        ssize_t n = fd < 0 ? -1 : writev(fd, parts, count);
+        size_t size = 0;
 
+        for (int i = 0; i < count; i++)
+                size += parts[i].iov_len;
         if (n != (ssize_t)size)
                 return step_fail(error, LAYER_MOUNT, n < 0 ? errno : EFBIG, "cannot write", path);
         fd_close(fd);
         return 0;
 }
 
+int build_write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error) {
+        const struct iovec part = { (void *)(uintptr_t)text, size };
+
+        return build_write_parts(dir_fd, path, &part, 1, error);
+}
+
 /* --- mount points --- */
 
 /* One step of build_target(): makes `name` in *dir_fd and enters it, unless it is the last part. */
-static int make_part(int *dir_fd, const char *name, bool last, bool directory, Error *error) {
+static int make_part(int root_fd, int *dir_fd, const char *name, bool last, bool directory,
+                     Error *error) {
         int r, fd;
 
         if (last && !directory)
@@ -94,32 +106,32 @@ static int make_part(int *dir_fd, const char *name, bool last, bool directory, E
                 return step_fail(error, LAYER_NONE, errno,
                                  errno == ELOOP ? "a symlink is in the way, at" : "cannot enter",
                                  name);
-        fd_close(*dir_fd);
+        if (*dir_fd != root_fd)
+                fd_close(*dir_fd);
         *dir_fd = fd;
         return 0;
 }
 
 int build_target(int root_fd, const char *path, bool directory, Error *error) {
-        _cleanup_close_ int dir_fd = openat(root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         char name[NAME_MAX + 1];
+        int dir_fd = root_fd, r = 0;
 
-        if (dir_fd < 0)
-                return step_fail(error, LAYER_MOUNT, errno, "cannot open", "the new root");
-        while (*path) {
+        while (r == 0 && *path) {
                 size_t length = strcspn(path, "/");
-                int r;
 
-                if (length >= sizeof(name))
-                        return step_fail(error, LAYER_NONE, ENAMETOOLONG, "cannot make", path);
+                if (length >= sizeof(name)) {
+                        r = step_fail(error, LAYER_NONE, ENAMETOOLONG, "cannot make", path);
+                        break;
+                }
                 memcpy(name, path, length);
                 name[length] = '\0';
                 path += length;
                 path += *path == '/';
-                r = make_part(&dir_fd, name, *path == '\0', directory, error);
-                if (r < 0)
-                        return r;
+                r = make_part(root_fd, &dir_fd, name, *path == '\0', directory, error);
         }
-        return 0;
+        if (dir_fd != root_fd)
+                fd_close(dir_fd);
+        return r;
 }
 
 /* --- numbers --- */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "child/build.h"
@@ -100,40 +101,37 @@ static const char *etc_more(const LaunchPlan *plan, const char *name) {
                                         : NULL;
 }
 
-/* Writes the files of /etc. Some texts are only for a host that has a certain program. The root of
- * a container image has its own programs, so these texts are left out there. */
-static int make_etc(const Launch *launch, int root_fd, Error *error) {
-        for (size_t i = 0; i < tree_etc_files_count; i++) {
-                const TreeFile *file = &tree_etc_files[i];
-                _uninitialized_ char text[1024 + PLAN_ETC_MORE_MAX];
-                char path[64] = "etc/";
-                const char *more;
-                int r;
+/* Adds a text, which may be NULL. */
+static void etc_part(struct iovec *parts, int *count, const char *text) {
+        if (text)
+                parts[(*count)++] = (struct iovec){ (void *)(uintptr_t)text, strlen(text) };
+}
 
-                text[0] = '\0';
-                (void)strncat(path, file->name, sizeof(path) - 5);
-                if (file->of_network && launch->plan->network == NETWORK_HOST) {
-                        r = copy_etc(root_fd, path, error);
-                        if (r < 0)
-                                return r;
-                        continue;
-                }
-                (void)strncat(text,
-                              file->networked && launch->plan->network == NETWORK_ALLOW
-                                      ? file->networked
-                                      : file->text,
-                              sizeof(text) - 1 - strlen(text));
-                if (file->program && !launch->plan->rootfs.source &&
-                    access(file->program, X_OK) == 0)
-                        (void)strncat(text, file->more, sizeof(text) - 1 - strlen(text));
-                more = etc_more(launch->plan, file->name);
-                if (more)
-                        (void)strncat(text, more, sizeof(text) - 1 - strlen(text));
-                r = build_write_text(root_fd, path, text, strlen(text), error);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+/* Writes a file of /etc. Some texts are only for a host that has a certain program. The root of a
+ * container image has its own programs, so these texts are left out there. The parts are not copied
+ * together, because each new page of the stack takes time. */
+static int make_etc_file(const LaunchPlan *plan, int root_fd, const TreeFile *file, Error *error) {
+        const bool networked = file->networked && plan->network == NETWORK_ALLOW;
+        struct iovec parts[3];
+        char path[64] = "etc/";
+        int count = 0;
+
+        (void)strncat(path, file->name, sizeof(path) - 5);
+        if (file->of_network && plan->network == NETWORK_HOST)
+                return copy_etc(root_fd, path, error);
+        etc_part(parts, &count, networked ? file->networked : file->text);
+        if (file->program && !plan->rootfs.source && access(file->program, X_OK) == 0)
+                etc_part(parts, &count, file->more);
+        etc_part(parts, &count, etc_more(plan, file->name));
+        return build_write_parts(root_fd, path, parts, count, error);
+}
+
+static int make_etc(const Launch *launch, int root_fd, Error *error) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < tree_etc_files_count; i++)
+                r = make_etc_file(launch->plan, root_fd, &tree_etc_files[i], error);
+        return r;
 }
 
 static int make_file(const PlanFile *file, int root_fd, Error *error) {

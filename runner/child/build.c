@@ -66,9 +66,9 @@ static int build_identity(Launch *launch, Error *error) {
         int r;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        /* With this umask, the tree gets exactly the given modes. The command gets the caller's
+        /* Without a umask, the tree gets exactly the given modes. The command gets the caller's
          * umask back (confine.c). */
-        child_state.umask = umask(022);
+        child_state.umask = umask(0);
         r = write_file("/proc/self/uid_map", map_line(launch->identity.uid, line), error);
         if (r == 0)
                 r = write_file("/proc/self/setgroups", "deny", error);

@@ -44,6 +44,10 @@ int build_filesystem(const char *type, const char *const *options, unsigned attr
 
 /* Writes a new file with mode 0644. */
 int build_write_text(int dir_fd, const char *path, const char *text, size_t size, Error *error);
+/* The same, with several parts of the text. */
+struct iovec;
+int build_write_parts(int dir_fd, const char *path, const struct iovec *parts, int count,
+                      Error *error);
 
 /* Clones source, relative to source_fd, and attaches the clone at target, relative to target_fd.
  * attr may be NULL. */
