@@ -136,24 +136,62 @@ static void sweep_parts(Sweep *sweep, const PlanGuard *guard) {
         sweep_name(sweep, dir_fd, dir, part, guard);
 }
 
+/* The directory of a guard, which the next guard often shares. */
+typedef struct SweepDirectory {
+        char *path; /* "" or with a slash at its end; NULL: none yet. */
+        int fd;     /* Or a negative errno. */
+} SweepDirectory;
+
+static void directory_leave(SweepDirectory *dir) {
+        free(dir->path);
+        fd_close(dir->fd);
+        *dir = (SweepDirectory){ .fd = FD_NONE };
+}
+
+/* Enters the directory of a guard, unless it is entered already. Returns 0 or -ENOMEM. */
+static int directory_enter(const Sweep *sweep, const PlanGuard *guard, SweepDirectory *dir) {
+        const char *slash = strrchr(guard->path, '/');
+        const size_t length = slash ? (size_t)(slash + 1 - guard->path) : 0;
+
+        if (dir->path && strlen(dir->path) == length &&
+            strncmp(dir->path, guard->path, length) == 0)
+                return 0;
+        directory_leave(dir);
+        dir->path = strndup(guard->path, length);
+        if (!dir->path)
+                return -ENOMEM;
+        dir->fd = sys_open_beneath(sweep->tree.fd, slash ? dir->path : ".", O_PATH | O_DIRECTORY);
+        if (dir->fd < 0)
+                dir->fd = -errno;
+        else
+                sweep_let_in(dir->fd);
+        return 0;
+}
+
 /* Sweeps one guard. Returns early if nothing can be in the way, since thousands of paths may have
  * thousands of parts each. */
-void sweep_guard(Sweep *sweep, const PlanGuard *guard) {
-        const char *slash = strrchr(guard->path, '/');
-        _cleanup_free_ char *dir = strndup(guard->path,
-                                           slash ? (size_t)(slash + 1 - guard->path) : 0);
-        _cleanup_close_ int dir_fd = FD_NONE;
+static void sweep_guard_in(Sweep *sweep, const PlanGuard *guard, SweepDirectory *dir) {
+        const size_t moved = sweep->moved->count, left = sweep->left.count;
+        int r = directory_enter(sweep, guard, dir);
 
-        if (!dir)
-                return sweep_note(sweep, -ENOMEM);
-        dir_fd = sys_open_beneath(sweep->tree.fd, slash ? dir : ".", O_PATH | O_DIRECTORY);
-        if (dir_fd < 0 &&
-            (errno == ENOENT || (guard->submodule && (errno == ENOTDIR || errno == ELOOP))))
+        if (r < 0)
+                return sweep_note(sweep, r);
+        if (dir->fd == -ENOENT || (guard->submodule && (dir->fd == -ENOTDIR || dir->fd == -ELOOP)))
                 return;
-        if (dir_fd < 0)
-                return sweep_parts(sweep, guard);
-        sweep_let_in(dir_fd);
-        sweep_name(sweep, dir_fd, dir, slash ? slash + 1 : guard->path, guard);
+        if (dir->fd < 0)
+                sweep_parts(sweep, guard);
+        else
+                sweep_name(sweep, dir->fd, dir->path, guard->path + strlen(dir->path), guard);
+        /* The entry that was set aside may be the directory of the next guard, or lie above it. */
+        if (sweep->moved->count != moved || sweep->left.count != left)
+                directory_leave(dir);
+}
+
+void sweep_guard(Sweep *sweep, const PlanGuard *guard) {
+        SweepDirectory dir = { .fd = FD_NONE };
+
+        sweep_guard_in(sweep, guard, &dir);
+        directory_leave(&dir);
 }
 
 /* --- entries made by the host --- */
@@ -267,9 +305,12 @@ static int sweep_error(const Sweep *sweep, Error *reterr) {
 /* Sweeps the guards of one repository. The command cannot make this part slow, because it did not
  * choose the guards. */
 static void sweep_guards(Sweep *sweep) {
+        SweepDirectory dir = { .fd = FD_NONE };
+
         sweep_let_in(sweep->tree.fd);
         for (size_t i = 0; i < sweep->plan->guards_count; i++)
-                sweep_guard(sweep, &sweep->plan->guards[i]);
+                sweep_guard_in(sweep, &sweep->plan->guards[i], &dir);
+        directory_leave(&dir);
 }
 
 static void sweep_git(Sweep *sweep, size_t *more) {

@@ -370,13 +370,17 @@ static int guards_git(LaunchPlan *plan, const PlanMount *workspace, bool bare, E
 
 static int guards_prepare_mount(LaunchPlan *plan, const PlanMount *workspace, Error *reterr) {
         const bool git = plan_protects_git(plan);
-        bool bare;
+        bool bare, missing;
         int r = 0;
 
+        missing = faccessat(workspace->fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+                  errno == ENOENT;
         bare = git && faccessat(workspace->fd, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         if (bare)
                 r = add_bare(plan, reterr);
         for (size_t i = 0; r == 0 && i < plan->guards_count; i++) {
+                if (missing && str_starts(plan->guards[i].path, ".git/"))
+                        continue;
                 r = look_at_guard(plan, &plan->guards[i], workspace, reterr);
                 if (r == 0)
                         drop_repeated(plan, &i);
