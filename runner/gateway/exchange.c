@@ -122,15 +122,26 @@ static struct MHD_Response *exchange_make_refusal(const Exchange *e) {
         return response;
 }
 
+/* Leaves the connection, which has TLS, to the tunnel. */
+static enum MHD_Result exchange_give_away(Exchange *e) {
+        if (!e->tunnel || tunnel_take_over(e) < 0)
+                return MHD_NO;
+        e->taken = true;
+        exchange_suspend(e);
+        return MHD_YES;
+}
+
 static enum MHD_Result exchange_queue(Exchange *e) {
         const bool refused = !e->answered;
-        struct MHD_Response *response = refused ? exchange_make_refusal(e)
-                                                : exchange_make_answer(e);
+        struct MHD_Response *response;
         enum MHD_Result r;
 
+        e->queued = true;
+        if (e->tls && !refused && e->status == MHD_HTTP_SWITCHING_PROTOCOLS)
+                return exchange_give_away(e);
+        response = refused ? exchange_make_refusal(e) : exchange_make_answer(e);
         if (!response)
                 return MHD_NO;
-        e->queued = true;
         r = MHD_queue_response(e->connection, refused ? e->verdict.status : e->status, response);
         MHD_destroy_response(response);
         return r;
@@ -279,7 +290,7 @@ enum MHD_Result exchange_on_request(void *data, struct MHD_Connection *connectio
                 transfer_continue(e);
         }
         if (e->queued)
-                return MHD_YES;
+                return e->taken ? MHD_NO : MHD_YES;
         if (e->answered || e->verdict.status)
                 return exchange_queue(e);
         exchange_suspend(e);
@@ -349,7 +360,7 @@ void exchange_on_end(void *data, struct MHD_Connection *connection, void **state
         if (!e)
                 return;
         e->gateway->calls++;
-        if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0)
+        if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && e->verdict.status == 0 && !e->taken)
                 verdict_set(&e->verdict, CLIENT_CLOSED, "the program closed the connection");
         transfer_close(e);
         client_waits(connection, false);

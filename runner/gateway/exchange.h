@@ -28,6 +28,7 @@ typedef struct Exchange {
         bool suspended;
         bool uploaded;   /* the whole request has come */
         bool queued;     /* the response was queued */
+        bool taken;      /* a tunnel has taken the connection over, and has sent the response */
         uint64_t length; /* bytes of the request's body, or LENGTH_UNKNOWN */
 
         /* libcurl's side (gateway/transfer.h) */

@@ -16,6 +16,7 @@
 #include "gateway/server.h"
 #include "gateway/transfer.h"
 #include "gateway/tunnel-head.h"
+#include "gateway/tunnel-inside.h"
 
 enum {
         BLOCK = 64 << 10,
@@ -28,12 +29,12 @@ enum {
 typedef struct Tunnel {
         struct Tunnel *next; /* in gateway->tunnels, while bytes pass */
         Exchange *e;
-        int upstream_fd, inside_fd;
+        int upstream_fd;
+        TunnelInside inside;
         LoopWatch *upstream_watch, *inside_watch;
         LoopTimer *timer;
-        struct MHD_UpgradeResponseHandle *handle; /* NULL until libmicrohttpd has switched */
-        Buffer head;                              /* the response up to its body */
-        size_t heads;                             /* bytes of complete heads */
+        Buffer head;  /* the response up to its body */
+        size_t heads; /* bytes of complete heads */
         FrameReader frames;
         uint64_t moved_at;  /* usec: bytes have passed */
         uint64_t left;      /* bytes of the body of a response that is no upgrade */
@@ -63,11 +64,6 @@ void tunnel_prepare(Exchange *e, bool http_1_1) {
 
         if (!header_lists(e, "Upgrade", "websocket"))
                 return;
-        /* libmicrohttpd ends a connection with TLS soon after it has given it away. */
-        if (e->tls)
-                return verdict_set(&e->verdict, 501,
-                                   "a WebSocket needs the URL of the route, which begins with "
-                                   "http://; holt-gateway does not terminate its TLS");
         if (!http_1_1 || !streq(e->method, "GET") || e->length != 0 ||
             !header_lists(e, "Connection", "upgrade") || !key || strlen(key) != KEY_LENGTH ||
             !version)
@@ -76,7 +72,7 @@ void tunnel_prepare(Exchange *e, bool http_1_1) {
         if (!e->tunnel)
                 return verdict_set(&e->verdict, 500, "holt-gateway is out of memory");
         e->tunnel->e = e;
-        e->tunnel->upstream_fd = e->tunnel->inside_fd = -1;
+        e->tunnel->upstream_fd = e->tunnel->inside.fd = -1;
 }
 
 /* --- the end --- */
@@ -97,10 +93,10 @@ void tunnel_free(Exchange *e) {
 
 /* libmicrohttpd ends the other one, and calls exchange_on_end(). */
 void tunnel_end(Exchange *e) {
-        struct MHD_UpgradeResponseHandle *handle = e->tunnel->handle;
+        struct MHD_UpgradeResponseHandle *handle = e->tunnel->inside.handle;
 
         /* The program can still be told why. */
-        if (e->tunnel->switched && !handle)
+        if (e->tunnel->switched && e->tunnel->inside.fd < 0)
                 e->answered = false;
         transfer_close(e);
         if (!handle)
@@ -254,11 +250,11 @@ static int tunnel_read_inside(Exchange *e, char *block) {
         Tunnel *t = e->tunnel;
         ssize_t n;
 
-        if (t->inside_fd < 0 || t->inside_done || buffer_is_full(&e->up))
+        if (t->inside.fd < 0 || t->inside_done || buffer_is_full(&e->up))
                 return 0;
-        n = recv(t->inside_fd, block, BLOCK, MSG_DONTWAIT);
+        n = tunnel_inside_receive(&t->inside, block, BLOCK);
         if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+                return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
         t->inside_done = n == 0;
         e->sent += (uint64_t)n;
         e->route->bytes += (uint64_t)n;
@@ -272,18 +268,17 @@ static int tunnel_write_inside(Exchange *e, char *block) {
         ssize_t n;
 
         (void)block;
-        if (t->inside_fd < 0)
+        if (t->inside.fd < 0)
                 return 0;
         if (e->down.length == 0) {
                 if (t->upstream_done && !t->inside_shut)
-                        (void)shutdown(t->inside_fd, SHUT_WR);
+                        tunnel_inside_shut(&t->inside);
                 t->inside_shut |= t->upstream_done;
                 return 0;
         }
-        n = send(t->inside_fd, e->down.data + e->down.start, e->down.length,
-                 MSG_DONTWAIT | MSG_NOSIGNAL);
+        n = tunnel_inside_send(&t->inside, e->down.data + e->down.start, e->down.length);
         if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+                return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
         buffer_drop(&e->down, (size_t)n);
         return n > 0;
 }
@@ -352,7 +347,7 @@ static int tunnel_arm(Tunnel *t) {
                              &t->upstream_watch);
 
         if (r == 0)
-                r = tunnel_watch(t, t->inside_fd, in_in | (e->down.length ? EPOLLOUT : 0U),
+                r = tunnel_watch(t, t->inside.fd, in_in | (e->down.length ? EPOLLOUT : 0U),
                                  &t->inside_watch);
         loop_timer_set(t->timer, tunnel_deadline(t));
         return r;
@@ -435,8 +430,8 @@ static void tunnel_on_upgrade(void *data, struct MHD_Connection *connection, voi
                 (void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
                 return;
         }
-        t->handle = handle;
-        t->inside_fd = fd;
+        t->inside.handle = handle;
+        t->inside.fd = fd;
         (void)fcntl(fd, F_SETFL, O_NONBLOCK);
         e->sent += early_length;
         e->route->bytes += early_length;
@@ -451,6 +446,14 @@ struct MHD_Response *tunnel_make_answer(Exchange *e) {
         if (response)
                 (void)MHD_add_response_header(response, MHD_HTTP_HEADER_UPGRADE, "websocket");
         return response;
+}
+
+int tunnel_take_over(Exchange *e) {
+        int r = tunnel_inside_take(e, &e->tunnel->inside);
+
+        if (r == 0)
+                tunnel_continue(e);
+        return r;
 }
 
 void tunnel_start(Exchange *e) {

@@ -157,3 +157,8 @@ def test_with_a_network_of_its_own(run: Run) -> None:
     """The host is reached at the loopback, although holt's resolver answers for other names."""
     result = run(f"{GET} -o /dev/null -w '%{{http_code}}' https://{HOST}/v1/x; cat /etc/resolv.conf", network={"allow": ["other.example:443"]})
     assert result.out.startswith("200") and "198.18.0.1" in result.out, result
+
+
+def test_only_http_1_1_is_offered(run: Run) -> None:
+    ask = f"openssl s_client -connect {HOST}:443 -alpn h2,http/1.1 </dev/null"
+    assert "ALPN protocol: http/1.1\n" in run(ask).out

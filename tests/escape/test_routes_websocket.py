@@ -16,7 +16,7 @@ from lib.sandbox import Holt, Result
 from lib.sessions import until
 from lib.tools import needs
 from lib.upstream import KEY
-from lib.websocket import BINARY, CLIENT, Service, frame, websocket
+from lib.websocket import BINARY, CLIENT, Service, by_tls, frame, only_plain, tls_members, websocket
 
 pytestmark = needs("python3")
 
@@ -57,10 +57,15 @@ def service() -> Iterator[Service]:
         yield made
 
 
+@by_tls
+def make_tls(request: Any) -> bool:
+    return bool(request.param)
+
+
 @pytest.fixture
-def run(service: Service, holt: Holt, place: Path, identity: Identity) -> Callable[..., Result]:
+def run(service: Service, holt: Holt, place: Path, identity: Identity, tls: bool) -> Callable[..., Result]:
     def run(program: str, **route: Any) -> Result:
-        path = policy_maker(place, identity, service.url)(**route)
+        path = policy_maker(place, identity, service.url, **tls_members(tls))(**route)
         return holt(["run", "--policy", path, "--", "python3", "-c", CLIENT + program], env=WITH_KEY)
 
     return run
@@ -69,6 +74,7 @@ def run(service: Service, holt: Holt, place: Path, identity: Identity) -> Callab
 Run = Callable[..., Result]
 
 
+@only_plain
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_hostile_service(answer: str, run: Run, service: Service) -> None:
     service.answers["/v1/x"], status = ANSWERS[answer]
@@ -105,6 +111,7 @@ def test_the_end_of_a_frame_does_not_wait(run: Run) -> None:
     assert run(f's, f, head = connect("/v1/echo"); s.sendall(frame(1, b"{KEY[:9]}")); print(read(f))').ok().out == f"(1, b'{KEY[:9]}')\n"
 
 
+@only_plain
 def test_a_plain_request_gets_no_upgrade(run: Run, service: Service) -> None:
     """The service switches protocols without being asked."""
     service.answers["/v1/x"] = ANSWERS["frame"][0]
@@ -120,6 +127,7 @@ for headers in ({}, {"Upgrade": "h2c", "Connection": "Upgrade"}, {"Connection": 
     assert not any("upgrade" in line.lower() for head in service.heads for line in head)
 
 
+@only_plain
 @pytest.mark.identities("user", "root", "nested")
 def test_nothing_is_smuggled_into_the_head(run: Run, service: Service) -> None:
     """Bytes after the head are frames, however they look. Headers of one connection do not go on."""
@@ -182,3 +190,39 @@ sys.exit(1)
 """
     result = run(program, bytes="100KB")
     assert result.out == "True True\n" and "all the bytes" in result.err
+
+
+@pytest.mark.parametrize("tls", (True,), indirect=True)
+def test_bytes_before_the_response_are_no_request(run: Run, service: Service) -> None:
+    """With TLS they are lost. They become neither a request of the route nor a head at the service."""
+    program = """
+smuggled = b"GET /v1/secret HTTP/1.1\\r\\nHost: api.acme.example\\r\\nX: " + os.environ["ACME_TOKEN"].encode() + b"\\r\\n\\r\\n"
+s, f, head = connect("/v1/echo", early=smuggled)
+print(head[0].split()[1])
+s.sendall(frame(1, b"goes on"))
+print(read(f))
+s.close()
+s, f, head = connect("/v1/echo")
+s.sendall(frame(8, b"\\x03\\xe8") + smuggled)
+print(read(f), read(f))
+"""
+    assert run(program).ok().out == "101\n(1, b'goes on')\n(8, b'\\x03\\xe8') (None, b'')\n"
+    assert [head[0] for head in service.heads] == ["GET /v1/echo HTTP/1.1"] * 2
+
+
+@pytest.mark.parametrize("tls", (True,), indirect=True)
+def test_a_client_that_breaks_off(run: Run, service: Service) -> None:
+    """It ends the connection without TLS, or within a record. The service sees the end of each."""
+    program = """
+for end in (b"", b"\\x17\\x03\\x03\\x10\\x00half a record", b"no record at all, but as long as the head of one"):
+    s, f, head = connect("/v1/flood")
+    f.read(100)
+    raw = socket.socket(fileno=s.detach())
+    raw.send(end)
+    raw.close()
+s, f, head = connect("/v1/echo")
+s.sendall(frame(1, b"goes on"))
+print(read(f))
+"""
+    assert run(program).out == "(1, b'goes on')\n"
+    until(service.flood_ended.is_set, "the service was cut off")

@@ -14,18 +14,24 @@ import ssl
 import struct
 import threading
 from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 # The client of the tests. It has no library, because the sandbox may have none.
 CLIENT = '''
-import base64, os, socket, struct, sys
+import base64, os, socket, ssl, struct, sys
 
 def connect(path, *headers, key=None, early=b"", extra=b""):
-    """Returns the socket as a file, and the head of the response."""
-    host, port = os.environ["ACME_AT"].split(":")
+    """Returns the socket as a file, and the head of the response. ACME_TLS: the host whose TLS is terminated."""
+    at, tls = os.environ["ACME_AT"], os.environ.get("ACME_TLS")
+    host, port = (tls, 443) if tls else at.split(":")
     s = socket.create_connection((host, int(port)), timeout=20)
-    lines = ["GET /acme" + path + " HTTP/1.1", "Host: " + os.environ["ACME_AT"], "Connection: keep-alive, Upgrade", "Upgrade: websocket",
+    if tls:
+        s = ssl.create_default_context().wrap_socket(s, server_hostname=tls)
+    lines = ["GET " + ("" if tls else "/acme") + path + " HTTP/1.1", "Host: " + (tls or at), "Connection: keep-alive, Upgrade", "Upgrade: websocket",
              "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: " + (key or base64.b64encode(os.urandom(16)).decode())]
     lines += headers or ["Authorization: Bearer " + os.environ["ACME_TOKEN"]]
     s.sendall("\\r\\n".join(lines).encode() + b"\\r\\n\\r\\n" + early)
@@ -52,6 +58,18 @@ def read(f):
         length = int.from_bytes(f.read(2 if length == 126 else 8), "big")
     return first[0] & 15, f.read(length)
 '''
+
+
+TLS_HOST = "api.acme.example"
+
+# For a fixture `tls`, and for tests in which the program ends only one direction: Python's TLS cannot do that.
+by_tls = pytest.fixture(params=(False, True), ids=("plain", "tls"), name="tls")
+only_plain = pytest.mark.parametrize("tls", (False,), indirect=True)
+
+
+def tls_members(tls: bool) -> "dict[str, Any]":
+    """Returns members of the route acme. With tls, the client above uses a host whose TLS is terminated."""
+    return {"terminate_tls": [TLS_HOST], "env": {"ACME_TOKEN": "{token}", "ACME_AT": "{address}", "ACME_TLS": TLS_HOST}} if tls else {}
 
 
 def frame(kind: int, data: bytes) -> bytes:
