@@ -25,7 +25,10 @@
  *
  * An interrupt must not arrive after the end of its call, and so end the next one. Before that,
  * init must have sent all signals, and the bash must have answered to a fence, a line that prints
- * another random word. If a late interrupt ends the fence, another one is sent. */
+ * another random word. If a late interrupt ends the fence, another one is sent.
+ *
+ * If SIGINT arrives just before bash starts a program, the call can report its end while that
+ * program runs and bash waits for it. Then the fence has no answer, and SIGINT is sent again. */
 #include "inside/interpreter-internal.h"
 
 #include <errno.h>
@@ -39,7 +42,7 @@
 #include "inside/bridge.h"
 
 enum {
-        /* A loop goes on if SIGINT comes just after its program has ended by itself. */
+        /* A loop goes on if SIGINT comes just after its program has ended by itself. In usec. */
         SHELL_REPEAT = HOLT_WAIT(1000000),
         FENCE_POLL = 2000,              /* usec between looks whether init has sent the signals */
         FENCE_TIME = HOLT_WAIT(200000), /* usec until another fence is sent */
@@ -176,6 +179,16 @@ static void shell_interrupted(Interpreter *i) {
                 (void)process_write(i->process, report, strlen(report), &ignored);
 }
 
+/* The call has reported its end. */
+static void shell_interrupt_again(Interpreter *i) {
+        process_signal(i->process, SIGINT);
+        process_signal(i->process, SIGCONT);
+        i->interrupts++;
+        i->repeat_at = time_now_usec() + SHELL_REPEAT;
+        i->fence[0] = '\0';
+        i->fence_at = 0;
+}
+
 static int shell_send_fence(Interpreter *i, Error *reterr) {
         char line[128];
         int length;
@@ -191,9 +204,13 @@ static int shell_send_fence(Interpreter *i, Error *reterr) {
 
 /* Is called again by the timer, and after the answer. */
 static int shell_settle(Interpreter *i, Error *reterr) {
-        const bool told = processes_are_told(i->all->session.processes);
-        int r = told ? shell_send_fence(i, reterr) : 0;
+        bool told;
+        int r;
 
+        if (i->fence[0] && time_now_usec() >= i->repeat_at)
+                shell_interrupt_again(i);
+        told = processes_are_told(i->all->session.processes);
+        r = told ? shell_send_fence(i, reterr) : 0;
         if (r == 0)
                 loop_timer_set(i->wake, time_now_usec() + (told ? FENCE_TIME : FENCE_POLL));
         return r;

@@ -388,12 +388,10 @@ static void ask_next(Interpreter *i) {
         if (i->asked || !i->ready || !i->process || i->process->settled || i->stopped)
                 return;
         request = take_next(i);
-        if (!request)
-                return;
         r = i->settled == i->interrupts ? 1 : session->kind->settle(i, &error);
-        if (r < 0)
+        if (r < 0 && request)
                 return fail_next(i, &error);
-        if (r == 0)
+        if (r <= 0 || !request)
                 return;
         process_drain(i->process);
         process_mark_denials(i->process, session->denials, session->network->denials,

@@ -96,6 +96,19 @@ def test_an_early_interrupt_ends_at_most_its_call(rpc: Bound) -> None:
         assert out(rpc, "echo $x; ls /tmp") == "kept\n"
 
 
+@pytest.mark.parametrize("prompts", [3, 4])
+def test_a_program_that_runs_at_the_end_of_an_interrupted_call_is_interrupted(rpc: Bound, prompts: int) -> None:
+    """bash has reported the end of the call, and waits for a program before it reads on. So it did for a program that had
+    begun just after the interrupt; here it does for one of its prompts."""
+    code = f"x=kept; n=0; PROMPT_COMMAND='((++n == {prompts})) && sleep 1000'; echo begun; sleep 1000"
+    asked = rpc.send("shell.run", code=code, watch=True)
+    rpc.note("process.output", stream="stdout")
+    rpc.call("shell.interrupt")
+    assert rpc.result(asked)["exit_code"] == 130
+    until(lambda: "sleep" not in rpc.call("exec", argv=["ps", "-eo", "comm"])["stdout"], "no call is needed to end it")
+    assert out(rpc, "echo $x") == "kept\n"
+
+
 def test_a_timeout_interrupts_and_then_kills(rpc: Bound) -> None:
     run(rpc, "x=1")
     ended = run(rpc, "echo begun; sleep 100; echo no", timeout_ms=300)
