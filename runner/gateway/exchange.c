@@ -73,6 +73,9 @@ static struct MHD_Response *exchange_make_answer(Exchange *e) {
                                                 : MHD_create_response_from_callback(
                                                           length, block, exchange_on_read, e, NULL);
 
+        /* Otherwise, libmicrohttpd would send the last chunk of a body even for HEAD. */
+        if (response && length == MHD_SIZE_UNKNOWN && streq(e->method, MHD_HTTP_METHOD_HEAD))
+                (void)MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
         for (size_t i = 0; response && i < e->answer.count; i++) {
                 char *colon = strchr(e->answer.items[i], ':');
 

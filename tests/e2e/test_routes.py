@@ -102,6 +102,21 @@ def test_methods(method: str, run: Run, service: Upstream) -> None:
     assert "content-type" not in service.seen[0]["headers"] and "expect" not in service.seen[0]["headers"]
 
 
+def test_a_head_without_a_length_has_no_body(run: Run) -> None:
+    """The next response on the connection would begin with it."""
+    script = f"""{GET} -I -o /dev/null -w '%{{http_code}} ' $ACME_URL/v1/chunks --next -sS -m 20 -H "authorization: Bearer $ACME_TOKEN" $ACME_URL/v1/x
+python3 - <<E
+import os, socket
+s = socket.create_connection(("127.0.0.1", 8474), 20)
+s.sendall(b"HEAD /acme/v1/chunks HTTP/1.1\\r\\nHost: x\\r\\nX-T: " + os.environ["ACME_TOKEN"].encode() + b"\\r\\n\\r\\n")
+data = b""
+while more := s.recv(65536): data += more
+print(data.endswith(b"\\r\\n\\r\\n"), data.count(b"\\r\\n\\r\\n"))
+E"""
+    out = run(script).ok().out
+    assert out.startswith('200 {"method": "GET"') and out.endswith("}True 1\n"), out
+
+
 @pytest.mark.parametrize("how", ("--data-binary @big", "-T big", "-T big -H 'transfer-encoding: chunked'"))
 def test_bodies_pass_in_both_directions(how: str, run: Run, service: Upstream) -> None:
     script = f"head -c 20000000 /dev/urandom > big; sha256sum < big; {GET} {how} $ACME_URL/v1/x; {GET} $ACME_URL/v1/big | wc -c"

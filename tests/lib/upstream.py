@@ -89,6 +89,15 @@ class Service(BaseHTTPRequestHandler):
         self.chunk(b"data: two\n\n")
         self.chunk(b"")
 
+    def do_chunks(self, seen: Any) -> None:
+        """Sends a body without a length, or its head."""
+        self.send_response(200)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.chunk(b"chunk")
+            self.chunk(b"")
+
     def do_go_on(self, seen: Any) -> None:
         self.server.went_on.set()
         self.reply(b"")
