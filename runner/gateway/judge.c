@@ -41,7 +41,8 @@ bool judge_has_token(const Gateway *gateway, const char *value) {
 typedef struct TokenSearch {
         const Gateway *gateway;
         bool found;
-        bool malformed; /* A header could be read in two ways. */
+        bool malformed;      /* A header could be read in two ways. */
+        bool length, coding; /* The header that says where the body ends was there. */
 } TokenSearch;
 
 bool judge_is_word(const char *text) {
@@ -61,6 +62,13 @@ static bool judge_is_plain(const char *value) {
         return true;
 }
 
+static void judge_note_once(TokenSearch *search, bool *there, const char *key, const char *name) {
+        if (strcasecmp(key, name) != 0)
+                return;
+        search->malformed |= *there;
+        *there = true;
+}
+
 static enum MHD_Result judge_look_for_token(void *data, enum MHD_ValueKind kind, const char *key,
                                             const char *value) {
         TokenSearch *search = data;
@@ -68,6 +76,8 @@ static enum MHD_Result judge_look_for_token(void *data, enum MHD_ValueKind kind,
         (void)kind;
         search->malformed |= !judge_is_word(key) || (value && !judge_is_plain(value));
         search->found |= judge_has_token(search->gateway, value);
+        judge_note_once(search, &search->length, key, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        judge_note_once(search, &search->coding, key, MHD_HTTP_HEADER_TRANSFER_ENCODING);
         return MHD_YES;
 }
 

@@ -176,6 +176,20 @@ def test_other_codings_of_a_request(coding: str, holt: Holt, policy: Callable[..
 
 # --- services ---
 
+@pytest.mark.parametrize("headers", (("Content-Length: 3", "Content-Length: 5"), ("Transfer-Encoding: chunked", "Transfer-Encoding: gzip"),
+                                     ("Transfer-Encoding: chunked", "transfer-encoding: chunked"), ("Content-Length: 3", "content-length: 3")))
+def test_two_ends_of_a_body(headers: "tuple[str, ...]", holt: Holt, policy: Callable[..., Path], service: Upstream) -> None:
+    (holt.cwd / "ends.py").write_text(f"""
+import os, socket
+s = socket.create_connection(("127.0.0.1", 8474), 20)
+lines = ["POST /acme/v1/x HTTP/1.1", "Host: x", "X-T: " + os.environ["T"], *{headers!r}]
+s.sendall("\\r\\n".join(lines).encode() + b"\\r\\n\\r\\n3\\r\\nabc\\r\\n0\\r\\n\\r\\n")
+print(s.recv(1000).decode().split()[1])
+""")
+    result = holt.sh("python3 ends.py", "--policy", policy(service.url), env=ENV).ok()
+    assert result.out == "400\n" and not service.seen
+
+
 Serve = Callable[..., str]
 
 
