@@ -86,7 +86,9 @@ def account(place: Path, identity: Identity) -> tuple[Path, list[Arg]]:
     for path in (home, home / "project"):
         identity.own(path)
     flags, uid, rest = OWN_MOUNTS[identity.name]
-    passwd.write_text(f"other:x:{uid + 1}:0::/nonexistent:/bin/sh\nme:x:{uid}:{uid}:Me:{home}:/bin/sh\n")
+    # More than one read of the file, and no newline at its end.
+    others = "".join(f"other{i}:x:{uid + i}:0::/nonexistent:/bin/sh\n" for i in range(1, 300))
+    passwd.write_text(f"{others}me:x:{uid}:{uid}:Me:{home}:/bin/sh")
     return home, ["unshare", "--mount", *flags, "--", "sh", "-c", WITH_ACCOUNT, passwd, *rest]
 
 
