@@ -158,10 +158,16 @@ static int mask_proc(int proc_fd, const TreeProc *row, Error *error) {
         const MountAttr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
         struct stat st;
 
+        if (!row->masked) {
+                int r = build_clone_to(proc_fd, row->name, proc_fd, row->name, &read_only, error);
+
+                if (r != -ENOENT)
+                        return r;
+                error->text[0] = '\0';
+                return 0;
+        }
         if (fstatat(proc_fd, row->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return 0;
-        if (!row->masked)
-                return build_clone_to(proc_fd, row->name, proc_fd, row->name, &read_only, error);
         return build_clone_to(child_state.scratch_fd, S_ISDIR(st.st_mode) ? "hidden.d" : "hidden",
                               proc_fd, row->name, &read_only, error);
 }

@@ -177,6 +177,18 @@ static int allow_stdio(int ruleset_fd, const FdFacts facts[3], uint64_t handled,
         return 0;
 }
 
+/* Most writable mounts are directories. For a file, the kernel refuses the rights of a directory.
+ */
+static int allow_writable(int ruleset_fd, int fd, uint64_t rights, Error *error) {
+        const uint64_t of_file = FS_EXECUTE | FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE;
+        int r = landlock_allow(ruleset_fd, fd, rights, "a writable mount", error);
+
+        if (r != -EINVAL)
+                return r;
+        error->text[0] = '\0';
+        return landlock_allow(ruleset_fd, fd, rights & of_file, "a writable mount", error);
+}
+
 static int add_rules(int ruleset_fd, const FdFacts stdio[3], uint64_t handled, Error *error) {
         const uint64_t writable = handled &
                                   ~(uint64_t)(FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_IOCTL_DEV);
@@ -188,15 +200,8 @@ static int add_rules(int ruleset_fd, const FdFacts stdio[3], uint64_t handled, E
         if (r == 0)
                 r = allow_path(ruleset_fd, "/dev",
                                handled & (FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV), error);
-        for (size_t i = 0; r == 0 && i < child_state.writable_count; i++) {
-                struct stat st;
-                uint64_t rights = writable;
-
-                if (fstat(child_state.writable_fds[i], &st) == 0 && !S_ISDIR(st.st_mode))
-                        rights &= FS_EXECUTE | FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE;
-                r = landlock_allow(ruleset_fd, child_state.writable_fds[i], rights,
-                                   "a writable mount", error);
-        }
+        for (size_t i = 0; r == 0 && i < child_state.writable_count; i++)
+                r = allow_writable(ruleset_fd, child_state.writable_fds[i], writable, error);
         return r < 0 ? r : allow_stdio(ruleset_fd, stdio, handled, error);
 }
 

@@ -305,10 +305,12 @@ static int pass_term(Exec *exec, Error *reterr) {
 }
 
 int exec_main(Exec *exec, Error *error) {
+        FdFacts stdio[3];
         int r, code;
 
+        fd_facts_stdio(stdio);
         if (!exec->line.captured)
-                terminal_plan(&exec->plan);
+                terminal_plan(stdio, &exec->plan);
         r = pass_term(exec, error);
         if (r == 0)
                 r = exec_run(exec, error);

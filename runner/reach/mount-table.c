@@ -40,6 +40,9 @@ static_assert(sizeof(MountStatx) == 256, "the kernel writes the whole struct");
 #ifndef STATX_BASIC_STATS
 #define STATX_BASIC_STATS 0x7ffU
 #endif
+#ifndef STATX_NLINK
+#define STATX_NLINK 0x4U
+#endif
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000U
 #endif
@@ -211,10 +214,9 @@ int mount_table_locate(const MountTable *table, int fd, dev_t *ret_device,
                        char ret_path[PATH_MAX]) {
         char path[PATH_MAX];
         MountStatx st = { 0 };
-        struct stat ordinary;
         int r;
 
-        if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0)
+        if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_NLINK, &st) < 0)
                 return -errno;
         if (!(st.mask & STATX_MNT_ID))
                 return -ENOSYS;
@@ -230,7 +232,7 @@ int mount_table_locate(const MountTable *table, int fd, dev_t *ret_device,
                         continue;
                 *ret_device = entry->device;
                 rest = path[0] == '/' ? path_rest(path, entry->point) : NULL;
-                if (!rest || fstat(fd, &ordinary) < 0 || ordinary.st_nlink == 0)
+                if (!rest || !(st.mask & STATX_NLINK) || st.links == 0)
                         return -ENOENT;
                 if (snprintf(ret_path, PATH_MAX, "%s%s%s",
                              streq(entry->root, "/") ? "" : entry->root,

@@ -94,20 +94,21 @@ static bool is_in_the_way(const SystemSearch *search, const char *path) {
 
 /* Notes the top directory called name, if it exists. */
 static int system_look_at_top(SystemSearch *search, const char *name, Error *reterr) {
+        char *link = system_read_link(search->tree_fd, name); /* Most of them are symlinks. */
         SystemEntry *entry;
         struct stat st;
 
-        if (fstatat(search->tree_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (!link &&
+            (errno == ENOENT || fstatat(search->tree_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0))
                 return 0;
         entry = system_add(search->system, strdup(name));
-        if (!entry)
+        if (!entry) {
+                free(link);
                 return error_oom(reterr);
-        entry->directory = S_ISDIR(st.st_mode);
-        if (S_ISLNK(st.st_mode)) {
-                entry->link = system_read_link(search->tree_fd, name);
-                return entry->link ? 0 : error_oom(reterr);
         }
-        return 0;
+        entry->link = link;
+        entry->directory = !link && S_ISDIR(st.st_mode);
+        return !link && S_ISLNK(st.st_mode) ? error_oom(reterr) : 0;
 }
 
 /* Notes the entry called name in a directory, if it exists and is public. */

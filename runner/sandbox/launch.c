@@ -133,7 +133,7 @@ int launch_prepare(LaunchPlan *plan, const FdFacts *stdio, Launch *ret, Error *r
         else
                 fd_facts_stdio(ret->stdio);
         block_signals(plan);
-        terminal_plan(&ret->terminal);
+        terminal_plan(ret->stdio, &ret->terminal);
         find_missing(ret);
         r = RUN_STEPS(prepare_steps, ret, reterr);
         return r < 0 && reterr ? diagnose(reterr) : r;

@@ -36,9 +36,11 @@ static bool mount_holds_home(const PlanMount *mount, const char *home) {
  * or that of the directory's owner. Under sudo, HOME may be root's or the user's home, and the
  * command runs as the owner. */
 static bool mount_holds_a_home(const PlanMount *mount, uid_t owner) {
+        const uid_t caller = getuid();
+
         return mount_holds_home(mount, home_path()) ||
-               mount_holds_home(mount, home_of_uid(getuid())) ||
-               (owner != getuid() && mount_holds_home(mount, home_of_uid(owner)));
+               mount_holds_home(mount, home_of_uid(caller)) ||
+               (owner != caller && mount_holds_home(mount, home_of_uid(owner)));
 }
 
 /* Checks the kernel's path, so that a symlink to / is as wide as / itself. */

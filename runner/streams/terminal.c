@@ -48,10 +48,10 @@ static int printed_fd(const TerminalPlan *plan) {
         return plan->fds & 2 ? 1 : plan->fds & 4 ? 2 : 0;
 }
 
-void terminal_plan(TerminalPlan *ret) {
+void terminal_plan(const FdFacts stdio[3], TerminalPlan *ret) {
         *ret = (TerminalPlan){ .output_fd = FD_NONE };
         for (int fd = 0; fd <= 2; fd++) {
-                if (tcgetattr(fd, &ret->mode) < 0)
+                if (!S_ISCHR(stdio[fd].st.st_mode) || tcgetattr(fd, &ret->mode) < 0)
                         continue;
                 ret->fds |= 1U << fd;
                 (void)ioctl(fd, TIOCGWINSZ, &ret->size);

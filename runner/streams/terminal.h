@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "streams/relay.h"
+#include "streams/stdio.h"
 #include "streams/waker.h"
 
 typedef struct TerminalPlan {
@@ -26,9 +27,9 @@ typedef struct TerminalPlan {
         struct winsize size;
 } TerminalPlan;
 
-/* Looks at fds 0 to 2. The plan's fds is 0 if none of them is a terminal. The plan owns output_fd:
- * close it at the end. */
-void terminal_plan(TerminalPlan *ret);
+/* Looks at fds 0 to 2, which the facts are about. The plan's fds is 0 if none of them is a
+ * terminal. The plan owns output_fd: close it at the end. */
+void terminal_plan(const FdFacts stdio[3], TerminalPlan *ret);
 
 typedef struct Terminal Terminal;
 
