@@ -37,7 +37,7 @@ typedef struct Stream {
 struct Output {
         Budget budget; /* Used only if its limit is not 0. */
         off_t began;   /* If stderr is a file: its length or offset at the start. Otherwise -1. */
-        size_t count;  /* Of the streams. */
+        size_t count;  /* Number of streams. */
         bool both;     /* One stream stands for both fds 1 and 2. */
         bool ending;   /* All processes inside have ended. */
         Tail tail;     /* The last bytes of stderr. */

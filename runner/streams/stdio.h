@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 
-/* Facts about an open file that are asked once and passed around. As long as the fd refers to the
- * same open file, no process can change the type of the file, its inode, and the access mode. All
- * other facts can change: other status flags, the size, the owner, the mode, the number of links.
- * Ask for these again if a check depends on them. */
+/* Facts about an open file that are asked once and passed around. No process can change the type of
+ * the file, its inode, and the access mode while the fd refers to the same open file. All other
+ * facts can change: other status flags, the size, the owner, the mode, the number of links. Ask for
+ * these again if a check depends on them. */
 typedef struct FdFacts {
         int flags;      /* The result of F_GETFL, or negative if the fd is closed. */
         struct stat st; /* All zero, which is no type of a file, if fstat(2) failed. */
