@@ -8,6 +8,7 @@
 
 #include "base/home.h"
 #include "base/paths.h"
+#include "base/prefault.h"
 #include "cli/fail.h"
 #include "cli/full.h"
 #include "cli/interrupt.h"
@@ -375,7 +376,11 @@ static int (*const run_steps[])(Run *run, Error *reterr) = {
 int cmd_run(int argc, char **argv) {
         static Run run = { .report_fd = FD_NONE, .sandbox = SANDBOX_NONE, .launch = LAUNCH_NONE };
         static Error error; /* run's result points to it */
-        int r = stdio_open(run.stdio, &error);
+        int r;
+
+        if (HOLT_IS_LIGHT)
+                prefault();
+        r = stdio_open(run.stdio, &error);
 
         if (r == 0)
                 r = options_parse(&run_syntax, argc, (const char *const *)argv, &run.options,
