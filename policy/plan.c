@@ -138,6 +138,7 @@ void plan_clear(LaunchPlan *plan) {
         strlist_clear(&plan->net_import);
         free(plan->net_upstream);
         strlist_clear(&plan->routes);
+        strlist_clear(&plan->route_variables);
         free(plan->route_token);
         strlist_clear(&plan->tls_hosts);
         *plan = (LaunchPlan){ 0 };

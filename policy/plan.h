@@ -323,6 +323,7 @@ typedef struct LaunchPlan {
         /* One JSON text for each route, in the form that route_write() of policy/routes/route.h
          * describes. Empty before routes_plan(). */
         StrList routes;
+        StrList route_variables; /* the caller's variables that are credentials of routes */
         char *route_token; /* the secret with which the sandbox uses the routes; NULL without any */
         StrList tls_hosts; /* the hosts for which holt-gateway terminates TLS */
 

@@ -52,6 +52,14 @@ const char *caller_env_get(const char *name) {
         return NULL;
 }
 
+void caller_env_erase(const char *name) {
+        const size_t length = strlen(name);
+
+        for (char **item = environ; item && *item; item++)
+                if (strncmp(*item, name, length) == 0 && (*item)[length] == '=')
+                        explicit_bzero(*item + length + 1, strlen(*item + length + 1));
+}
+
 void caller_env_forget(void) {
         for (char **item = environ; item && *item; item++)
                 if (str_starts(*item, mark))

@@ -16,5 +16,7 @@ char **caller_env_wrap(const char *first);
 char **caller_env_unwrap(void);
 /* Returns the value of one of the caller's variables, or NULL. Borrowed. */
 const char *caller_env_get(const char *name);
+/* Erases the value of a variable of this process, whose environment the caller's is. */
+void caller_env_erase(const char *name);
 /* Erases the wrapped variables of this process. */
 void caller_env_forget(void);

@@ -110,6 +110,16 @@ static int launch_prepare_output(Launch *launch, Error *reterr) {
                               launch->stdio, &launch->output, reterr);
 }
 
+/* holt-gateway has the credentials by now. holt reads bytes from inside, so it keeps none. */
+static int launch_erase_credentials(Launch *launch, Error *reterr) {
+        const StrList *names = &launch->plan->route_variables;
+
+        (void)reterr;
+        for (size_t i = 0; i < names->count; i++)
+                caller_env_erase(names->items[i]);
+        return 0;
+}
+
 static int launch_take_identity(Launch *launch, Error *reterr) {
         return launch->identity.taken ? identity_take(launch, reterr) : 0;
 }
@@ -119,8 +129,15 @@ static int launch_open_output(Launch *launch, Error *reterr) {
 }
 
 static int (*const prepare_steps[])(Launch *launch, Error *reterr) = {
-        launch_start_egress, launch_start_gateway, prepare_all,        launch_prepare_output,
-        open_init,           launch_take_identity, launch_open_output, launch_take_trust,
+        launch_start_egress,
+        launch_start_gateway,
+        prepare_all,
+        launch_prepare_output,
+        open_init,
+        launch_take_identity,
+        launch_open_output,
+        launch_take_trust,
+        launch_erase_credentials,
 };
 
 int launch_prepare(LaunchPlan *plan, const FdFacts *stdio, Launch *ret, Error *reterr) {

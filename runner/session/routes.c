@@ -204,7 +204,8 @@ static int routes_pass_env(LaunchPlan *plan, const JsonValue *route, Error *rete
         return 0;
 }
 
-static int routes_check_env(const JsonValue *route, Error *reterr) {
+/* Adds the variables that are credentials to the plan. They must be set. */
+static int routes_add_variables(LaunchPlan *plan, const JsonValue *route, Error *reterr) {
         for (const JsonValue *inject = json_first(json_member(route, "inject")); inject;
              inject = json_next(inject)) {
                 const char *name = json_member_string(inject, "env");
@@ -212,6 +213,8 @@ static int routes_check_env(const JsonValue *route, Error *reterr) {
 
                 if (name && (!value || !*value))
                         return refuse_unset(json_member_text(route, "name"), name, reterr);
+                if (name && strlist_add(&plan->route_variables, name) < 0)
+                        return error_oom(reterr);
         }
         return 0;
 }
@@ -223,7 +226,7 @@ static int routes_complete(LaunchPlan *plan, const char *text, bool needs_env, E
         const JsonValue *route = r < 0 ? NULL : json_root(document);
 
         if (r == 0 && needs_env)
-                r = routes_check_env(route, reterr);
+                r = routes_add_variables(plan, route, reterr);
         if (r == 0)
                 r = routes_pass_env(plan, route, reterr);
         return r < 0 ? r : routes_add_sources(plan, route, reterr);

@@ -14,6 +14,7 @@ import pytest
 
 from lib.identity import Identity
 from lib.leaks import descendants
+from lib.routes import WITH_KEY, memory
 from lib.sessions import RpcError, Session, Sessions, until
 from lib.tools import needs
 from lib.upstream import KEY, Upstream, upstream
@@ -22,7 +23,6 @@ from lib.websocket import CLIENT, websocket
 pytestmark = needs("curl", "python3")
 
 HEADER = ("--header", "authorization: Bearer {env:ACME_KEY}")
-WITH_KEY = {"ACME_KEY": KEY}
 GET = 'curl -sS -m 20 -H "authorization: Bearer $ACME_TOKEN"'
 
 
@@ -79,17 +79,6 @@ def test_the_credential_is_only_in_the_gateway(sessions: Sessions, session: Sess
     if os.geteuid() == 0:
         assert KEY.encode() not in memory(session.keeper()), "in the keeper"
         assert any(KEY.encode() in memory(pid) for pid in gateways()), "the search finds it elsewhere"
-
-
-def memory(pid: int) -> bytes:
-    found = b""
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
-        for line in maps:
-            start, end = (int(part, 16) for part in line.split()[0].split("-"))
-            if line.split()[1].startswith("rw"):
-                mem.seek(start)
-                found += mem.read(end - start)
-    return found
 
 
 def test_removing_a_route_ends_its_requests(sessions: Sessions, session: Session, service: Upstream) -> None:

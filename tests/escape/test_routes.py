@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lib.identity import Identity
-from lib.routes import WITH_KEY, policy_maker
+from lib.routes import WITH_KEY, memory, policy_maker
 from lib.sandbox import Holt
 from lib.sessions import Sessions
 from lib.tools import needs
@@ -122,6 +122,20 @@ def test_a_keeper_erases_the_credential(sessions: Sessions, policy: Callable[[st
     assert SECRET not in keeper and b"HOLT_CALLER_" not in keeper
     assert KEY not in session.out("env; cat /proc/*/environ 2>/dev/null; true")
     assert "ACME_KEY" not in session.out("env") and os.environ.get("ACME_KEY") is None
+
+
+@pytest.mark.identities("user", "root", "nested")
+def test_a_run_erases_the_credential(holt: Holt, policy: Callable[[str], Path], hostile: Callable[[bytes], str], identity: Identity) -> None:
+    """The launcher reads bytes from inside, and its memory would be in its core dump."""
+    path = policy(hostile(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"))
+    with holt.start(["run", "--policy", path, "--", "sh", "-c", f"{GET} -o /dev/null $ACME_URL/x; echo; exec sleep 60"], env=WITH_KEY) as running:
+        running.readline()
+        environment = Path(f"/proc/{running.pid}/environ").read_bytes()
+        assert b"ACME_KEY=" in environment or identity.name == "root", "this process had the credential"
+        assert SECRET not in environment
+        if os.geteuid() == 0:
+            assert SECRET not in memory(running.pid)
+        running.kill()
 
 
 # --- files and programs that holt obeys ---

@@ -35,3 +35,15 @@ def policy_maker(place: Path, identity: Identity, service: str, **always: Any) -
         return identity.own(path)
 
     return make
+
+
+def memory(pid: int) -> bytes:
+    """Returns the writable memory of a process. The test must run as root."""
+    found = b""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+        for line in maps:
+            start, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw"):
+                mem.seek(start)
+                found += mem.read(end - start)
+    return found
