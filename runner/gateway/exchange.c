@@ -185,11 +185,15 @@ static void exchange_read_length(Exchange *e) {
                 verdict_set(&e->verdict, 400, "the length of the body is no number");
 }
 
-static void exchange_check_body(Exchange *e, uint64_t length) {
-        if (e->verdict.status == 0 && e->route->body_max && length != LENGTH_UNKNOWN &&
-            length > e->route->body_max)
+/* length: of the body, as far as it is known. more: bytes of it that the route has not counted. */
+static void exchange_check_body(Exchange *e, uint64_t length, uint64_t more) {
+        if (e->verdict.status || length == LENGTH_UNKNOWN)
+                return;
+        if (e->route->body_max && length > e->route->body_max)
                 verdict_set(&e->verdict, 413, "this route carries bodies of at most %llu bytes",
                             (unsigned long long)e->route->body_max);
+        else
+                (void)judge_bytes(e->route, more, &e->verdict);
 }
 
 /* Without this, the exchange would go on until the upstream answers, and count as a running one. */
@@ -233,7 +237,7 @@ static enum MHD_Result exchange_begin(Exchange *e, const char *method, bool http
         if (e->verdict.status == 0)
                 exchange_read_length(e);
         if (e->verdict.status == 0)
-                exchange_check_body(e, e->length);
+                exchange_check_body(e, e->length, e->length);
         if (e->verdict.status == 0)
                 tunnel_prepare(e, http_1_1);
         if (e->verdict.status)
@@ -264,7 +268,7 @@ static enum MHD_Result exchange_take_body(Exchange *e, const char *body, size_t 
         e->sent += *size;
         e->route->bytes += *size;
         *size = 0;
-        exchange_check_body(e, e->sent);
+        exchange_check_body(e, e->sent, 0);
         if (e->verdict.status)
                 transfer_close(e);
         else

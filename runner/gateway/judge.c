@@ -239,15 +239,22 @@ static void judge_no_route(const Gateway *gateway, Verdict *ret) {
         }
 }
 
+bool judge_bytes(const Route *route, uint64_t more, Verdict *ret) {
+        if (!route->bytes_max ||
+            (route->bytes <= route->bytes_max && more <= route->bytes_max - route->bytes))
+                return true;
+        verdict_set(ret, 429, "the route would carry more bytes than its limit allows");
+        return false;
+}
+
 /* Checks the limits, and counts the request. */
 static void judge_limits(Route *route, Verdict *ret) {
         if (route->concurrent && route->running >= route->concurrent)
                 verdict_set(ret, 429, "this route carries at most %u requests at once",
                             (unsigned)route->concurrent);
-        else if (route->bytes_max && route->bytes >= route->bytes_max)
-                verdict_set(ret, 429, "this route has carried all the bytes that its limit allows");
-        else if (route->requests && !credit_take(&route->credit, (unsigned)route->requests,
-                                                 route->period / route->requests, time_now_usec()))
+        else if (judge_bytes(route, 1, ret) && route->requests &&
+                 !credit_take(&route->credit, (unsigned)route->requests,
+                              route->period / route->requests, time_now_usec()))
                 verdict_set(ret, 429, "this route carries at most %u requests in %u ms",
                             (unsigned)route->requests, (unsigned)(route->period / 1000));
 }

@@ -18,6 +18,8 @@ bool judge_is_tls(struct MHD_Connection *connection);
  * named. */
 void judge_request(Gateway *gateway, struct MHD_Connection *connection, const char *method,
                    const char *target, Route **ret_route, const char **ret_rest, Verdict *ret);
+/* Whether the route may carry `more` bytes that it has not counted. If not, sets the verdict. */
+bool judge_bytes(const Route *route, uint64_t more, Verdict *ret);
 /* Whether a header or query parameter has the token, and so must not go on. */
 bool judge_has_token(const Gateway *gateway, const char *value);
 /* Whether holt must not connect to this address of the route's upstream, a name. *ret_why is

@@ -155,26 +155,16 @@ static size_t transfer_on_header(char *line, size_t size, size_t count, void *da
         return size * count;
 }
 
-/* Whether the route has carried all the bytes that it may. */
-static bool transfer_is_over_budget(const Exchange *e) {
-        return e->route->bytes_max && e->route->bytes > e->route->bytes_max;
-}
-
 static size_t transfer_on_download(char *bytes, size_t size, size_t count, void *data) {
         Exchange *e = data;
         const size_t length = size * count;
 
-        if (scrub_feed(&e->scrub, bytes, length, false, &e->down) < 0)
-                return 0;
         e->received += length;
         e->gateway->received += length;
         e->route->bytes += length;
-        if (transfer_is_over_budget(e)) {
-                verdict_set(&e->verdict, 429,
-                            "this route has carried all the bytes that its limit "
-                            "allows");
+        if (!judge_bytes(e->route, 0, &e->verdict) ||
+            scrub_feed(&e->scrub, bytes, length, false, &e->down) < 0)
                 return 0;
-        }
         /* CURL_WRITEFUNC_PAUSE would make libcurl copy the bytes, and pass them again later. */
         if (buffer_is_full(&e->down)) {
                 e->down_paused = true;

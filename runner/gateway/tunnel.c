@@ -132,9 +132,8 @@ static int tunnel_check_limits(Exchange *e) {
         if (route->body_max && e->sent > route->body_max)
                 verdict_set(&e->verdict, 413, "this route carries bodies of at most %llu bytes",
                             (unsigned long long)route->body_max);
-        else if (route->bytes_max && route->bytes > route->bytes_max)
-                verdict_set(&e->verdict, 429,
-                            "this route has carried all the bytes that its limit allows");
+        else
+                (void)judge_bytes(route, 0, &e->verdict);
         return e->verdict.status ? -EDQUOT : 0;
 }
 

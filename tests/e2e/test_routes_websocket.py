@@ -163,7 +163,7 @@ print(connect("/v1/echo")[2][0].split()[1])
 sys.exit(1)
 """
     result = run(echo, bytes="100KB")
-    assert result.out == "101\nTrue\n429\n" and "has carried all the bytes" in result.err
+    assert result.out == "101\nTrue\n429\n" and "would carry more bytes than its limit" in result.err
     result = run(echo, body="100KB")
     assert result.out == "101\nTrue\n101\n" and "bodies of at most 100000 bytes" in result.err
     two = 'a = connect("/v1/echo"); b = connect("/v1/echo"); print(a[2][0].split()[1], b[2][0].split()[1]); a[0].shutdown(2); f = a[1].read()\n'
