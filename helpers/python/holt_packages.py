@@ -41,7 +41,8 @@ def find_spec(name, namespace):
 
 
 def find_installed(name):
-    """Finds a module that pip has installed for the user since the interpreter was started, if the directory was missing then."""
+    """Finds a module that pip has installed for the user. If the user's directory was missing when the interpreter started, Python
+    does not look there."""
     import site
 
     users = site.getusersitepackages()
@@ -70,7 +71,7 @@ def is_asked_by_code(namespace):
 def refusal():
     """The reason not to run pip, or None."""
     if os.environ.get("HOLT_PYTHON_INSTALL") == "never":
-        return "the policy forbids to install packages (python.install)"
+        return "the policy forbids installing packages (python.install)"
     if not os.environ.get("PIP_FIND_LINKS"):
         index = os.environ.get("PIP_INDEX_URL")
         if not index and not os.path.exists("/etc/pip.conf"):  # of a route, or of the host with --etc

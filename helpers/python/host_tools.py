@@ -244,7 +244,7 @@ def call(name, payload=None):
 
 
 def _words(text):
-    """The words of any text: getUserName, get_user_name and "user names" share words."""
+    """Splits a text into words, so that those of getUserName, get_user_name and "user names" can be compared."""
     split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", text)
     words = (w.lower() for w in re.findall(r"\w+", split))
     return [w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w for w in words]

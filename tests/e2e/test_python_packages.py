@@ -132,7 +132,7 @@ def test_an_index_with_a_password(sessions: Sessions, place: Path, identity: Ide
             assert sessions(["exec", "w", "--", "sh", "-c", "pip install -q acmelib"], env={"ACME_KEY": KEY}).code == 0
             assert sessions(["python", "w", "-c", "import acmelib; acmelib.text"], env={"ACME_KEY": KEY}).ok().out == "'from pip'\n"
         elif install == "never":
-            assert "the policy forbids to install packages (python.install)" in result.err
+            assert "the policy forbids installing packages (python.install)" in result.err
 
 
 @needs_module("pip")
