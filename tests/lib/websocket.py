@@ -31,7 +31,7 @@ def connect(path, *headers, key=None, early=b"", extra=b""):
     s = socket.create_connection((host, int(port)), timeout=20)
     if tls:
         s = ssl.create_default_context().wrap_socket(s, server_hostname=tls)
-    lines = ["GET " + ("" if tls else "/acme") + path + " HTTP/1.1", "Host: " + (tls or at), "Connection: keep-alive, Upgrade", "Upgrade: websocket",
+    lines = [("GET " if tls else "GET /acme") + path + " HTTP/1.1", "Host: " + (tls or at), "Connection: keep-alive, Upgrade", "Upgrade: websocket",
              "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: " + (key or base64.b64encode(os.urandom(16)).decode())]
     lines += headers or ["Authorization: Bearer " + os.environ["ACME_TOKEN"]]
     s.sendall("\\r\\n".join(lines).encode() + b"\\r\\n\\r\\n" + early)
