@@ -247,6 +247,22 @@ bool judge_bytes(const Route *route, uint64_t more, Verdict *ret) {
         return false;
 }
 
+/* Refuses a request, and writes the period as in the policy: "1m". */
+static void judge_refuse_requests(const Route *route, Verdict *ret) {
+        static const struct {
+                unsigned ms;
+                const char *name;
+        } units[] = { { 3600000, "h" }, { 60000, "m" }, { 1000, "s" }, { 1, "ms" } };
+        const uint64_t ms = route->period / 1000;
+        size_t i = 0;
+
+        while (ms % units[i].ms != 0)
+                i++;
+        verdict_set(ret, 429, "this route carries at most %u requests in %llu%s",
+                    (unsigned)route->requests, (unsigned long long)(ms / units[i].ms),
+                    units[i].name);
+}
+
 /* Checks the limits, and counts the request. */
 static void judge_limits(Route *route, Verdict *ret) {
         if (route->concurrent && route->running >= route->concurrent)
@@ -255,8 +271,7 @@ static void judge_limits(Route *route, Verdict *ret) {
         else if (judge_bytes(route, 1, ret) && route->requests &&
                  !credit_take(&route->credit, (unsigned)route->requests,
                               route->period / route->requests, time_now_usec()))
-                verdict_set(ret, 429, "this route carries at most %u requests in %u ms",
-                            (unsigned)route->requests, (unsigned)(route->period / 1000));
+                judge_refuse_requests(route, ret);
 }
 
 void judge_request(Gateway *gateway, struct MHD_Connection *connection, const char *method,
