@@ -18,11 +18,11 @@ static bool network_hint_is_host(char byte) {
                (byte >= 'A' && byte <= 'Z') || byte == '.' || byte == '-';
 }
 
-/* Copies the host that the command could not resolve, as curl, git and node name it. The text is
- * the command's, so the function returns false for anything that is no name for a rule. */
+/* Copies the host that the command could not resolve, as curl, git, node and Go name it. The text
+ * is the command's, so the function returns false for anything that is no name for a rule. */
 static bool network_hint_host(const char *text, size_t length, char ret[NET_NAME_MAX + 1]) {
         static const char *const before[] = { "could not resolve host: ", "getaddrinfo enotfound ",
-                                              "getaddrinfo eai_again " };
+                                              "getaddrinfo eai_again ", "dial tcp: lookup " };
         const char *ignored;
 
         for (size_t i = 0; text && i < ELEMENTSOF(before); i++) {
@@ -72,10 +72,22 @@ static bool network_hint_print_route(const NetworkHint *hint, FILE *out) {
         return route;
 }
 
-static void network_hint_print_none(const NetworkHint *hint, FILE *out) {
-        const char *session = hint->session;
+/* Prints the option for the host that the command named, if any, and for a set. */
+static void network_hint_print_options(const NetworkHint *hint, FILE *out) {
         char host[NET_NAME_MAX + 1];
+        const bool named = network_hint_host(hint->text, hint->length, host);
+        const NetSet *set = named ? net_set_with(host) : NULL;
+        const char *option = hint->session ? "net:" : "--net ";
 
+        if (hint->session)
+                (void)fprintf(out, "holt stop %s, then holt allow %s ", hint->session,
+                              hint->session);
+        (void)fprintf(out, "%s%s, or %s %s@%s; \"holt policy list\" lists the sets\n", option,
+                      named ? host : "NAME:PORT", set ? "its whole set" : "a set such as", option,
+                      set ? set->name : "python");
+}
+
+static void network_hint_print_none(const NetworkHint *hint, FILE *out) {
         (void)fputs("holt: the sandbox has no network", out);
         if (hint->by_project) {
                 (void)fputs(", because the project's .holt.json says so; change it there\n", out);
@@ -86,14 +98,7 @@ static void network_hint_print_none(const NetworkHint *hint, FILE *out) {
                         ": the project's .holt.json has rules for one, but can only narrow yours",
                         out);
         (void)fputs("\n  Allow the hosts that the command needs: ", out);
-        if (session)
-                (void)fprintf(out, "holt stop %s, then holt allow %s net:%s, or a set such as net:",
-                              session, session,
-                              network_hint_host(hint->text, hint->length, host) ? host
-                                                                                : "NAME:PORT");
-        else
-                (void)fputs("--net NAME:PORT, or a set such as --net ", out);
-        (void)fputs("@python; \"holt policy list\" lists the sets\n", out);
+        network_hint_print_options(hint, out);
 }
 
 static void network_hint_print_rules(const char *session, FILE *out) {

@@ -13,8 +13,8 @@ from lib.sessions import Sessions
 
 pytestmark = pytest.mark.alike
 
-HINT = "holt: the sandbox has no network\n  Allow the hosts that the command needs: --net NAME:PORT"
-IN_SESSION = "holt: the sandbox has no network\n  Allow the hosts that the command needs: holt stop w, then holt allow w net:NAME:PORT,"
+HINT = "holt: the sandbox has no network\n  Allow the hosts that the command needs: --net "
+IN_SESSION = "holt: the sandbox has no network\n  Allow the hosts that the command needs: holt stop w, then holt allow w net:"
 RULES = "holt: the sandbox reaches only the hosts and ports that rules allow;"
 PYTHON = "import socket\nsocket.getaddrinfo('example.invalid', 80)"
 
@@ -52,23 +52,28 @@ def test_a_program_that_asks_for_a_host(holt: Holt, sessions: Sessions) -> None:
 
 
 @pytest.mark.parametrize(
-    "message, rule",
+    "message, rule, known",
     [
-        ("curl: (6) Could not resolve host: example.invalid", "example.invalid"),
-        ("Error: getaddrinfo EAI_AGAIN example.invalid", "example.invalid"),
-        ("curl: (6) Could not resolve host: a..b;x", "NAME:PORT"),
-        ("Could not resolve host: ", "NAME:PORT"),
+        ("curl: (6) Could not resolve host: example.invalid", "example.invalid", None),
+        ("Error: getaddrinfo EAI_AGAIN registry.npmjs.org", "registry.npmjs.org", "npm"),
+        ('Get "https://proxy.golang.org/x": dial tcp: lookup proxy.golang.org on [::1]:53: refused', "proxy.golang.org", "go"),
+        ("curl: (6) Could not resolve host: a..b;x", "NAME:PORT", None),
+        ("Could not resolve host: ", "NAME:PORT", None),
+        ("ssh: Could not resolve hostname github.com: Temporary failure in name resolution", "NAME:PORT", None),
     ],
 )
-def test_a_session_is_told_how_it_gets_a_network(message: str, rule: str, sessions: Sessions) -> None:
-    """exec has no --net. The text is the command's, so only a name that a rule takes is passed on."""
+def test_the_host_and_its_set_are_named(message: str, rule: str, known: str | None, sessions: Sessions) -> None:
+    """The text is the command's, so only a name that a rule takes is passed on. exec has no --net. A rule for ssh needs a port."""
+    words = "its whole set" if known else "a set such as"
+    result = sessions.holt(["run", "--", "sh", "-c", 'echo "$0" >&2; exit 1', message])
+    assert f'--net {rule}, or {words} --net @{known or "python"}; "holt policy list"' in result.err
+
     session = sessions.create("w")
     with (sessions.holt.cwd.parent / "err").open("w+") as err:
         session.exec("sh", "-c", 'echo "$0" >&2; exit 1', message, stderr=err)
         err.seek(0)
         text = err.read()
-
-    assert f"holt stop w, then holt allow w net:{rule}, or a set such as net:@python;" in text and "--net" not in text
+    assert f'holt stop w, then holt allow w net:{rule}, or {words} net:@{known or "python"};' in text and "--net" not in text
 
 
 @pytest.mark.parametrize(
