@@ -33,12 +33,14 @@ static int env_file_fail(const EnvFile *file, int errnum) {
         return r;
 }
 
-/* /dev/fd/N is a descriptor that the caller has passed, such as bash's <(...). It is not opened as
- * a path. */
+/* /dev/stdin and /dev/fd/N are descriptors that the caller has passed, such as bash's <(...). They
+ * are not opened as paths. */
 static int env_file_open(const char *path) {
         const uint64_t flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
         uint64_t fd;
 
+        if (streq(path, "/dev/stdin"))
+                return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (str_starts(path, "/dev/fd/") && str_to_uint(path + 8, INT_MAX, &fd) == 0)
                 return fcntl((int)fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         return sys_openat2(AT_FDCWD, path, flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);

@@ -155,13 +155,14 @@ def test_no_symlink_leads_to_an_env_file(holt: Holt, put: Put) -> None:
         assert "secret-value" not in result.out + result.err
 
 
-def test_an_env_file_may_be_a_descriptor(holt: Holt) -> None:
+@pytest.mark.parametrize("name", ["/dev/fd/0", "/dev/stdin"])
+def test_an_env_file_may_be_a_descriptor(name: str, holt: Holt) -> None:
     """Bash passes such a descriptor for <(...)."""
     reader, writer = os.pipe()
     os.write(writer, b"A=piped\n")
     os.close(writer)
     with os.fdopen(reader) as stdin:
-        result = holt(["run", "--env-file", "/dev/fd/0", "--", "sh", "-c", "echo $A"], stdin=stdin)
+        result = holt(["run", "--env-file", name, "--", "sh", "-c", "echo $A"], stdin=stdin)
     assert result.ok().out == "piped\n"
 
 
