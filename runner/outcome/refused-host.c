@@ -2,6 +2,7 @@
 #include "outcome/refused-host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -178,8 +179,14 @@ bool refused_is_closed(const char *path) {
 /* Wide directories in which a narrower one can be made writable. */
 static const char *const wide_tops[] = { "/media", "/mnt", "/opt", "/srv", "/var/lib" };
 
-char *refused_directory_why(const char *directory) {
-        if (grant_is_listed(wide_tops, ELEMENTSOF(wide_tops), directory, strlen(directory)))
+bool refused_may_write(const Launch *launch, int fd, const char *path) {
+        return launch->identity.id_mapped ||
+               faccessat(fd, path, W_OK, AT_EACCESS | (path[0] ? 0 : AT_EMPTY_PATH)) == 0;
+}
+
+char *refused_directory_why(const Launch *launch, const char *directory) {
+        if (refused_may_write(launch, AT_FDCWD, directory) &&
+            grant_is_listed(wide_tops, ELEMENTSOF(wide_tops), directory, strlen(directory)))
                 return str_format("%s is too wide: make a directory in it and pass --rw %s/DIR, or "
                                   "pass --rw %s --allow-wide",
                                   directory, directory, directory);
@@ -187,6 +194,20 @@ char *refused_directory_why(const char *directory) {
                        ? str_format("its directory is too wide to be made writable: write in the "
                                     "workspace, /tmp or the home directory inside")
                        : NULL;
+}
+
+char *refused_directory_of(const char *path) {
+        char *directory = strdup(path), *slash = directory ? strrchr(directory, '/') : NULL;
+
+        if (slash)
+                slash[slash == directory] = '\0';
+        return directory;
+}
+
+bool refused_is_directory(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 bool refused_is_private(const LaunchPlan *plan, const char *path) {

@@ -11,6 +11,11 @@
  * directory, and a place that may hold secrets, give -EPERM. */
 int refused_open_host(const char *path, const StrList *writable, bool for_writing);
 
+/* Whether a command may write the file or directory if it gets a grant. The command has the rights
+ * of the caller; for root, an id-mapped mount gives it those of the owner. path may be "", for the
+ * fd itself. */
+bool refused_may_write(const Launch *launch, int fd, const char *path);
+
 /* Whether the path lies in a directory of caches or tools, such as ~/.npm. Programs of the host run
  * or trust what lies there, so no grant for writing is suggested. */
 bool refused_is_of_tools(const char *path);
@@ -27,8 +32,12 @@ bool refused_is_of_git(const char *path);
 bool refused_is_of_packages(const char *path);
 
 /* Returns why the directory is not suggested for writing, and another way; NULL if it is not too
- * wide. Owned by the caller. */
-char *refused_directory_why(const char *directory);
+ * wide, or if the command could not write there. Owned by the caller. */
+char *refused_directory_why(const Launch *launch, const char *directory);
+
+/* Returns the directory of a path; owned by the caller. */
+char *refused_directory_of(const char *path);
+bool refused_is_directory(int fd);
 
 /* Whether the sandbox has a directory of its own there, in which the command can write. */
 bool refused_is_private(const LaunchPlan *plan, const char *path);

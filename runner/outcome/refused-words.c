@@ -55,6 +55,9 @@ static const struct {
         [REFUSAL_OWNER_ABOVE] = { "another user owns its directory", NULL,
                                   "if root runs holt, the command acts as the workspace's owner: "
                                   "chown the directory to that owner" },
+        [REFUSAL_FOREIGN] = { "the user who runs holt may not write in its directory", NULL,
+                              "no option changes that: write in the workspace, /tmp or the home "
+                              "directory inside" },
         [REFUSAL_CLOSED] = { "the sandbox does not show it", NULL,
                              "holt suggests no option, because such a place may hold secrets" },
         [REFUSAL_OUT] = { "a symlink in the path leads out of the sandbox", NULL,

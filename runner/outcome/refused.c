@@ -86,21 +86,6 @@ static bool search_note_mount(const Search *search, const Suspect *s, RefusalKin
 
 /* --- host files --- */
 
-/* Returns the directory of a path; owned by the caller. */
-static char *directory_of(const char *path) {
-        char *directory = strdup(path), *slash = directory ? strrchr(directory, '/') : NULL;
-
-        if (slash)
-                slash[slash == directory] = '\0';
-        return directory;
-}
-
-static bool is_directory(int fd) {
-        struct stat st;
-
-        return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* Whether the sandbox needs its own directory at path: every sandbox has it, or a mount of the plan
  * lies in it. A mount at path would hide these. */
 static bool search_is_shared(const Search *search, const char *path) {
@@ -129,7 +114,8 @@ static bool search_shows(const Search *search, const char *path) {
 /* Suggests a grant that shows a host file: a grant of its directory, or of the file alone if the
  * directory is too wide. */
 static bool search_note_missing(const Search *search, const Suspect *s, const char *path, int fd) {
-        _cleanup_free_ char *directory = is_directory(fd) ? NULL : directory_of(path);
+        _cleanup_free_ char *directory = refused_is_directory(fd) ? NULL
+                                                                  : refused_directory_of(path);
         _cleanup_close_ int directory_fd = FD_NONE;
 
         if (directory && !search_is_shared(search, directory))
@@ -140,22 +126,30 @@ static bool search_note_missing(const Search *search, const Suspect *s, const ch
 static bool search_may_write(const Search *search, const char *path) {
         _cleanup_close_ int fd = refused_open_host(path, &search->writable, true);
 
-        return fd >= 0;
+        return fd >= 0 && refused_may_write(search->launch, fd, "");
+}
+
+/* A grant helps only if the command may then write the file, or its directory (fd). */
+static RefusalKind search_kind(const Search *search, const Suspect *s, RefusalKind kind, int fd) {
+        return refused_may_write(search->launch, fd, "") || search_may_write(search, s->host)
+                       ? kind
+                       : REFUSAL_FOREIGN;
 }
 
 /* Suggests a directory in which the command may write: the innermost one that the host has. Returns
  * whether there is one. floor: the suggestion is this directory or lies below it. */
 static bool search_note_writable(const Search *search, const Suspect *s, RefusalKind kind,
                                  const char *floor) {
-        _cleanup_free_ char *directory = directory_of(s->host);
+        _cleanup_free_ char *directory = refused_directory_of(s->host);
 
         while (directory && path_below(directory, floor) && !streq(directory, "/")) {
                 _cleanup_close_ int fd = refused_open_host(directory, &search->writable, true);
                 char *slash;
 
-                if (fd >= 0 && is_directory(fd) &&
+                if (fd >= 0 && refused_is_directory(fd) &&
                     (s->mount || !search_is_shared(search, directory)))
-                        return search_note_mount(search, s, kind, directory);
+                        return search_note_mount(search, s, search_kind(search, s, kind, fd),
+                                                 directory);
                 if (fd != -ENOENT)
                         return false;
                 slash = strrchr(directory, '/');
@@ -231,7 +225,7 @@ static bool judge_owner(const Search *search, const Suspect *s) {
         foreign = search_is_foreign(search, s, s->path);
         if (foreign > 0)
                 return search_note(search, s, REFUSAL_OWNER, NULL);
-        directory = directory_of(s->path);
+        directory = refused_directory_of(s->path);
         return foreign == -ENOENT && errnum == EACCES && directory &&
                !streq(directory, s->mount->target) && search_is_foreign(search, s, directory) > 0 &&
                search_note(search, s, REFUSAL_OWNER_ABOVE, NULL);
@@ -308,10 +302,10 @@ static bool search_note_absent(const Search *search, const Suspect *s) {
 }
 
 static bool search_note_root(const Search *search, const Suspect *s) {
-        _cleanup_free_ char *directory = s->mount ? NULL : directory_of(s->host);
+        _cleanup_free_ char *directory = s->mount ? NULL : refused_directory_of(s->host);
 
         return search_note_why(search, s, REFUSAL_ROOT,
-                               directory ? refused_directory_why(directory) : NULL);
+                               directory ? refused_directory_why(search->launch, directory) : NULL);
 }
 
 static bool judge_read_only(const Search *search, const Suspect *s) {
@@ -372,14 +366,15 @@ static bool judge_missing(const Search *search, const Suspect *s) {
 /* Notes that the host file source must be mounted at another path inside. The mount is that of its
  * directory, or of the file alone if the sandbox needs the directory. */
 static bool search_note_beside(const Search *search, const Suspect *s, const char *source, int fd) {
-        _cleanup_free_ char *outer = directory_of(source), *inner = directory_of(s->path);
+        _cleanup_free_ char *outer = refused_directory_of(source),
+                            *inner = refused_directory_of(s->path);
         const unsigned before = search->found->count;
         _cleanup_close_ int directory_fd = FD_NONE;
         bool whole;
 
         if (!outer || !inner)
                 return false;
-        if (!is_directory(fd) && !streq(inner, "/") && !search_is_shared(search, inner))
+        if (!refused_is_directory(fd) && !streq(inner, "/") && !search_is_shared(search, inner))
                 directory_fd = refused_open_host(outer, &search->writable, false);
         whole = directory_fd >= 0;
         (void)search_note(search, s, REFUSAL_MISSING, whole ? outer : source);
@@ -411,14 +406,15 @@ static bool judge_beside(const Search *search, const Suspect *s) {
 /* ENOENT of a file that the host does not have either, in a directory that only the host has. The
  * message does not say whether the command wanted to make the file. */
 static bool judge_new(const Search *search, const Suspect *s) {
-        _cleanup_free_ char *directory = directory_of(s->host);
+        _cleanup_free_ char *directory = refused_directory_of(s->host);
         _cleanup_close_ int fd = FD_NONE;
 
         if (s->complaint->errnum != ENOENT || !s->complaint->opens || s->mount || !directory ||
             search_shows(search, s->path))
                 return false;
         fd = refused_open_host(s->host, &search->writable, true);
-        return fd == -ENOENT && search_note_writable(search, s, REFUSAL_NEW, directory);
+        return fd == -ENOENT && search_may_write(search, directory) &&
+               search_note_writable(search, s, REFUSAL_NEW, directory);
 }
 
 /* ENOENT of a script that the sandbox has: a shell says so if its interpreter is missing. */
@@ -507,7 +503,6 @@ static void search_victims(Search *search, const char *cwd, const char *const *a
         CommandWords words = argv_words(argv);
         char path[COMMAND_WORD_MAX + 1];
         const Complaint complaint = { .path = path, .errnum = errnum };
-
         bool directory = false;
 
         for (size_t left = COMPLAINTS_MAX; left > 0 && argv_next_word(&words, path); left--) {

@@ -46,6 +46,7 @@ typedef enum RefusalKind {
         REFUSAL_GIT,         /* A read-only repository of the host. */
         REFUSAL_OWNER,       /* Another user's file, which root's command may not change. */
         REFUSAL_OWNER_ABOVE, /* The same for the directory in which the command would make it. */
+        REFUSAL_FOREIGN,     /* In a directory in which the caller may not write either. */
         REFUSAL_CLOSED,      /* In a place of the host for which no grant is suggested. */
         REFUSAL_OUT,         /* A symlink in a mount leads to a path that is not shown. */
         REFUSAL_KIND_MAX,

@@ -187,8 +187,6 @@ def test_a_session_names_what_its_policy_hides(sessions: Sessions, put: Make, wo
         ("touch /usr/new", "the system is read-only"),
         ("touch /new", "read-only in the sandbox"),
         ("touch /etc/new", "too wide to be made writable"),
-        ("touch /opt/new", "pass --rw /opt/DIR, or pass --rw /opt --allow-wide"),
-        ("echo 'touch: /srv/new: Read-only file system' >&2; false", "pass --rw /srv/DIR"),
         ("echo x > /proc/sys/kernel/hostname", "every sandbox masks it"),
     ],
 )
@@ -198,6 +196,28 @@ def test_a_refused_path_without_a_cure(holt: Holt, script: str, words: str) -> N
     assert denial["answer"] == "EROFS" and denial["grant"] is denial["policy"] is None
     (line,) = lines(result)
     assert words in line and denial["why_not"] in line
+
+
+@pytest.mark.identities("user", "root")
+def test_a_directory_of_root_is_only_for_root(holt: Holt) -> None:
+    """No option lets a command write where its caller may not."""
+    for script, path in (("touch /opt/new", "/opt"), ("echo 'touch: /srv/new: Read-only file system' >&2; false", "/srv")):
+        (line,) = lines(holt.sh(script))
+        root = f"pass --rw {path}/DIR, or pass --rw {path} --allow-wide"
+        assert (root if holt.identity.uid == 0 else "too wide to be made writable") in line
+
+
+@pytest.mark.identities("user")
+def test_a_directory_that_the_caller_may_not_write(holt: Holt, extra: Path) -> None:
+    extra.chmod(0o555)
+    for script in (f"touch {extra}/new", f"touch {extra}/sub/new"):
+        denial = only(holt.sh(script))
+        assert denial["reason"] == "the user who runs holt may not write in its directory"
+        assert denial["grant"] is denial["policy"] is None
+    assert only(holt.sh(f"touch {extra}/d"))["grant"] == f"--rw {extra}"  # the file itself may be written
+    assert not lines(holt.sh(f"cat {extra}/none"))
+    denial = only(holt(["run", "--ro", extra, "--", "touch", extra / "new"]))
+    assert denial["grant"] is None
 
 
 def test_protected_paths(holt: Holt) -> None:
