@@ -242,7 +242,9 @@ def test_ctrl_c_kills_the_command_that_is_awaited(box: Sandbox) -> None:
 def test_ctrl_c_at_the_terminal_is_the_program_s_alone(holt: str) -> None:
     """Ctrl-C reaches all processes of the foreground process group. The server must survive it, to end the session."""
     code = (
-        "import os, time\nfrom holt import Sandbox\nbox = Sandbox()\nserver = box._server._process\n"
+        # A shell starts background jobs, which the tests may be, with SIGINT ignored.
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from holt import Sandbox\nbox = Sandbox()\nserver = box._server._process\n"
         "print(flush=True)\ntry: box.bash('sleep 1000')\n"
         "except KeyboardInterrupt: print(server.poll(), box.bash('echo lives').stdout, flush=True)"
     )
