@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,11 +50,14 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 def interrupts() -> Iterator[None]:
     """Makes every KeyboardInterrupt reach the test. Python drops one that is raised in the callback of a weak reference.
 
-    The threading module has such a callback for each thread that is collected as garbage."""
+    The threading module has such a callback for each thread that is collected as garbage. A shell starts background jobs,
+    which the tests may be, with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.collect()
     gc.disable()
     yield
     gc.enable()
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.hookimpl(hookwrapper=True)
