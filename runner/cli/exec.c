@@ -259,14 +259,12 @@ static void find_refused(Exec *exec) {
                      exec->line.options.shell ? shell : exec->line.command, &exec->refused);
 }
 
-static int exec_run(Exec *exec, Error *reterr) {
+static int exec_run(Exec *exec, const FdFacts stdio[3], Error *reterr) {
         _cleanup_(rpc_message_clear) RpcMessage started = RPC_MESSAGE_NONE;
-        FdFacts stdio[3];
         unsigned tries = 0;
         Error ignored;
         int r;
 
-        fd_facts_stdio(stdio);
         stdio_note(stdio);
         exec->began = tail_file_begin(STDERR_FILENO);
         do
@@ -313,7 +311,7 @@ int exec_main(Exec *exec, Error *error) {
                 terminal_plan(stdio, &exec->plan);
         r = pass_term(exec, error);
         if (r == 0)
-                r = exec_run(exec, error);
+                r = exec_run(exec, stdio, error);
         if (r == 0 && exec->line.options.detach)
                 return 0;
         code = exec_tell(exec, r < 0 ? error : NULL);
