@@ -17,7 +17,7 @@ enum {
 };
 
 /* In usec. A keeper that is not ready, or has not ended, by then is killed (end.c). */
-enum { KEEPER_START_TIME = HOLT_WAIT(20000000), KEEPER_END_TIME = HOLT_WAIT(10000000) };
+enum { KEEPER_START_TIME = HOLT_WAIT(20000000), KEEPER_END_TIME = HOLT_WAIT(20000000) };
 
 /* Runs the keeper, which serves these methods; the data of their functions is the Keeper. argv[1]
  * is the session's name, and the fds are those above. Returns an exit code. */

@@ -24,7 +24,7 @@ from lib.sessions import Session, Sessions, alive, keepers, until
 pytestmark = [pytest.mark.slow, pytest.mark.identities("user", "root")]
 
 # Seconds: the time that holt promises, and some more for a busy machine.
-ENDS = 20
+ENDS = 30
 
 STUBBORN = "trap '' TERM HUP INT; echo ready; while :; do sleep 1; done"
 

@@ -47,7 +47,7 @@ def serve(sessions: Sessions, workspace: Path) -> Serve:
             path.parent.mkdir()
             sessions.holt.identity.own(path.parent)
         with sessions.start(["serve", "--socket", path.name], cwd=path.parent, stderr=None) as running:
-            until(lambda: notes(sessions) and path.is_socket(), "the server listens")
+            until(lambda: any(leads_to(note, path.resolve()) for note in notes(sessions)), "the server listens")
             yield running
             running.kill(15)
             running.process.wait(60)
@@ -59,6 +59,13 @@ def notes(sessions: Sessions) -> list[Path]:
     """The servers that the store knows."""
     directory = sessions.data / "holt/sockets"
     return sorted(directory.iterdir()) if directory.is_dir() else []
+
+
+def leads_to(note: Path, socket: Path) -> bool:
+    """A server that starts may be removing the note of a killed one."""
+    with contextlib.suppress(FileNotFoundError):
+        return note.readlink() == socket
+    return False
 
 
 def answers(path: Path, sessions: Sessions) -> bool:
