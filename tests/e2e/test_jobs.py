@@ -182,7 +182,7 @@ def test_fg_while_holt_is_about_to_stop_for_a_reader(shell: Terminal, put: Put) 
     put("now")
     shell.until_a_job_has_it()
     termios.tcflow(shell.slave, termios.TCOON)
-    shell.expect("said\r\n")
+    shell.expect("said\r?\n")  # without \r if holt did stop, because the second was over
     shell.until_raw()
     shell.send("typed\n")
     shell.expect("typed\r\ntyped\r\n")
