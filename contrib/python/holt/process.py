@@ -74,7 +74,7 @@ OnOutput = Callable[[Chunk], Any]
 
 def check_on_output(face: Any, on_output: Optional[OnOutput]) -> None:
     """Raises TypeError for a coroutine function that nobody could await."""
-    if inspect.iscoroutinefunction(on_output) and not isinstance(face, AsyncFace):
+    if on_output and inspect.iscoroutinefunction(on_output) and not isinstance(face, AsyncFace):
         raise TypeError(NOT_ASYNC)
 
 

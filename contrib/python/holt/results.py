@@ -6,8 +6,8 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
-from dataclasses import dataclass, field, fields
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Tuple, Type, TypeVar
 
 from ._hints import argument_for, argument_of, call_of
 from .errors import CommandFailed, printable
@@ -104,10 +104,6 @@ class LimitHit:
         """Says which argument of Sandbox raises the limit, or why none does."""
         return f"{argument_for(self.field)} raises it" if self.field else self.why_not or "no argument raises it"
 
-
-_LIMIT_HIT = tuple(each.name for each in fields(LimitHit))
-_DENIAL = tuple(each.name for each in fields(Denial))
-_UNREACHED = tuple(each.name for each in fields(Unreached))
 
 R = TypeVar("R", bound="Outcome")
 
@@ -301,60 +297,70 @@ class ShellResult(Outcome):
     new_shell: bool = False
 
 
-def _made(kind: Type[R], values: Dict[str, Any]) -> R:
-    """Makes a result from values for all fields. The __init__ of a frozen dataclass takes five times as long."""
-    made = object.__new__(kind)
-    made.__dict__.update(values)
-    return made
+# --- from replies ---
 
 
-def _common(answer: Mapping[str, Any]) -> Dict[str, Any]:
-    usage = answer.get("usage") or {}
-    return {
-        "id": answer["id"], "cause": answer["cause"], "exit_code": answer["exit_code"],
-        "timeout_by_project": bool(answer.get("timeout_by_project")),
-        "stdout_bytes": binascii.a2b_base64(answer.get("stdout") or ""),
-        "stderr_bytes": binascii.a2b_base64(answer.get("stderr") or ""),
-        "stdout_dropped": answer.get("stdout_dropped") or 0, "stderr_dropped": answer.get("stderr_dropped") or 0,
-        "usage": Usage(*(usage.get(name) for name in ("wall_us", "user_us", "system_us", "max_rss_bytes"))),
-        "denials": tuple(
-            Denial(**{name: d[name] for name in _DENIAL if d.get(name) is not None})
-            for d in answer.get("denials") or ()
-        ),
-        "unreached": tuple(
-            Unreached(**{name: each.get(name) for name in _UNREACHED}) for each in answer.get("unreached") or ()
-        ),
-        "denials_omitted": answer.get("denials_omitted") or 0, "network_lost": bool(answer.get("network_lost")),
-        "routes_lost": bool(answer.get("routes_lost")),
-        "network_missed": bool(answer.get("network_missed")),
-        "limits_hit": tuple(
-            LimitHit(**{name: each.get(name) for name in _LIMIT_HIT}) for each in answer.get("limits_hit") or ()
-        ),
-        "unrecorded": answer.get("unrecorded") or "",
-        "set_aside": tuple(answer.get("set_aside") or ()), "still_aside": tuple(answer.get("still_aside") or ()),
-        "unguarded": answer.get("unguarded") or "",
-        "replaced": answer.get("replaced") or "",
-        "stopped_for": answer.get("stopped_for") or "",
-    }
+def _same(value: Any) -> Any:
+    return value
 
 
-def result_of(answer: Mapping[str, Any]) -> Result:
-    """Returns the result from a reply that has the output in base64."""
-    return _made(Result, {**_common(answer), "signal": answer.get("signal")})
+def _each(kind: Type[Any]) -> Callable[[Iterable[Mapping[str, Any]]], Tuple[Any, ...]]:
+    """Returns a function that makes a tuple of `kind` from objects. It leaves out null, and members of later versions."""
+    names = tuple(each.name for each in fields(kind))
+
+    def convert(values: Iterable[Mapping[str, Any]]) -> Tuple[Any, ...]:
+        return tuple([kind(**{name: each[name] for name in names if each.get(name) is not None}) for each in values])
+
+    return convert
 
 
-def python_result_of(answer: Mapping[str, Any]) -> PythonResult:
-    error = answer.get("error")
-    return _made(PythonResult, {
-        **_common(answer), "result": answer.get("result"), "displays": tuple(answer.get("displays") or ()),
-        "error": PythonError(error["name"], error["message"], error["traceback"]) if error else None,
-        "state_kept": bool(answer.get("state_kept", True)), "lost": answer.get("lost") or "",
-        "new_interpreter": bool(answer.get("new_interpreter")),
-    })
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    return Usage(usage.get("wall_us"), usage.get("user_us"), usage.get("system_us"), usage.get("max_rss_bytes"))
 
 
-def shell_result_of(answer: Mapping[str, Any]) -> ShellResult:
-    return _made(ShellResult, {
-        **_common(answer), "state_kept": bool(answer.get("state_kept", True)), "lost": answer.get("lost") or "",
-        "new_shell": bool(answer.get("new_shell")),
-    })
+def _error(error: Mapping[str, Any]) -> PythonError:
+    return PythonError(error["name"], error["message"], error["traceback"])
+
+
+_RENAMED = {"stdout": "stdout_bytes", "stderr": "stderr_bytes"}
+
+# How the members of a reply become fields. The others stay as they are.
+_CONVERTERS: Dict[str, Callable[[Any], Any]] = {
+    "stdout": binascii.a2b_base64, "stderr": binascii.a2b_base64, "usage": _usage, "error": _error,
+    "denials": _each(Denial), "unreached": _each(Unreached), "limits_hit": _each(LimitHit),
+    "set_aside": tuple, "still_aside": tuple, "displays": tuple,
+}
+
+
+class _Maker(Generic[R]):
+    """Makes results of one kind from replies that have the output in base64.
+
+    Each call of the SDK makes one, so this is fast. It sets only what differs from the defaults, and not by the __init__
+    of a frozen dataclass, which takes five times as long.
+    """
+
+    def __init__(self, kind: Type[R]) -> None:
+        self._kind = kind
+        self._defaults = {each.name: None if each.default is MISSING else each.default for each in fields(kind)}
+        names = [each.name for each in fields(kind)]
+        members = {name: name for name in names if name not in _RENAMED.values()}
+        members.update({name: to for name, to in _RENAMED.items() if to in names})
+        self._members = {name: (to, _CONVERTERS.get(name, _same)) for name, to in members.items()}
+
+    def __call__(self, answer: Mapping[str, Any]) -> R:
+        made = object.__new__(self._kind)
+        values = made.__dict__
+        values.update(self._defaults)
+        values["id"], values["cause"], values["exit_code"] = answer["id"], answer["cause"], answer["exit_code"]
+        members = self._members
+        for name, value in answer.items():
+            # null, and empty texts and lists, are the defaults.
+            if (value or value is False) and name in members:
+                to, convert = members[name]
+                values[to] = convert(value)
+        return made
+
+
+result_of = _Maker(Result)
+python_result_of = _Maker(PythonResult)
+shell_result_of = _Maker(ShellResult)
