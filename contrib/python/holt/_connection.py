@@ -34,7 +34,7 @@ from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence, Set, Tup
 
 from ._bytes import NO_SOCKET, Bell, Lines, Socket, files_of
 from ._message import line_of
-from ._request import Request
+from ._request import SOON, Request
 from .errors import error_of
 
 IN_FLIGHT = 230
@@ -42,9 +42,6 @@ IN_FLIGHT = 230
 
 AT_ONCE = 32 << 10
 """Bytes of a message that a nearly full socket takes either whole or not at all."""
-
-SOON = 1
-"""Milliseconds for which a coroutine blocks for a reply before it yields to the event loop."""
 
 _BUSY = 2
 """Milliseconds for which the background thread lets other readers go first."""
@@ -99,6 +96,7 @@ class Connection:
         self._soon = select.poll()
         self._soon.register(self.socket, select.POLLIN)
         self._ring_when_left = False
+        self.quick: Set[str] = set()  # the methods whose last reply came within SOON
 
     # --- writing ---
 
@@ -482,13 +480,17 @@ class Connection:
         return False
 
     def read_soon(self, request: Request) -> None:
-        """Reads the reply if it comes within about SOON milliseconds and no other reply is awaited. This is faster than a turn
-        of the event loop."""
+        """Reads the reply if it comes within SOON milliseconds and no other reply is awaited. This is faster than a turn of
+        the event loop."""
         try:
             with self._lock:
                 if self._reader is None and len(self._waiting) == 1 and not self._arrived:
                     self._reader = request
-            if self._reader is request and self._soon.poll(SOON) and self._receive(_NO_WAIT):
+            if self._reader is not request:
+                return
+            if not self._soon.poll(SOON):
+                self.quick.discard(request.method)
+            elif self._receive(_NO_WAIT):
                 self._take_own(request)
         finally:
             self._leave(request)

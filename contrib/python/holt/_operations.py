@@ -19,7 +19,7 @@ import types
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generator, Generic, NoReturn, Optional, Type, TypeVar, Union, overload
 
-from ._request import Request
+from ._request import AWAITED, Request
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -29,9 +29,6 @@ else:
     P = TypeVar("P")
 
 T = TypeVar("T")
-
-PROMPT = frozenset(("kv.get", "kv.keys"))
-"""Methods whose replies come faster than a turn of an event loop."""
 
 Steps = Generator["Union[Future[Any], Request, Answer]", Any, T]
 
@@ -88,14 +85,24 @@ def _awaitable(future: "Union[Future[Any], Request, Answer]") -> "Awaitable[Any]
     return asyncio.wrap_future(future)
 
 
+def _read_soon(request: Request) -> None:
+    """Blocks for a reply that comes sooner than a turn of the event loop would take. It does so only if the last reply to
+    this method was as quick, and if nothing else in the loop can go on meanwhile. asyncio keeps what can go on in _ready;
+    with a loop that hides this, it never blocks."""
+    connection = request.connection
+    if connection and request.method in connection.quick and not AWAITED:
+        if not getattr(asyncio.get_running_loop(), "_ready", True):
+            connection.read_soon(request)
+
+
 async def drive_async(steps: "Steps[T]") -> T:
     """Runs all steps in the running event loop. Returns their result."""
     try:
         future = next(steps)
         while True:
             try:
-                if type(future) is Request and future.method in PROMPT and future.connection:
-                    future.connection.read_soon(future)
+                if type(future) is Request:
+                    _read_soon(future)
                 value = future.result() if future.done() else await _awaitable(future)
             except BaseException as error:
                 future = steps.throw(error)

@@ -6,13 +6,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from concurrent.futures import Future, InvalidStateError
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set
 
 from ._message import Params
 
+SOON = 1
+"""Milliseconds within which a reply is quick. A coroutine blocks at most for this time before it yields to the loop."""
+
 if TYPE_CHECKING:
     from ._connection import Connection
+
+AWAITED: "Set[Request]" = set()
+"""The requests of all connections that coroutines await in an event loop."""
 
 
 class Request:
@@ -118,13 +125,16 @@ class Request:
 
     def in_loop(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Any]":
         """Returns a future of the running event loop for the same reply. The loop itself reads the reply."""
-        future, thread = loop.create_future(), threading.get_ident()
+        future, thread, began = loop.create_future(), threading.get_ident(), time.monotonic()
 
         def settle() -> None:
             if not future.done():
                 self.copy_to(future)
 
         def tell(_: Any) -> None:
+            AWAITED.discard(self)
+            if connection and time.monotonic() - began < SOON / 1000:
+                connection.quick.add(self.method)
             if threading.get_ident() == thread:
                 settle()
             else:
@@ -132,6 +142,7 @@ class Request:
                     loop.call_soon_threadsafe(settle)
 
         connection = self.connection
+        AWAITED.add(self)
         self._callbacks.append(tell)
         if connection is None or not connection.watch(loop):
             self.want()
