@@ -3,103 +3,31 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
 import contextlib
-import gc
 import io
 import json
-import linecache
 import os
 import select
-import signal
 import socket
-import sys
-import tempfile
 import threading
-from types import FrameType
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, List, Optional
 
 import pytest
 from conftest import until
+from played import Played, played, two_that_wait, waits
 
 from holt._bytes import Bell
-from holt._connection import IN_FLIGHT, Connection, Peer
+from holt._connection import IN_FLIGHT
 from holt._request import Request
-from holt.errors import ClosedError, HoltError
+from holt.errors import ClosedError
 
-
-class Played(Peer):
-    """The fake other end of a connection, and the owner of the connection."""
-
-    def __init__(self) -> None:
-        ours, self.socket = socket.socketpair()
-        self.lines = self.socket.makefile("rb")
-        self.told: List[Dict[str, Any]] = []
-        self.wrong = False
-        self.connection = Connection(ours, self)
-
-    def on_message(self, connection: Connection, message: Dict[str, Any]) -> None:
-        self.told.append(message)
-        if self.wrong:
-            raise ValueError("a listener fails")
-
-    def on_end(self, connection: Connection, waiting: List[Request], unread: List[Request]) -> None:
-        for request in waiting:
-            request.settle(None, ClosedError("hung up"))
-
-    def ask(self, method: str = "x") -> Request:
-        request = Request(method, {})
-        assert self.connection.start(request)
-        return request
-
-    def hear(self) -> int:
-        return int(json.loads(self.lines.readline())["id"])
-
-    def say(self, **message: Any) -> None:
-        self.socket.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+__all__ = ("played",)  # a fixture
 
 
 @pytest.fixture(autouse=True)
 def place() -> None:
     """These tests make no session."""
-
-
-@pytest.fixture
-def played() -> Iterator[Played]:
-    played = Played()
-    yield played
-    played.connection.hang_up()
-    with contextlib.suppress(OSError):
-        played.socket.shutdown(socket.SHUT_RDWR)
-    played.lines.close()
-    played.socket.close()
-    until(lambda: played.connection.socket.fileno() < 0, "it is closed")
-
-
-def waits(request: Request, got: "List[Any]") -> threading.Thread:
-    """Starts a thread that waits for a reply, and puts the result or error into got."""
-
-    def wait() -> None:
-        try:
-            got.append(request.result())
-        except HoltError as error:
-            got.append(error)
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    return thread
-
-
-def two_that_wait(played: Played) -> "Tuple[List[Request], List[List[Any]], List[threading.Thread]]":
-    """The first is the reader, the second a follower."""
-    requests = [played.ask("first"), played.ask("second")]
-    got: List[List[Any]] = [[], []]
-    threads = [waits(requests[0], got[0])]
-    until(lambda: played.connection._reader is requests[0], "the first reads")
-    threads.append(waits(requests[1], got[1]))
-    until(lambda: requests[1] in played.connection._followers, "the second waits")
-    return requests, got, threads
 
 
 def test_the_reader_leaves_with_its_reply_and_the_other_takes_over(played: Played) -> None:
@@ -221,62 +149,6 @@ def test_a_reader_whose_connection_is_closed(played: Played) -> None:
     assert isinstance(got[0], ClosedError)
 
 
-@pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("bytes_before", (0, 20))
-def test_a_reader_that_is_interrupted_loses_nothing(played: Played, bytes_before: int) -> None:
-    """Ctrl-C interrupts the reader, even between two parts of a message."""
-    own, other, got = played.ask("own"), played.ask("other"), []  # type: Request, Request, List[Any]
-    reply = json.dumps({"id": other.number, "result": "theirs"}).encode() + b"\n"
-
-    def interrupt() -> None:
-        until(lambda: played.connection._reader is own, "it reads")
-        played.socket.sendall(reply[:bytes_before])
-        until(lambda: bool(played.connection._arrived) == bool(bytes_before), "that has come")
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        own.result()
-    assert played.connection._reader is not own
-    thread = waits(other, got)
-    played.socket.sendall(reply[bytes_before:])
-    thread.join(60)
-    assert got == ["theirs"]
-    played.say(id=own.number, result="late")
-    assert own.result() == "late"
-
-
-@pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_at_any_moment_leaves_the_connection_whole(played: Played) -> None:
-    """The server replies at once, while a timer interrupts the caller."""
-
-    def serve() -> None:
-        for line in played.lines:
-            played.say(method="note", params={})
-            played.say(id=json.loads(line)["id"], result=json.loads(line)["id"])
-
-    def on_alarm(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    threading.Thread(target=serve, daemon=True).start()
-    before, done = signal.signal(signal.SIGALRM, on_alarm), 0
-    try:
-        for round in range(300):
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 0.00005 + round * 1e-6)
-                while True:
-                    request = played.ask()
-                    assert request.result() == request.number
-            except KeyboardInterrupt:
-                done += 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    request, got = played.ask(), []  # type: Request, List[Any]
-    waits(request, got).join(60)
-    assert done == 300 and got == [request.number]
-
-
 def test_a_request_does_not_overtake_those_that_are_late(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new request comes when a reply has made room for the delayed one, which is not sent yet."""
     sent = [played.ask() for _ in range(IN_FLIGHT + 1)]
@@ -293,56 +165,6 @@ def test_a_request_does_not_overtake_those_that_are_late(played: Played, monkeyp
         played.say(id=request.number, result=None)
         request.result()
     assert [played.hear() for _ in sent[1:]] == [each.number for each in sent[1:]]
-
-
-class InterruptAt:
-    """Raises KeyboardInterrupt in this thread, at the line with this number among those that it executes to take a reply."""
-
-    def __init__(self, line: int) -> None:
-        self.left, self.done = line, False
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> "InterruptAt | None":
-        if frame.f_code.co_name not in ("_take_own", "files_of"):
-            return self if frame.f_code.co_filename.endswith("_connection.py") else None
-        self.left -= event == "line"
-        if self.left == 0 and event == "line":
-            self.done = True
-            raise KeyboardInterrupt
-        return self
-
-
-def say_with_file(played: Played, number: int, content: bytes) -> None:
-    """A reply with a file."""
-    line = json.dumps({"id": number, "result": {}}).encode() + b"\n"
-    with tempfile.TemporaryFile() as file:
-        file.write(content)
-        file.seek(0)
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file.fileno()]))]
-        played.socket.sendmsg([line], rights)
-
-
-def test_an_interrupt_at_any_line_leaves_the_file_of_a_reply_one_owner(played: Played) -> None:
-    """With two owners, the first one to go would close the file of the second, or a later file with the same number."""
-    points = 0
-    while True:
-        interrupt, request, got = InterruptAt(points + 1), played.ask(), []  # type: InterruptAt, Request, List[Any]
-        say_with_file(played, request.number, b"content")
-        before = sys.gettrace()
-        sys.settrace(interrupt)
-        try:
-            got.append(request.result())
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
-        if not got:
-            waits(request, got).join(60)
-        gc.collect()
-        assert os.read(got[0]["files"][0].fileno(), 99) == b"content", points
-        if not interrupt.done:
-            break
-        points += 1
-    assert points > 2
 
 
 def test_an_invalid_reply_does_not_affect_other_requests(played: Played, capfd: pytest.CaptureFixture[str]) -> None:
@@ -460,77 +282,6 @@ def test_a_connection_that_ends_while_a_loop_begins_to_watch_it_leaves_the_loop(
         assert len(numbers) == 1, "the loop watches only its own wake-up"
 
     asyncio.run(main())
-
-
-class InterruptIn:
-    """Raises KeyboardInterrupt in this thread, at the line with this number among those that it executes for a request.
-
-    It leaves out "with": Python reaches that line again at the end of the block, where no signal handler can run."""
-
-    def __init__(self, line: int) -> None:
-        self.left, self.at = line, ""
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> "InterruptIn | None":
-        file = frame.f_code.co_filename
-        if not file.endswith(("_connection.py", "_request.py", "_bytes.py")) or file == __file__:
-            return None
-        if event == "line" and not linecache.getline(file, frame.f_lineno).lstrip().startswith("with self._"):
-            self.left -= 1
-            if self.left == 0:
-                self.at = f"{file}:{frame.f_lineno}"
-                raise KeyboardInterrupt
-        return self
-
-
-def answer_as(played: Played, how: str) -> None:
-    with contextlib.suppress(OSError):
-        for line in played.lines:
-            number = json.loads(line)["id"]
-            if how == "note":
-                played.say(method="note", params={})
-            if how == "error" and number == 1:
-                played.say(id=number, error={"code": 1, "message": "no"})
-            elif how == "end" and number == 1:
-                played.socket.shutdown(socket.SHUT_RDWR)
-            else:
-                played.say(id=number, result=number)
-
-
-@pytest.mark.parametrize("called", (False, True))
-@pytest.mark.parametrize("how", ("result", "error", "note", "end"))
-def test_an_interrupt_at_any_line_of_a_call_harms_nobody(how: str, called: bool) -> None:
-    """Afterwards, the connection answers others, expects nothing that it does not get, and the request itself ends."""
-    points = 0
-    while True:
-        points += 1
-        played, interrupt, calls = Played(), InterruptIn(points), []  # type: Played, InterruptIn, List[Any]
-        threading.Thread(target=answer_as, args=(played, how), daemon=True).start()
-        request, connection, begun = Request("x", {}, then=calls.append if called else None), played.connection, False
-        before = sys.gettrace()
-        sys.settrace(interrupt)
-        try:
-            begun = connection.start(request)
-            request.result()
-        except (KeyboardInterrupt, HoltError):
-            pass
-        finally:
-            sys.settrace(before)
-        other, got = Request("x", {}), []  # type: Request, List[Any]
-        asked = [request] * begun + [other] * connection.start(other)
-        for each in asked:
-            waits(each, got).join(10)
-        assert len(got) == len(asked) and (asked or how == "end"), interrupt.at
-        until(lambda: len(calls) == called or not begun, interrupt.at)
-        until(lambda: not connection._waiting and connection._reader in (None, connection._thread), interrupt.at)
-        assert len(calls) <= called and not connection._followers and not connection._wanted, interrupt.at
-        assert how == "end" or connection._wants == 0, interrupt.at
-        connection.hang_up()
-        with contextlib.suppress(OSError):
-            played.socket.shutdown(socket.SHUT_RDWR)
-        played.socket.close()
-        if not interrupt.at:
-            break
-    assert points > 20
 
 
 def test_an_event_loop_reads_beside_a_thread(played: Played) -> None:
