@@ -274,11 +274,9 @@ int cmd_cp(int argc, char **argv) {
         if (r == 0)
                 r = options_parse(&cp_syntax, argc, (const char *const *)argv, &cp.options, &words,
                                   &error);
-        if (r == 0 && words.help) {
+        if (r == 0 && words.help)
                 options_help(&cp_syntax, stdout);
-                return 0;
-        }
-        if (r == 0) {
+        else if (r == 0) {
                 open_files_raise(); /* one fd stays open for each level of the tree */
                 r = cp_run(&cp, &words, &error);
         }

@@ -147,13 +147,14 @@ static bool names_policy_file(const Run *run) {
 /* Adds the routes, the helpers, and the policy files that were read, because the command must not
  * write the ones that the next run obeys. */
 static int add_full(Run *run, Error *reterr) {
-        const PlanMount *workspace = plan_workspace(&run->plan);
+        const PlanMount *workspace;
         int r = routes_prepare(&run->policy, &run->plan, true, reterr);
 
         if (r == 0)
                 r = helpers_prepare(&run->policy, run->cwd, &run->plan, reterr);
         if (r == 0)
                 r = policy_files_check_config(&run->plan, reterr);
+        workspace = plan_workspace(&run->plan); /* after the mounts that the steps above add */
         return r < 0 ? r
                      : policy_files_inputs(workspace ? workspace->source : NULL, &run->plan.inputs,
                                            reterr);
