@@ -73,7 +73,10 @@ class Closed(Exception):
 CONNECT = """
 import socket, sys
 end, up = socket.socket(socket.AF_UNIX), socket.socket(fileno=0)
-end.connect(sys.argv[1])
+try:
+    end.connect(sys.argv[1])
+except OSError:
+    sys.exit(1)
 socket.send_fds(up, [b"."], [end.fileno()])
 end.close()
 up.recv(1)
@@ -140,13 +143,17 @@ class Rpc:
     @classmethod
     def of_server(cls, path: Path, identity: Identity) -> Rpc:
         """Connects to the socket of holt serve, which examines the connecting process. So a process that belongs entirely to
-        the identity connects, and lives as long as the client."""
+        the identity connects, and lives as long as the client. Raises ConnectionRefusedError if nobody listens."""
         ours, theirs = socket.socketpair(socket.AF_UNIX)
         child = subprocess.Popen(
             identity.as_user(identity.argv([sys.executable, "-c", CONNECT, path])), stdin=theirs
         )
         theirs.close()
         _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+        if not fds:
+            ours.close()
+            child.wait(HANGS)
+            raise ConnectionRefusedError(f"nobody listens at {path}")
         end = socket.socket(fileno=fds[0])
 
         def close() -> None:
