@@ -432,9 +432,10 @@ static int plan_confine(LaunchPlan *plan, const Policy *policy, const PlanContex
                         Error *reterr) {
         int r;
 
-        (void)context;
         plan->landlock = (LandlockMode)policy->landlock;
         plan->syscall_preset = policy->syscall_preset;
+        plan->unfiltered = policy->syscalls_allow.count > 0 ||
+                           context->degraded & LAYER_BIT(LAYER_SECCOMP);
         if (policy->syscalls_allow.count == 0 && policy->syscalls_deny.count == 0)
                 return 0;
         r = plan_compile(policy, true, &plan->program, &plan->program_length, reterr);

@@ -281,8 +281,8 @@ typedef struct LaunchPlan {
                                   (git/unchanged.h) */
         /* One plan for each other read-write mount. If the mount is a git repository, it gets a
          * repository's guards, like a workspace. Only mounts, workspace, guards, strays,
-         * links_work and plain_indexes are set in such a plan. After guards_prepare() its mounts
-         * are borrowed from this plan. */
+         * links_work, plain_indexes and unfiltered are set in such a plan. After guards_prepare()
+         * its mounts are borrowed from this plan. */
         struct LaunchPlan *others;
         size_t others_count;
         StrList etc;         /* more names of /etc; "all" is every public one */
@@ -349,6 +349,7 @@ typedef struct LaunchPlan {
                 *program; /* compiled for this plan; NULL for the preset's built-in program */
         struct sock_filter *program_quiet; /* the same without user notification */
         unsigned short program_length, program_quiet_length;
+        bool unfiltered;    /* the command may make system calls that no preset allows */
         Assembly *assembly; /* borrowed: a tree in place of the one above; NULL for none */
         int report_fd;      /* borrowed: a file that the command must not reach, or FD_NONE */
         unsigned degraded;  /* LAYER_BITs that may be missing if the host refuses them */

@@ -3,13 +3,16 @@
  * read again after it.
  *
  * A file is the same if its device, inode, size and change time (st_ctim) are. No program can set
- * the change time, and each write updates it, with two exceptions:
+ * the change time, and each write updates it, with three exceptions:
  *
  * - The clock of a file system ticks, and a write within the same tick leaves the same time. So the
  *   last change must be older than UNCHANGED_AGE.
  * - A write through a mapping updates the time only if it is the first one to its page. So no
  *   process may have the file open for writing, which a lease finds out, and the file system must
- *   be one that notes the first write. tmpfs does not. */
+ *   be one that notes the first write. tmpfs does not.
+ * - Some ioctls exchange the blocks of two files. That of ext4, EXT4_IOC_MOVE_EXT, makes blocks
+ *   zero and leaves the time as it was. So nothing is noted if the command may make system calls
+ *   that no preset allows (LaunchPlan.unfiltered). */
 #pragma once
 
 #include <stdbool.h>

@@ -285,9 +285,11 @@ static int guards_submodule(LaunchPlan *plan, const PlanMount *workspace, size_t
  * while it is walked. */
 static int guards_submodules(LaunchPlan *plan, const PlanMount *workspace, GuardsLooks *looks,
                              Error *reterr) {
-        _cleanup_(repository_links_clear) RepositoryLinks found = {
-                .plan = plan, .ret_plain = &plan->plain_indexes, .work_max = REPOSITORY_WORK_MAX
-        };
+        _cleanup_(repository_links_clear)
+                RepositoryLinks found = { .plan = plan,
+                                          .ret_plain = plan->unfiltered ? NULL
+                                                                        : &plan->plain_indexes,
+                                          .work_max = REPOSITORY_WORK_MAX };
         const RepositoryTree tree = repository_tree(workspace);
         int r = repository_links(&tree, ".git", &found);
 
@@ -421,6 +423,7 @@ static int guards_others(LaunchPlan *plan, Error *reterr) {
 
                 other->mounts = plan->mounts;
                 other->mounts_count = plan->mounts_count;
+                other->unfiltered = plan->unfiltered;
                 mount = plan_workspace(other);
                 if (!mount || !guards_is_repository(mount))
                         drop_guards(other, mount && mount->directory);

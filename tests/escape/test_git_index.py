@@ -162,6 +162,48 @@ def test_a_large_index_that_changes_is_read_again(way: str, holt: Holt, reposito
     assert not repository.use(), str(result)
 
 
+# Writes a large index whose last extension contains the text of another one, which adds the gitlink "sub". Its size has its
+# high bytes at the end of one block and its low bytes at the beginning of the next. Without these, the text counts.
+HIDE_LINK = """
+import hashlib, os, struct
+d = open(".git/index", "rb").read()[:-20]
+at = d.index(b"file\\0") - 62
+shared = d[:at + 24] + bytes([0, 0, 0xe0, 0]) + d[at + 28:at + 60] + b"\\0\\3sub" + bytes(7)
+name = hashlib.sha1(shared).digest()
+open(".git/sharedindex." + name.hex(), "wb").write(shared + name)
+link = b"link" + struct.pack(">I", 60) + name + 2 * struct.pack(">IIQI", 0, 1, 0, 0)
+fill = -(len(d) + 14) % 4096
+d += b"FILL" + struct.pack(">I", fill) + bytes(fill) + b"HIDE" + struct.pack(">I", 0x10000 + len(link)) + bytes(0x10000) + link
+open(".git/new", "wb").write(d + hashlib.sha1(d).digest())
+os.rename(".git/new", ".git/index")
+"""
+# Makes one block of the index zero by EXT4_IOC_MOVE_EXT, which leaves the change time as it was.
+EXCHANGE = """
+import fcntl, os, struct
+block = open(".git/index", "rb").read().index(b"HIDE") // 4096 + 1
+open("new", "wb").write(b"text" * 65536)
+fds = [os.open(name, os.O_RDWR) for name in ("new", ".git/index")]
+for fd in fds:
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+fcntl.ioctl(fds[0], 0xc028660f, struct.pack("IIQQQQ", 0, fds[1], block, block, 1, 0))
+"""
+
+
+@pytest.mark.parametrize("more", ((), ("--allow-syscall", "ioctl")), ids=("checked", "unchecked"))
+def test_an_index_does_not_change_by_an_exchange_of_blocks(more: tuple[str, ...], holt: Holt, repository: Repository) -> None:
+    """By default, holt refuses this ioctl. If ioctl is allowed by its name, holt reads the index again."""
+    (repository.path / "hide.py").write_text(HIDE_LINK)
+    (repository.path / "exchange.py").write_text(EXCHANGE)
+    holt.sh("/usr/bin/python3 hide.py").ok()
+    before = repository.age_index()
+    result = holt.sh(f"/usr/bin/python3 exchange.py; {make()}; {evil(repository)}", *more)
+    after = (repository.path / ".git/index").stat()
+
+    assert (after.st_size, after.st_ctime_ns) == (before.st_size, before.st_ctime_ns)
+    assert not repository.use(), str(result)
+
+
 @pytest.mark.parametrize("sandboxed", (True, False), ids=("holt", "control"))
 def test_longer_hashes_are_read(sandboxed: bool, holt: Holt, workspace: Path, identity: Identity) -> None:
     repository = Repository(workspace, identity)

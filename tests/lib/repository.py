@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,9 +44,14 @@ class Repository:
         names = "".join(f"100644 {EMPTY_BLOB}\tmany/{i}\n" for i in range(1000))
         self.git("hash-object", "-w", "/dev/null")
         self.identity.run(["bash", "-c", f"git update-index --index-info <<'END'\n{names}END"], cwd=self.path).check_returncode()
-        index = self.path / ".git/index"
-        assert index.stat().st_size > 65536
-        time.sleep(max(0.0, index.stat().st_ctime + 3.1 - time.time()))
+        self.age_index()
+
+    def age_index(self) -> os.stat_result:
+        """Waits until the index, which is large, is old enough for that."""
+        index = (self.path / ".git/index").stat()
+        assert index.st_size > 65536
+        time.sleep(max(0.0, index.st_ctime + 3.1 - time.time()))
+        return index
 
     @property
     def payload(self) -> str:
