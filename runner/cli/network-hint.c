@@ -36,7 +36,7 @@ static bool network_hint_host(const char *text, size_t length, char ret[NET_NAME
                 if (size == 0)
                         continue;
                 (void)snprintf(ret, NET_NAME_MAX + 1, "%.*s", (int)size, host);
-                return net_rule_check(ret, &ignored) == 0;
+                return ret[0] != '-' && net_rule_check(ret, &ignored) == 0;
         }
         return false;
 }

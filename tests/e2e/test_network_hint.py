@@ -58,6 +58,7 @@ def test_a_program_that_asks_for_a_host(holt: Holt, sessions: Sessions) -> None:
         ("Error: getaddrinfo EAI_AGAIN registry.npmjs.org", "registry.npmjs.org", "npm"),
         ('Get "https://proxy.golang.org/x": dial tcp: lookup proxy.golang.org on [::1]:53: refused', "proxy.golang.org", "go"),
         ("curl: (6) Could not resolve host: a..b;x", "NAME:PORT", None),
+        ("curl: (6) Could not resolve host: --allow-wide", "NAME:PORT", None),
         ("Could not resolve host: ", "NAME:PORT", None),
         ("ssh: Could not resolve hostname github.com: Temporary failure in name resolution", "NAME:PORT", None),
     ],
