@@ -343,3 +343,26 @@ void complaints_find(const char *text, size_t length, Complaints *ret) {
                         add_line(ret, &line);
         }
 }
+
+bool complaints_is_part(const Complaints *complaints, size_t i) {
+        const Complaint *part = &complaints->items[i];
+        const size_t length = strlen(part->path);
+
+        for (size_t j = 0; j < complaints->count; j++) {
+                const Complaint *whole = &complaints->items[j];
+
+                if (whole->refused && whole->errnum == part->errnum &&
+                    str_starts(whole->path, part->path) && whole->path[length] == ' ')
+                        return true;
+        }
+        return false;
+}
+
+bool complaint_is_change(int errnum) {
+        return errnum == EROFS || errnum == EBUSY || errnum == EACCES || errnum == EPERM ||
+               errnum == EXDEV;
+}
+
+bool complaint_is_rename(int errnum) {
+        return errnum == EBUSY || errnum == EXDEV || errnum == EOVERFLOW;
+}

@@ -25,6 +25,7 @@ typedef struct Complaint {
         int errnum;       /* The errno that the phrase stands for, such as EROFS. */
         bool creates;     /* The line is about creating or writing a file. */
         bool opens;       /* The program tried to open the path, maybe to make a file. */
+        bool refused;     /* Set by the caller for complaints_is_part(). */
 } Complaint;
 
 typedef struct Complaints {
@@ -39,3 +40,11 @@ typedef struct Complaints {
 /* Fills *ret from the end of text: the paths of the last line come first. No path appears twice
  * with the same errnum. */
 void complaints_find(const char *text, size_t length, Complaints *ret);
+
+/* Whether item i is only the first word of another path that was refused: "../a" of "../a b". */
+bool complaints_is_part(const Complaints *complaints, size_t i);
+
+/* Whether a refused change of a path fails with this errno. */
+bool complaint_is_change(int errnum);
+/* Whether a rename over a protected file, or over another user's file, fails with this errno. */
+bool complaint_is_rename(int errnum);

@@ -5,6 +5,7 @@
 
 #include "base/paths.h"
 #include "base/strings.h"
+#include "outcome/refused-host.h"
 #include "outcome/refused.h"
 
 Refusals *refused_free(Refusals *refusals) {
@@ -31,6 +32,14 @@ Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject) {
                 return NULL;
         all->items[all->count] = (Refusal){ .kind = kind };
         return &all->items[all->count++];
+}
+
+char *refusals_place(RefusalKind kind, const char *subject, const char *path) {
+        if (!subject && (kind == REFUSAL_OUT || kind == REFUSAL_LINKED))
+                subject = path;
+        if (!subject && (kind == REFUSAL_ROOT || kind == REFUSAL_CLOSED))
+                return refused_directory_of(path);
+        return subject ? strdup(subject) : NULL;
 }
 
 void refusals_reverse(Refusals *found) {

@@ -73,9 +73,18 @@ static ssize_t moved_read_link(const PlanMount *mount, const char *path, char re
         return n;
 }
 
-char *refused_link_out(const PlanMount *mount, const char *path, char **ret_target) {
+static char *moved_link_words(const char *text, bool change) {
+        char quoted[256];
+
+        return str_format("the link is %s%s", str_quote(text, quoted, sizeof(quoted)),
+                          change ? ": write to another place, or replace the link"
+                                 : ", and holt does not look at its target. If you trust it, mount "
+                                   "the target");
+}
+
+char *refused_link_out(const PlanMount *mount, const char *path, bool change, char **ret_target) {
         _cleanup_free_ char *part = plan_mount_shows_host(mount) ? strdup(path) : NULL;
-        char text[PATH_MAX], quoted[256];
+        char text[PATH_MAX];
 
         for (char *end = part ? part + strlen(mount->target) : NULL; end && *end;) {
                 char *slash = part;
@@ -88,13 +97,13 @@ char *refused_link_out(const PlanMount *mount, const char *path, char **ret_targ
                 n = moved_read_link(mount, part, text);
                 slash = strrchr(part, '/');
                 if (n > 0 && slash > part) {
+                        _cleanup_free_ char *target = NULL;
+                        const char *rest = path + (end - part);
+
                         *slash = '\0';
-                        *ret_target = path_join(part, text);
-                        return *ret_target
-                                       ? str_format("the link is %s, and holt does not look at its "
-                                                    "target. If you trust it, mount the target",
-                                                    str_quote(text, quoted, sizeof(quoted)))
-                                       : NULL;
+                        target = path_join(part, text);
+                        *ret_target = target ? str_format("%s%s", target, rest) : NULL;
+                        return *ret_target ? moved_link_words(text, change) : NULL;
                 }
                 *end = kept;
         }

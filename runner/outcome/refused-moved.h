@@ -21,6 +21,7 @@ bool refused_interpreter(const PlanMount *mount, const char *path, char ret[PATH
 char *refused_moved(const LaunchPlan *plan, const char *path);
 
 /* Looks for a symlink in the part of the path below the mount. Returns the reason why holt suggests
- * no option for it, and the link's absolute target inside in *ret_target. Both are owned by the
- * caller. NULL if there is no symlink. The link is read in the mount and never followed. */
-char *refused_link_out(const PlanMount *mount, const char *path, char **ret_target);
+ * no option for it, and in *ret_target the absolute path inside to which the link leads. Both are
+ * owned by the caller. NULL if there is no symlink. The link is read in the mount and never
+ * followed. change: the command wanted to change the file. */
+char *refused_link_out(const PlanMount *mount, const char *path, bool change, char **ret_target);

@@ -62,6 +62,9 @@ static const struct {
                              "holt suggests no option, because such a place may hold secrets" },
         [REFUSAL_OUT] = { "a symlink in the path leads out of the sandbox", NULL,
                           "holt does not look at the target of such a link" },
+        [REFUSAL_LINKED] = { "a symlink in the path leads to a place that is read-only in the "
+                             "sandbox",
+                             NULL, "write to another place, or replace the link" },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 

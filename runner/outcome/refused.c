@@ -45,13 +45,14 @@ static void suspect_clear(Suspect *s) {
 /* Notes the refusal, and returns true. If memory is out, the refusal has no subject. */
 static bool search_note(const Search *search, const Suspect *s, RefusalKind kind,
                         const char *subject) {
-        Refusal *refusal = refusals_entry(search->found, kind, subject);
+        _cleanup_free_ char *place = refusals_place(kind, subject, s->path);
+        Refusal *refusal = refusals_entry(search->found, kind, place);
 
         if (!refusal || refusal->count++ > 0)
                 return true;
         refusal->errnum = s->complaint->errnum;
         refusal->path = strdup(s->complaint->path);
-        refusal->subject = subject ? strdup(subject) : NULL;
+        refusal->subject = TAKE_PTR(place);
         return true;
 }
 
@@ -160,16 +161,6 @@ static bool search_note_writable(const Search *search, const Suspect *s, Refusal
 
 /* --- the rules, in this order --- */
 
-static bool is_refused_change(int errnum) {
-        return errnum == EROFS || errnum == EBUSY || errnum == EACCES || errnum == EPERM ||
-               errnum == EXDEV;
-}
-
-/* Whether a rename over a protected file, or over another user's file, fails with this errno. */
-static bool renames_fail_with(int errnum) {
-        return errnum == EBUSY || errnum == EXDEV || errnum == EOVERFLOW;
-}
-
 /* Notes a hidden path, with the option or field that hides it. */
 static bool search_note_hidden(const Search *search, const Suspect *s, const PlanMount *mount) {
         const unsigned before = search->found->count;
@@ -194,7 +185,7 @@ static bool judge_hidden(const Search *search, const Suspect *s) {
                 const PlanMount *mount = &search->plan->mounts[i];
 
                 if (plan_mount_hides(mount) && path_below(s->path, mount->target) &&
-                    is_refused_change(s->complaint->errnum))
+                    complaint_is_change(s->complaint->errnum))
                         return search_note_hidden(search, s, mount);
         }
         return false;
@@ -236,7 +227,7 @@ static bool judge_input(const Search *search, const Suspect *s) {
 
         for (size_t i = 0; i < inputs->count; i++)
                 if (streq(inputs->items[i].path, s->host) && s->complaint->errnum != EACCES &&
-                    is_refused_change(s->complaint->errnum))
+                    complaint_is_change(s->complaint->errnum))
                         return search_note(search, s, REFUSAL_INPUT, s->path);
         return false;
 }
@@ -250,7 +241,7 @@ static bool judge_guards(const Search *search, const Suspect *s, const LaunchPla
                 const PlanGuard *guard = &plan->guards[i];
 
                 if (guard->pinned &&
-                    ((path_below(rest, guard->path) && is_refused_change(errnum)) ||
+                    ((path_below(rest, guard->path) && complaint_is_change(errnum)) ||
                      (path_below(guard->path, rest) && errnum == EBUSY)))
                         return search_note(search, s, REFUSAL_PROTECTED, guard->path);
         }
@@ -433,23 +424,36 @@ static bool judge_script(const Search *search, const Suspect *s) {
                (judge_moved(search, &missing) || judge_missing(search, &missing));
 }
 
-/* ENOENT behind a symlink of the command's own files, whose target on the host is not read. */
+/* A path behind a symlink of the command's own files, whose target on the host is not read. The
+ * text of the target suffices to find out whether it is hidden or protected. */
 static bool judge_link(const Search *search, const Suspect *s) {
+        const int errnum = s->complaint->errnum;
         _cleanup_free_ char *target = NULL, *why = NULL;
+        Suspect behind = *s;
 
-        if (s->complaint->errnum == ENOENT && !search->guess && s->mount)
-                why = refused_link_out(s->mount, s->path, &target);
-        return why && !plan_mount_above(search->plan, target) && !search_shows(search, target) &&
-               !refused_is_private(search->plan, target) &&
+        if (!search->guess && s->mount)
+                why = refused_link_out(s->mount, s->path, errnum != ENOENT, &target);
+        behind.path = behind.host = target;
+        if (!why || judge_hidden(search, &behind) || judge_protected(search, &behind))
+                return why;
+        if (errnum == EROFS)
+                return search_note_why(search, s, REFUSAL_LINKED, TAKE_PTR(why));
+        return errnum == ENOENT && !plan_mount_above(search->plan, target) &&
+               !search_shows(search, target) && !refused_is_private(search->plan, target) &&
                search_note_why(search, s, REFUSAL_OUT, TAKE_PTR(why));
 }
 
-/* ENOENT in a place of the host that no sandbox shows. holt does not look at the host, so the
- * answer does not tell whether the host has the file. */
+/* ENOENT in a place that no sandbox shows, or that holt may not enter. It may not exist at all. */
 static bool judge_closed(const Search *search, const Suspect *s) {
-        return s->complaint->errnum == ENOENT && !search->guess && !s->mount &&
-               !refused_is_private(search->plan, s->path) && !search_shows(search, s->path) &&
-               refused_is_closed(s->path) && search_note(search, s, REFUSAL_CLOSED, NULL);
+        _cleanup_close_ int fd = FD_NONE;
+
+        if (s->complaint->errnum != ENOENT || search->guess || s->mount ||
+            refused_is_private(search->plan, s->path) || search_shows(search, s->path))
+                return false;
+        if (!refused_is_closed(s->path))
+                fd = refused_open_host(s->path, &search->writable, false);
+        return (refused_is_closed(s->path) || fd == -EACCES) &&
+               search_note(search, s, REFUSAL_CLOSED, NULL);
 }
 
 static bool (*const rules[])(const Search *, const Suspect *) = {
@@ -521,18 +525,18 @@ static void search_text(Search *search, const char *cwd, const char *const *argv
                 return;
         complaints_find(text, length, complaints);
         for (size_t i = 0; i < complaints->count; i++) {
-                const Complaint *complaint = &complaints->items[i];
+                Complaint *complaint = &complaints->items[i];
 
-                if (search_judge(search, complaint, cwd) ||
-                    search_judge_moved(search, complaint, cwd, argv))
-                        continue;
+                complaint->refused = complaints_is_part(complaints, i) ||
+                                     search_judge(search, complaint, cwd) ||
+                                     search_judge_moved(search, complaint, cwd, argv);
                 /* Programs such as git name paths relative to the top of the workspace. */
-                if (complaint->path[0] != '/' && plan->workspace && !streq(plan->workspace, cwd) &&
-                    complaint->errnum != ENOENT)
+                if (!complaint->refused && complaint->path[0] != '/' && plan->workspace &&
+                    !streq(plan->workspace, cwd) && complaint->errnum != ENOENT)
                         (void)search_judge(search, complaint, plan->workspace);
         }
         for (size_t i = 0; i < complaints->count && search->found->count == 0; i++)
-                if (renames_fail_with(complaints->items[i].errnum))
+                if (complaint_is_rename(complaints->items[i].errnum))
                         search_victims(search, cwd, argv, complaints->items[i].errnum);
         free(complaints);
 }

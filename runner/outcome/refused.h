@@ -49,6 +49,7 @@ typedef enum RefusalKind {
         REFUSAL_FOREIGN,     /* In a directory in which the caller may not write either. */
         REFUSAL_CLOSED,      /* In a place of the host for which no grant is suggested. */
         REFUSAL_OUT,         /* A symlink in a mount leads to a path that is not shown. */
+        REFUSAL_LINKED,      /* A symlink in a mount leads to a path that is read-only. */
         REFUSAL_KIND_MAX,
 } RefusalKind;
 
@@ -57,7 +58,8 @@ typedef struct Refusal {
         int errnum; /* 0: only a word of the command names the path; it may not be the reason. */
         uint64_t count; /* Number of paths with the same cure. */
         char *path;     /* The first of these paths, as the command named it. Owned. */
-        /* The protected path, or the host path to mount: absolute. Owned, or NULL. */
+        /* The protected path, the host path to mount, or the place of the path: absolute. Owned, or
+         * NULL. */
         char *subject;
         /* The path inside at which to mount it, if that differs from the host's. Owned, or NULL. */
         char *target;
@@ -102,6 +104,10 @@ void refused_write(JsonWriter *w, const Refusal *refusal);
 
 /* --- for refused.c --- */
 
+/* Returns the subject, or if it is NULL the place of the path: paths in the same place have the
+ * same cure. NULL if all paths of the kind have one cure, or if memory is out. Owned by the caller.
+ */
+char *refusals_place(RefusalKind kind, const char *subject, const char *path);
 /* Returns the entry with the same cure, or a new one; NULL if there are too many. */
 Refusal *refusals_entry(Refusals *all, RefusalKind kind, const char *subject);
 /* Reverses the list. The paths were found from the last line to the first, but people expect the

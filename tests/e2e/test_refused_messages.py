@@ -7,6 +7,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,10 +184,12 @@ def test_an_ordinary_cross_device_link_is_no_refusal(holt: Holt, put: Make) -> N
 
 
 def test_places_that_no_sandbox_shows(holt: Holt) -> None:
-    for script in ("ls /var/log", "ls /boot /sys/kernel", "cat /root/x", "cat /home/none/x"):
-        (denial,) = told(holt.sh(script))
-        assert denial["reason"] == "the sandbox does not show it" and denial["grant"] is None
-        assert denial["why_not"] == "holt suggests no option, because such a place may hold secrets"
+    for script in ("ls /var/log", "ls /boot /sys/kernel", "cat /root/x /home/none/x"):
+        denials = told(holt.sh(script))
+        assert [d["path"] for d in denials] == script.split()[1:]
+        for denial in denials:
+            assert denial["reason"] == "the sandbox does not show it" and denial["grant"] is None
+            assert denial["why_not"] == "holt suggests no option, because such a place may hold secrets"
     for script in ("cat /home/agent/none", "cat /tmp/none"):
         assert told(holt.sh(script)) == []
     assert told(holt(["run", "--", "cat", "/var/log/x"], stderr=subprocess.DEVNULL)) == []  # a guess would be noise
@@ -205,6 +208,49 @@ def test_a_symlink_that_leads_out_of_the_sandbox(holt: Holt) -> None:
     for target in ("inner", "/tmp/x", "/usr/none", "loop"):
         holt.sh(f"ln -sfn {target} loop").ok()
         assert told(holt.sh("cat loop")) == [], target
+
+
+def test_a_symlink_to_a_place_that_is_read_only(holt: Holt) -> None:
+    holt.sh("ln -sfn /opt out; ln -sfn /usr/bin bin").ok()
+    denials = told(holt.sh("touch out/x bin/y"))
+    assert [d["path"] for d in denials] == ["out/x", "bin/y"]
+    for denial, target in zip(denials, ("/opt", "/usr/bin"), strict=True):
+        assert denial["reason"] == "a symlink in the path leads to a place that is read-only in the sandbox"
+        assert denial["why_not"] == f"the link is {target}: write to another place, or replace the link"
+
+
+def test_a_symlink_to_a_protected_or_hidden_path(holt: Holt, put: Make) -> None:
+    subprocess.run(holt.identity.as_user(["git", "init", "-q", str(holt.cwd)]), check=True)
+    put("key", "x\n")
+    holt.sh("ln -s .git/hooks hooks; ln -s .git/config config; ln -s key link").ok()
+    for script in ("echo > hooks/pre-push", "echo > config"):
+        (denial,) = told(holt.sh(script))
+        assert denial["reason"].startswith("holt protects it")
+    (denial,) = told(holt(["run", "--hide", "key", "--", "cat", "link"]))
+    assert (denial["path"], denial["reason"]) == ("link", "it is hidden")
+
+
+def test_several_places_are_all_named(holt: Holt) -> None:
+    denials = told(holt.sh("touch /opt/x /opt/y /var/z"))
+    assert [d["path"].rsplit("/", 1)[0] for d in denials] == ["/opt", "/var"]
+    assert [d["count"] for d in denials] == [2, 1]
+
+
+def test_a_part_of_a_path_with_blanks_is_not_named(holt: Holt) -> None:
+    for command in (["cat", "/root/a b/f"], ["python3", "-c", 'open("/root/a b/f")'], ["bash", "-c", '< "/root/a b/f"']):
+        (denial,) = told(run(holt, command))
+        assert (denial["path"], denial["count"]) == ("/root/a b/f", 1), command
+
+
+@pytest.mark.identities("root")
+def test_a_directory_that_holt_may_not_enter(holt: Holt) -> None:
+    """holt has left its rights before it looks for the reason, and so cannot say whether the file exists. Such a file
+    in /tmp would be the command's own."""
+    with tempfile.TemporaryDirectory(dir="/srv") as private:
+        (Path(private) / "d").write_text("data\n")
+        for path in (f"{private}/d", f"{private}/none"):
+            (denial,) = told(holt(["run", "--", "cat", path]))
+            assert denial["reason"] == "the sandbox does not show it" and denial["grant"] is None
 
 
 @pytest.mark.parametrize(
