@@ -176,6 +176,13 @@ bool refused_is_closed(const char *path) {
                                          : home && !streq(home, "/") && path_below(path, home);
 }
 
+char *refused_closed_why(const char *path) {
+        return path_below(path, "/sys/fs/cgroup")
+                       ? str_format("the sandbox shows only its limits of memory and processors "
+                                    "there, and only if it has such limits")
+                       : NULL;
+}
+
 /* Wide directories in which a narrower one can be made writable. */
 static const char *const wide_tops[] = { "/media", "/mnt", "/opt", "/srv", "/var/lib" };
 

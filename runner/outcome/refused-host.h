@@ -24,6 +24,10 @@ bool refused_is_of_tools(const char *path);
  * or boot files. Judged by its text alone. */
 bool refused_is_closed(const char *path);
 
+/* Returns why such a path is not shown, if there is a better reason than secrets. NULL if there is
+ * none, or if memory is out. Owned by the caller. */
+char *refused_closed_why(const char *path);
+
 /* Whether the path is or lies in a git directory, or is the .git of a worktree. */
 bool refused_is_of_git(const char *path);
 

@@ -453,7 +453,7 @@ static bool judge_closed(const Search *search, const Suspect *s) {
         if (!refused_is_closed(s->path))
                 fd = refused_open_host(s->path, &search->writable, false);
         return (refused_is_closed(s->path) || fd == -EACCES) &&
-               search_note(search, s, REFUSAL_CLOSED, NULL);
+               search_note_why(search, s, REFUSAL_CLOSED, refused_closed_why(s->path));
 }
 
 static bool (*const rules[])(const Search *, const Suspect *) = {

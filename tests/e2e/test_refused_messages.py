@@ -195,6 +195,14 @@ def test_places_that_no_sandbox_shows(holt: Holt) -> None:
     assert told(holt(["run", "--", "cat", "/var/log/x"], stderr=subprocess.DEVNULL)) == []  # a guess would be noise
 
 
+def test_the_limits_of_a_sandbox_without_limits(holt: Holt) -> None:
+    """The file exists if --memory is given, or if the caller's own cgroup has a limit."""
+    if holt.sh("cat /sys/fs/cgroup/memory.max").code == 0:
+        pytest.skip("the caller's cgroup has a limit")
+    (denial,) = told(holt.sh("cat /sys/fs/cgroup/memory.max"))
+    assert denial["why_not"].startswith("the sandbox shows only its limits of memory and processors there")
+
+
 def test_a_symlink_that_leads_out_of_the_sandbox(holt: Holt) -> None:
     """The result repeats the link's text, and holt never looks at the target: a command could have made the link."""
     targets = ("/srv/none", "/root", "../../../../../../../../opt/none")
