@@ -374,20 +374,23 @@ static bool is_bare_below(const LaunchPlan *plan, int fd, const struct dirent *e
                !(is_protected(plan, git, "hooks") && is_protected(plan, git, "config"));
 }
 
-/* Adds the warning. Some names are unsafe in a shell, so a placeholder is shown instead. */
-static int tell_below(const char *name, StrList *ret) {
+/* Adds the warning about the first repository. Some names are unsafe in a shell, so a placeholder
+ * is shown instead. */
+static int tell_below(const char *name, unsigned others, StrList *ret) {
         _cleanup_free_ char *directory = str_word(name);
         _cleanup_free_ char *git = str_format("%s/.git", name);
         _cleanup_free_ char *word = git ? str_word(git) : NULL;
+        _cleanup_free_ char *more = str_format(" (and %u more)", others);
         char quoted[512];
 
-        if (!git)
+        if (!git || !more)
                 return -ENOMEM;
-        return strlist_take(ret, str_format("%s can be written, and git on the host would run its "
-                                            "hooks: only a repository at the top of the workspace "
-                                            "is protected. Use --protect %s, or --workspace ./%s",
+        return strlist_take(ret, str_format("%s%s can be written, and git on the host would run "
+                                            "its hooks: only a repository at the top of the "
+                                            "workspace is protected. Use --protect %s, or "
+                                            "--workspace ./%s",
                                             str_quote(git, quoted, sizeof(quoted)),
-                                            word ? word : "DIRECTORY/.git",
+                                            others > 0 ? more : "", word ? word : "DIRECTORY/.git",
                                             directory ? directory : "DIRECTORY"));
 }
 
@@ -395,7 +398,9 @@ int warnings_find_below(const LaunchPlan *plan, StrList *ret, Error *reterr) {
         const PlanMount *workspace = plan_protects_git(plan) ? plan_workspace(plan) : NULL;
         _cleanup_close_ int fd = FD_NONE;
         _uninitialized_ Entries entries;
+        _cleanup_free_ char *first = NULL;
         const struct dirent *entry;
+        unsigned found = 0;
         int r = 0;
 
         if (!workspace || workspace->flags & PLAN_READ_ONLY ||
@@ -406,10 +411,10 @@ int warnings_find_below(const LaunchPlan *plan, StrList *ret, Error *reterr) {
                 return 0;
         entries_begin(&entries, fd);
         for (unsigned i = 0; i < ENTRIES_LOOKED_AT + 2 && (entry = entries_next(&entries)); i++)
-                if (is_bare_below(plan, fd, entry)) {
-                        r = tell_below(entry->d_name, ret);
-                        break;
-                }
+                if (is_bare_below(plan, fd, entry) && found++ == 0)
+                        first = strdup(entry->d_name);
+        if (found > 0)
+                r = first ? tell_below(first, found - 1, ret) : -ENOMEM;
         return r == -ENOMEM ? error_oom(reterr) : r;
 }
 

@@ -151,6 +151,17 @@ def test_a_repository_below_the_workspace_is_told(holt: Holt, sessions: Sessions
     assert result.report and len(result.report["warnings"]) == 1
 
 
+def test_several_repositories_are_counted(holt: Holt, put: Make) -> None:
+    for name in ("r1", "r2", "r3"):
+        put(f"{name}/.git/HEAD", "x")
+    flags: list[str] = []
+    for more in (" (and 2 more)", " (and 1 more)", ""):
+        (told,) = (line for line in holt(["run", *flags, "--", "true"]).ok().err.splitlines() if "hooks" in line)
+        name = told.removeprefix("holt: ").split("/")[0]
+        assert told.startswith(f"holt: {name}/.git{more} can be written") and told.endswith(f"--workspace ./{name}")
+        flags += ["--protect", f"{name}/.git"]
+
+
 @pytest.mark.identities("user")
 def test_a_loop_is_told_once(holt: Holt, below: str) -> None:
     """Each terminal session gets the warning once. Without keyrings, as in many containers, each run gets it."""
