@@ -84,8 +84,9 @@ static int rule_read_name(NetRule *rule, const char *host, size_t length, const 
 
         rule->kind = NET_NAME;
         if (length == 1 && host[0] == '*')
-                return error_why(ret_why, "allows every name; write --network host for a network "
-                                          "without rules, or name the domain: *.example.org");
+                return error_why(ret_why,
+                                 "allows every name\nName the domain: *.example.org. For a "
+                                 "network without rules, use --network host");
         if (length >= 2 && host[0] == '*' && host[1] == '.') {
                 rule->kind = NET_WILDCARD;
                 host += 2;
@@ -104,7 +105,7 @@ static int rule_read_name(NetRule *rule, const char *host, size_t length, const 
                 return error_why(ret_why, "is an address in an unusual form; write an IPv4 "
                                           "address as four decimal numbers, such as 192.0.2.1");
         if (streq(rule->name, "localhost") || name_is_below(rule->name, "localhost"))
-                return error_why(ret_why, "names the sandbox's own loopback; to reach a port of "
+                return error_why(ret_why, "names the sandbox's own loopback\nTo reach a port of "
                                           "the host's loopback, import it: --import PORT");
         return 0;
 }

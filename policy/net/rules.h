@@ -41,7 +41,8 @@ typedef struct NetRules {
 } NetRules;
 
 /* Checks a rule, or "@" and the name of a set. Returns 0, or -EINVAL with a static reason in
- * *ret_why, which continues a sentence such as "RULE ...". */
+ * *ret_why, which continues a sentence such as "RULE ...". What to do may follow on a second line.
+ */
 int net_rule_check(const char *text, const char **ret_why);
 /* Adds a rule, or all rules of a named set. A name without a port adds two rules: ports 80 and 443.
  * Returns 0, -EINVAL with *ret_why, or -ENOMEM; after an error the rules are unchanged. */

@@ -115,7 +115,7 @@ static bool is_operand(Word word) {
 
 /* The same for a word behind an option. Lower-case words are prose, except values of fields. */
 static bool is_value(Word word) {
-        static const char *const values[] = { "auto", "none", "off", "ro", "rw" };
+        static const char *const values[] = { "auto", "host", "none", "off", "ro", "rw" };
 
         for (size_t i = 0; i < word.length; i++)
                 if (isupper((unsigned char)word.start[i]) ||

@@ -22,9 +22,13 @@ int allow_parse(const char *text, const char **ret_rule, Error *reterr) {
                                   "net:example.org:443 or net:@python.");
         }
         text += strlen(ALLOW_NET);
-        if (net_rule_check(text, &why) < 0)
-                return error_set(reterr, ERROR_USAGE, 0, "rule \"%s\" %s",
-                                 str_quote(text, quoted, sizeof(quoted)), why);
+        if (net_rule_check(text, &why) < 0) {
+                const size_t length = strcspn(why, "\n");
+
+                r = error_set(reterr, ERROR_USAGE, 0, "rule \"%s\" %.*s",
+                              str_quote(text, quoted, sizeof(quoted)), (int)length, why);
+                return why[length] ? error_cure(reterr, r, "%s", why + length + 1) : r;
+        }
         *ret_rule = text;
         return 0;
 }

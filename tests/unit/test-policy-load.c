@@ -105,9 +105,11 @@ static const struct {
           "t.json: $.network.mode: \"nat\" is not known; write \"none\", \"allow\" or \"host\"",
           "" },
         { "{\"holt\":1,\"network\":{\"allow\":[\"a.example\",\"*:443\"]}}",
-          "t.json: $.network.allow[1]: \"*:443\" allows every name; write --network host for a "
-          "network without rules, or name the domain: *.example.org",
-          "" },
+          "t.json: $.network.allow[1]: \"*:443\" allows every name",
+          "Name the domain: *.example.org. For a network without rules, use --network host" },
+        { "{\"holt\":1,\"network\":{\"allow\":[\"localhost:5432\"]}}",
+          "t.json: $.network.allow[0]: \"localhost:5432\" names the sandbox's own loopback",
+          "To reach a port of the host's loopback, import it: --import PORT" },
 };
 
 /* Whether text is as expected; "..." at the end stands for anything. A list of all fields grows

@@ -112,6 +112,16 @@ def test_a_hint_keeps_the_policy_of_the_caller(tmp_path: Path) -> None:
         assert box.show()["preset"] == "strict"
 
 
+@pytest.mark.parametrize("rule, said", (
+    ("localhost:5432", 'import it: Sandbox(policy={"network": {"import": ["PORT"]}})'),
+    ("*", 'use Sandbox(policy={"network": {"mode": "host"}})'),
+))
+def test_the_hint_for_a_rule_has_words_of_this_package(rule: str, said: str) -> None:
+    with pytest.raises(PolicyError) as error:
+        Sandbox(net=[rule])
+    assert "--" not in str(error.value) and said in str(error.value.hint)
+
+
 def test_likely_mistakes_are_warnings() -> None:
     with pytest.warns(RuntimeWarning, match="nofile: the path does not exist inside"):
         with Sandbox(policy={"filesystem": {"hide": ["nofile"]}}) as box:
