@@ -56,6 +56,14 @@ static int source_error(const PlanMount *mount, int errnum, Error *reterr) {
         return path_cure(mount->source, r, reterr);
 }
 
+/* A rootfs has no target. */
+static int check_directory(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
+        bool must = !mount->target || (plan->workspace && streq(mount->target, plan->workspace)) ||
+                    streq(mount->target, "/mnt/files") || streq(mount->target, "/");
+
+        return must && !mount->directory ? source_error(mount, ENOTDIR, reterr) : 0;
+}
+
 /* Whether the caller may use the source at all. If the caller may not, the command cannot either,
  * and its error would name the path inside. Always true for root, which gives root up later. */
 static bool is_of_use(int fd, bool writable) {
@@ -106,6 +114,9 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         mount->mount_id = facts.mount_id;
         mount->owner = facts.owner;
         mount->directory = S_ISDIR(facts.mode);
+        r = check_directory(plan, mount, reterr);
+        if (r < 0)
+                return r;
         if (mount->flags & PLAN_WIDE_CHECK && !plan->allow_wide &&
             check_wide(mount, facts.owner, reterr) < 0)
                 return -EINVAL;
@@ -117,19 +128,10 @@ static int open_source(const LaunchPlan *plan, PlanMount *mount, const StrList *
         return mount->record->known ? 0 : recorded_note(mount, reterr);
 }
 
-static int check_workspace(const LaunchPlan *plan, const PlanMount *mount, Error *reterr) {
-        bool must = (plan->workspace && streq(mount->target, plan->workspace)) ||
-                    streq(mount->target, "/mnt/files") || streq(mount->target, "/");
-
-        return must && !mount->directory ? source_error(mount, ENOTDIR, reterr) : 0;
-}
-
 static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *writable,
                          Error *reterr) {
         int r = open_source(launch->plan, mount, writable, reterr);
 
-        if (r == 0)
-                r = check_workspace(launch->plan, mount, reterr);
         if (r == 0 && launch->identity.from_root)
                 r = identity_map_mount(launch, mount, reterr);
         return r;
@@ -138,14 +140,12 @@ static int prepare_mount(const Launch *launch, PlanMount *mount, const StrList *
 int prepare_rootfs(LaunchPlan *plan, Error *reterr) {
         _cleanup_(strlist_clear) StrList writable = { 0 };
         PlanMount *rootfs = &plan->rootfs;
-        int r;
 
         if (!rootfs->source)
                 return 0;
         if (plan_writable(plan, &writable) < 0)
                 return error_oom(reterr);
-        r = open_source(plan, rootfs, &writable, reterr);
-        return r == 0 && !rootfs->directory ? source_error(rootfs, ENOTDIR, reterr) : r;
+        return open_source(plan, rootfs, &writable, reterr);
 }
 
 static int open_mounts(Launch *launch, Error *reterr) {

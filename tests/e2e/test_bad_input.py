@@ -120,6 +120,7 @@ def test_a_file_where_a_directory_should_be(option: str, holt: Holt, put: Make) 
 
     assert "Not a directory (ENOTDIR)" in result.refusal()
     assert result.cure
+    assert "Not a directory (ENOTDIR)" in holt(["run", option, "/etc/passwd", *TOUCH]).refusal()  # and not "too wide"
 
 
 @pytest.mark.parametrize("flags", (
