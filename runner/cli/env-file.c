@@ -30,6 +30,10 @@ static int env_file_fail(const EnvFile *file, int errnum) {
         if (errnum == EFBIG)
                 return error_cure(file->reterr, r, "The limit is %d KiB.",
                                   ENV_FILE_BYTES_MAX >> 10);
+        if (errnum == ENOENT)
+                return error_cure(file->reterr, r, "It does not exist: correct the path.");
+        if (errnum == EACCES)
+                return error_cure(file->reterr, r, "You may not read it: change its mode.");
         return r;
 }
 

@@ -142,7 +142,7 @@ def test_a_bad_env_file_is_an_error(text: str, words: "tuple[str, ...]", holt: H
 
 def test_an_env_file_is_a_file(holt: Holt) -> None:
     failed(holt(["run", "--env-file", ".", "--", "true"]), "is not a regular file")
-    failed(holt(["run", "--env-file", "missing", "--", "true"]), "--env-file missing", "ENOENT")
+    failed(holt(["run", "--env-file", "missing", "--", "true"]), "--env-file missing", "ENOENT", "correct the path")
 
 
 def test_no_symlink_leads_to_an_env_file(holt: Holt, put: Put) -> None:
