@@ -93,9 +93,8 @@ static int main_unknown_verb(const char *name, bool json) {
                 (void)error_cure(&error, 0, "Did you mean \"holt %s\"?", nearest.best);
         else if (name[0] == '-')
                 (void)error_cure(&error, 0,
-                                 "The options of a verb follow it: holt run %.80s ... -- COMMAND\n"
-                                 "holt help VERB lists them.",
-                                 quoted);
+                                 "The options of a verb follow it: holt run [OPTIONS] -- COMMAND\n"
+                                 "holt help VERB lists them.");
         else
                 (void)error_cure(&error, 0,
                                  "To run a command: holt run -- COMMAND\n\"holt --help\" "
