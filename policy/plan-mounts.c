@@ -311,8 +311,9 @@ int plan_refuse_wide(const PlanMount *mount, const char *path, Error *reterr) {
         /* The current directory is the default, so perhaps nobody has asked for it. */
         const bool here = streq(mount->origin, "--workspace .");
         int r = error_set(reterr, ERROR_POLICY, 0,
-                          "%s: %s is too wide to share with a command that nobody has checked",
-                          here ? "the workspace is the working directory" : mount->origin, path);
+                          "%s%s%s is too wide to share with a command that nobody has checked",
+                          here ? "the current directory is the workspace, but " : mount->origin,
+                          here ? "" : ": ", path);
         size_t i = 0;
 
         while (!str_starts(mount->origin, wide_cures[i].option))

@@ -123,7 +123,7 @@ def test_the_account_s_home_is_wide_whatever_the_variable_says(holt: Holt, accou
     home, prefix = account
 
     result = holt(["run", "--", "true"], cwd=home, prefix=prefix)
-    assert result.refusal().startswith(f"the workspace is the working directory: {home} is too wide")
+    assert result.refusal().startswith(f"the current directory is the workspace, but {home} is too wide")
     assert "--workspace none" in result.cure
     assert "--workspace DIR" in result.cure
     holt(["run", "--", "true"], cwd=home / "project", prefix=prefix).ok()
