@@ -2,6 +2,7 @@
 #include "sandbox/failure.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -514,18 +515,31 @@ const char failure_too_long[] =
         "Its arguments and variables together exceed the kernel's limit, mostly 2 MiB (a quarter "
         "of the stack's limit), or one is longer than 128 KiB: pass it on stdin or in a file.";
 
+/* Only in a session can other processes have used up the limit. */
+static int cure_processes(const LaunchPlan *plan, int r, Error *reterr) {
+        if (plan->pids_origin)
+                return error_cure(reterr, r,
+                                  "One process is not enough: holt's init is one, and the command "
+                                  "another. This is the limit of %s.",
+                                  plan->pids_origin);
+        if (!plan->root.source || plan->pids == 0)
+                return r;
+        return error_cure(reterr, r,
+                          "Probably, the session has as many processes as --pids allows: %" PRIu64
+                          ". holt ps NAME lists the commands, also those that have left processes "
+                          "in the background. holt kill NAME ID ends one with all its processes, "
+                          "and holt stop NAME ends all.",
+                          plan->pids);
+}
+
 static int explain_rest(const LaunchPlan *plan, const InitMessage *failure, const char *name,
                         int errnum, Error *reterr) {
         int r = error_set(reterr,
                           failure->detail == INIT_STEP_EXEC ? ERROR_NOT_EXECUTABLE : ERROR_SETUP,
                           errnum, "cannot execute \"%s\"", name);
 
-        /* If more processes are allowed, a limit of the host may be the reason. */
-        if (failure->detail == INIT_STEP_FORK && errnum == EAGAIN && plan->pids_origin)
-                return error_cure(reterr, r,
-                                  "One process is not enough: holt's init is one, and the command "
-                                  "another. This is the limit of %s.",
-                                  plan->pids_origin);
+        if (failure->detail == INIT_STEP_FORK && errnum == EAGAIN)
+                return cure_processes(plan, r, reterr);
         if (failure->detail == INIT_STEP_EXEC && errnum == EACCES)
                 return cure_access(plan, plan->argv.items[0], r, reterr);
         if (failure->detail == INIT_STEP_EXEC && errnum == ENOEXEC)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lib.sandbox import Holt
-from lib.sessions import Sessions
+from lib.sessions import RpcError, Sessions
 
 FULL = "dd if=/dev/zero of=/dev/shm/x bs=64k"
 FILES = "python3 -c 'f = [open(\"/dev/null\") for i in range(100)]'"
@@ -186,3 +186,17 @@ def test_a_session_names_reached_limits(sessions: Sessions) -> None:
     with session.rpc() as rpc:
         (hit,) = rpc.call("exec", shell=FILES)["limits_hit"]
         assert hit["limit"] == "open_files" and hit["field"] == "limits.open_files" and hit["value"] == 64
+
+
+def test_a_session_with_too_many_processes_names_the_limit(sessions: Sessions) -> None:
+    """A command may leave processes in the background, as an endless recursion of forks does."""
+    session = sessions.create("w", "--pids", "20")
+    session.exec("dash", "-c", "exec >/dev/null 2>&1; for i in $(seq 40); do sleep 1000 & done")
+    result = session.exec("id")
+    assert result.code == 125 and "EAGAIN" in result.err, result
+    assert "as --pids allows: 20. holt ps w lists the commands" in result.cure
+    with pytest.raises(RpcError, match="EAGAIN|temporarily") as error:
+        session.rpc()("exec", argv=["id"])
+    assert "limits.pids" in error.value.data["hint"] and "process.list" in error.value.data["hint"]
+    session("kill", "p1").ok()
+    session.exec("id").ok()
