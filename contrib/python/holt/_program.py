@@ -36,6 +36,13 @@ def find_holt(holt: Optional[str] = None, writable: Sequence[str] = ()) -> str:
     if found:
         return os.path.abspath(found)
     where = "given" if holt else "of $HOLT" if named else "in the PATH"
+    passed_over = shutil.which(named or "holt")
+    if passed_over and os.path.isabs(passed_over):
+        raise HoltNotFoundError(
+            f"the program {passed_over} is not used, because a command could have put it there",
+            hint="Commands can write its directory, or it is in a node_modules/.bin. If you trust it, name it: "
+            f"HOLT={passed_over}. Otherwise install holt elsewhere, or choose another workspace.",
+        )
     raise HoltNotFoundError(
         f"the program {named or 'holt'} was not found ({where})",
         hint="Build and install holt (see its README.md), or set HOLT to its path: HOLT=~/holt/build/runner/holt",

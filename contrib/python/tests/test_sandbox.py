@@ -209,6 +209,11 @@ def test_holt_is_not_searched_where_commands_can_write(holt: str, place: Path, m
                 assert (each / "holt").exists()
     assert not (project / "ran").exists()
 
+    monkeypatch.setenv("PATH", str(places[0]))
+    with pytest.raises(HoltNotFoundError, match=f"{places[0]}/holt is not used") as passed_over:
+        Sandbox(workspace=project)
+    assert f"HOLT={places[0]}/holt" in str(passed_over.value.hint)
+
     monkeypatch.chdir(extra)
     for path in ("", ".", ":.:", "node_modules/.bin", str(places[1]), f"{places[1]}/"):
         monkeypatch.setenv("PATH", path)

@@ -44,10 +44,19 @@ export function findHolt(holt?: string, writable: readonly string[] = []): strin
   const name = named || "holt";
   const avoided = writable.map((path) => `${realPath(path)}/`);
   const isAvoided = (directory: string): boolean => avoided.some((path) => `${realPath(directory)}/`.startsWith(path));
-  const path = (process.env.PATH ?? "").split(delimiter).filter((each) => isTrusted(each) && !isAvoided(each));
+  const all = (process.env.PATH ?? "").split(delimiter);
+  const path = all.filter((each) => isTrusted(each) && !isAvoided(each));
   const places = name.includes("/") ? [""] : path;
   const found = places.map((place) => (place ? join(place, name) : name)).find(isProgram);
   if (found) return resolve(found);
+  const passedOver = name.includes("/") ? undefined : all.filter(isAbsolute).map((place) => join(place, name)).find(isProgram);
+  if (passedOver) {
+    throw new HoltNotFoundError(`the program ${passedOver} is not used, because a command could have put it there`, {
+      hint:
+        "Commands can write its directory, or it is in a node_modules/.bin. If you trust it, name it: " +
+        `HOLT=${passedOver}. Otherwise install holt elsewhere, or choose another workspace.`,
+    });
+  }
   const where = holt ? "given" : named ? "of $HOLT" : "in the PATH";
   throw new HoltNotFoundError(`the program ${name} was not found (${where})`, {
     hint: "Build and install holt (see its README.md), or set HOLT to its path: HOLT=~/holt/build/runner/holt",

@@ -255,6 +255,9 @@ test("a program in the workspace is not taken for holt", async () => {
       process.env.PATH = path;
       assert.ok((await failure(Sandbox.create())) instanceof HoltNotFoundError, path);
     }
+    process.env.PATH = bin;
+    const error = await failure(Sandbox.create());
+    assert.ok(error.message.startsWith(`the program ${join(bin, "holt")} is not used`), error.message);
     assert.equal(existsSync(join(project, "ran")), false);
     process.env.PATH = `${bin}:${dirname(HOLT!)}`;
     await withBox({}, async (box) => assert.ok((await box.exec(["true"])).ok));
