@@ -12,9 +12,9 @@ import os
 import shutil
 import subprocess
 import sys
-import warnings
 from typing import Optional, Tuple, Union
 
+from ._warnings import warn
 from .errors import UsageError
 
 Venv = Union[bool, str, "os.PathLike[str]", None]
@@ -79,9 +79,9 @@ def shown(venv: Venv) -> Optional[Tuple[str, str]]:
     site, version = _site_of(place)
     inside = _version_inside()
     if inside and inside != version:
-        warnings.warn(
+        warn(
             f"the virtual environment {place} is for Python {version}, and the sandbox has Python {inside}: compiled packages "
-            f"cannot be imported there. Make the environment with /usr/bin/python3.", RuntimeWarning, stacklevel=2,
+            f"cannot be imported there. Make the environment with /usr/bin/python3."
         )
     target = f"{_TARGET}/lib/python{version}/site-packages"
     return f"{site}:{target}", target

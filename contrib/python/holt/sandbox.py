@@ -9,7 +9,6 @@ import inspect
 import os
 import secrets
 import threading
-import warnings
 from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
 
 from ._face import Path, list_of
@@ -22,6 +21,7 @@ from ._server import Server
 from ._settings import Policy, Settings, Size
 from ._times import Time
 from ._venv import Venv
+from ._warnings import warn
 from .errors import HoltError, UsageError
 from .files import AsyncFiles, Files
 from .kv import AsyncKv, Kv
@@ -158,7 +158,7 @@ class SandboxApi(InterpreterApi):
             raise
         self.warnings = [hint_for_python(each) or "" for each in answer.get("warnings", ())]
         for each in self.warnings:
-            warnings.warn(f"{self.name}: {each}", RuntimeWarning, stacklevel=2)
+            warn(f"{self.name}: {each}")
 
     def _close(self) -> "Steps[None]":
         with self._lock:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import tempfile
@@ -12,7 +13,7 @@ from typing import Any, Dict
 import pytest
 from conftest import foreign_words, openrpc
 
-from holt import CommandFailed, ExistsError, HoltError, MissingError, PolicyError, Sandbox
+from holt import AsyncSandbox, CommandFailed, ExistsError, HoltError, MissingError, PolicyError, Sandbox
 from holt._hints import ARGUMENTS, METHODS, hint_for_python
 from holt.results import LimitHit, Result
 
@@ -123,9 +124,15 @@ def test_the_hint_for_a_rule_has_words_of_this_package(rule: str, said: str) -> 
 
 
 def test_likely_mistakes_are_warnings() -> None:
-    with pytest.warns(RuntimeWarning, match="nofile: the path does not exist inside"):
+    async def opened() -> None:
+        async with AsyncSandbox(policy={"filesystem": {"hide": ["nofile"]}}):
+            pass
+
+    with pytest.warns(RuntimeWarning, match="nofile: the path does not exist inside") as issued:
         with Sandbox(policy={"filesystem": {"hide": ["nofile"]}}) as box:
             (warning,) = box.warnings
+        asyncio.run(opened())
+    assert [each.filename for each in issued] == [__file__] * 2
     assert warning.startswith("policy: $.filesystem.hide[0]: nofile")
     with Sandbox() as box:
         assert box.warnings == []
