@@ -135,6 +135,9 @@ static void print_network(const JsonValue *session) {
                 for (const JsonValue *text = first; text; text = json_next(text))
                         print_fact(text == first ? lists[i].label : "", json_string(text));
         }
+        /* Without rules, no command can connect to another host. */
+        if (streq(json_member_text(network, "mode"), "none"))
+                return;
         if (json_member_uint(session, "network_level") == EGRESS_LEVEL_TRUE)
                 print_fact("net level", "2: programs get the errors of the real connections");
         else if (json_member(session, "network_level"))

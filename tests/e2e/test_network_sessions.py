@@ -100,6 +100,14 @@ def test_a_session_outlives_its_network(session: Session, lab: Lab) -> None:
     assert document(session.sh("", "--json"))["network"]["lost"] is False
 
 
+def test_without_rules_a_session_shows_no_level(sessions: Sessions) -> None:
+    """The level is about connections to other hosts. A published port needs none."""
+    session = sessions.create("w", "--publish", "0:80")
+    session.exec("true").ok()
+    shown = session("show").ok().out
+    assert "publish     0:80" in shown and "net level" not in shown
+
+
 @pytest.mark.parametrize("option", ("--import", "--publish", "forward"))
 def test_a_session_loses_its_ports_without_rules(option: str, sessions: Sessions) -> None:
     session = sessions.create("w", *{"--import": (option, "9"), "--publish": (option, "0:80"), "forward": ()}[option])
