@@ -109,7 +109,7 @@ _holt_value() {
                 ;;
         NAME*VALUE*) mapfile -t COMPREPLY < <(compgen -e -- "$2") ;;
         DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
-        PATH* | FILE*) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+        PATH* | SRC* | FILE*) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
         [a-z]*) mapfile -t COMPREPLY < <(printf '%s\n' "${1//|/$'\n'}" | _holt_begin "$2") ;;
         esac
 }

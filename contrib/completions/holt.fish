@@ -213,7 +213,7 @@ function __holt_values
                 return
             end
             __fish_complete_directories
-        case 'PATH*' 'FILE*'
+        case 'PATH*' 'SRC*' 'FILE*'
             __fish_complete_path (commandline -ct)
         case none '*|*'
             string split '|' $argument

@@ -166,6 +166,7 @@ def test_every_verb_of_sessions_completes_their_names(
     ("holt run --env XDG_DATA_", ["XDG_DATA_HOME"]),
     ("holt run --ro f", ["f.json", "file"]),
     ("holt run --ro fi", ["file"]),
+    ("holt run -v fi", ["file"]),
     ("holt run --ro=fi", ["file"]),
     ("holt run --ro fi:/x --cwd d", ["dir"]),
     ("holt policy check fi", ["file"]),
