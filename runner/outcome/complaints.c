@@ -31,6 +31,7 @@ static const struct {
         { "can't open input file", ENOENT },
         { "directory nonexistent", ENOENT },
         { "nonexistent directory", ENOENT },
+        { "not a directory", ENOENT }, /* of a missing directory whose path ends with a slash: cp */
         { "does not exist", ENOENT },
         { "doesn't exist", ENOENT },
         { "not found", ENOENT }, /* A shell also means the interpreter of a script. */

@@ -62,6 +62,15 @@ def test_the_shell_itself_is_not_blamed(holt: Holt, shell: list[str]) -> None:
         assert (denial["answer"], denial["path"]) == ("EROFS", path)
 
 
+def test_a_directory_that_is_written_with_a_slash(holt: Holt, extra: Path, put: Make) -> None:
+    """If the directory is missing, cp says that it is not a directory."""
+    put("t", "x\n")
+    (denial,) = told(holt(["run", "--", "cp", "t", "../extra/"]))
+    assert denial["grant"] == "--rw ../extra/"
+    holt(["run", "--rw", "../extra/", "--", "cp", "t", "../extra/"]).ok()
+    assert told(holt(["run", "--", "ls", "t/x"])) == []
+
+
 @pytest.mark.identities("root")
 @pytest.mark.parametrize(
     "script, grant",

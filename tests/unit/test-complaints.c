@@ -66,6 +66,8 @@ static void test_messages_of_many_languages(void **state) {
                 { "/bin/sh: 0: cannot open ../extra/d: No such file", "../extra/d", ENOENT, false },
                 { "sh: can't open ../extra/d: no such file", "../extra/d", ENOENT, false },
                 { "dash: 1: cd: can't cd to ../extra", "../extra", ENOENT, false },
+                { "cp: cannot create regular file '../extra/': Not a directory", "../extra/",
+                  ENOENT, true },
                 { "dash: 1: cd: can't cd to my dir", "my dir", ENOENT, false },
                 { "sh: 1: cannot create x: Read-only file system", "x", EROFS, true },
                 { "sed: couldn't open temporary file ./sedQx: Permission denied", "./sedQx", EACCES,
