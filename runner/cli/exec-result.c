@@ -181,14 +181,14 @@ static bool exec_result_tell_limits(const JsonValue *result) {
 
         for (const JsonValue *l = json_first(limits); l; l = json_next(l)) {
                 const char *field = json_member_text(l, "field");
+                const char *why_not = json_member_text(l, "why_not");
                 bool certain = false;
                 const LimitText limit = {
                         .name = json_member_text(l, "limit"),
                         .field = policy_field(field) ? field : NULL,
                         .option = json_member_text(l, "option"),
                         .reason = json_member_text(l, "reason"),
-                        .why_not = json_member(l, "why_not") ? json_member_text(l, "why_not")
-                                                             : NULL,
+                        .why_not = why_not[0] ? why_not : NULL,
                         .value = json_member_uint(l, "value"),
                         .certain = json_bool(json_member(l, "certain"), &certain) == 0 && certain
                 };

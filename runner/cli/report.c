@@ -61,6 +61,7 @@ static const struct {
         { EACCES, "holt writes it with your rights: name a file that you may write." },
         { ELOOP, "The path contains a symlink in a directory that commands in the sandbox can "
                  "write. holt follows no symlink there." },
+        { ENOSPC, "The disk is full. Free space on it, or name a file on another." },
 };
 
 int report_check_name(const char *name, Error *reterr) {

@@ -260,6 +260,7 @@ static void limit_describe(LimitKind kind, const LimitsHit *hit, const LaunchPla
                             .certain = hit->certain & limit_bit(kind) };
         if (kind == LIMIT_DISK && hit->disk_is_host) {
                 ret->reason = "the host's disk is full";
+                ret->why_not = "holt does not limit it; free space on it";
         } else if (kind == LIMIT_MEMORY && hit->memory_is_host) {
                 ret->reason = "the kernel killed a process because the memory of the host, or of "
                               "holt's container or service, ran out";

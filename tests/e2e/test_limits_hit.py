@@ -149,6 +149,25 @@ def test_a_command_that_writes_to_dev_full_hits_no_limit(holt: Holt, script: str
 
 
 @pytest.mark.root_host
+def test_the_disk_of_a_session_is_full(sessions: Sessions, mkdir: Callable[[str], Path]) -> None:
+    place = mkdir("small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", place], check=True)
+    try:
+        session = sessions.create("w", "--workspace", place)
+        result = session.sh("head -c 200000 /dev/zero >out")
+        report = sessions.holt(["run", "--report", place / "report", "--", "true"])
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+    assert "holt: the host's disk is full (limit disk); holt does not limit it; free space on it\n" in result.err
+    assert "ENOSPC" in report.refusal() and "The disk is full." in report.cure
+
+
+def test_a_limit_of_the_caller_s_own_in_a_session(sessions: Sessions) -> None:
+    said = sessions.create("w").sh(FILES, prefix=["prlimit", "--nofile=96:96"]).err
+    assert said.endswith("holt: probably, your own limit (ulimit) is lower than the policy's (limit open_files)\n")
+
+
+@pytest.mark.root_host
 def test_an_output_on_a_full_disk_is_no_limit_of_the_sandbox(holt: Holt, mkdir: Callable[[str], Path]) -> None:
     place = mkdir("small")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", place], check=True)
