@@ -13,6 +13,9 @@
 /* Pauses of 10 ms each: half a minute in all. */
 enum { STOP_TRIES = 3000, STOP_PAUSE = 10000000 };
 
+/* The longest wait for the keeper's end after it has released the lock. */
+enum { STOP_END_TIME = 1000 /* ms */ };
+
 /* Returns a pidfd of the process that listens at the other end of fd, or FD_NONE if it is
  * unknown. */
 static int stop_open_peer(int fd) {
@@ -24,8 +27,9 @@ static int stop_open_peer(int fd) {
         return sys_pidfd_open(peer.pid);
 }
 
-/* Waits until the keeper releases the lock, or has ended. In the second case another client may
- * have started the next keeper, which holds the lock already. */
+/* Waits until the keeper has ended, or releases the lock. If it has ended, another client may have
+ * started the next keeper, which holds the lock already. After the release, the keeper still holds
+ * the session's mounts for some milliseconds, and umount(8) of the caller would fail. */
 static int stop_wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error *reterr) {
         const struct timespec pause = { .tv_nsec = STOP_PAUSE };
         int r;
@@ -33,7 +37,11 @@ static int stop_wait_for_rest(int dir_fd, int keeper_fd, const char *name, Error
         for (int i = 0; i < STOP_TRIES; i++) {
                 struct pollfd keeper = { .fd = keeper_fd, .events = POLLIN };
 
-                if (!session_is_live(dir_fd) || (keeper_fd >= 0 && poll(&keeper, 1, 0) > 0))
+                const bool rests = !session_is_live(dir_fd);
+
+                if (keeper_fd >= 0 && poll(&keeper, 1, rests ? STOP_END_TIME : 0) > 0)
+                        return 0;
+                if (rests)
                         return 0;
                 (void)nanosleep(&pause, NULL);
         }

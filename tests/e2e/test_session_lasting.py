@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +107,13 @@ def test_commands_start_in_the_workspace_wherever_create_ran(
     session.cp(workspace / "given", "w:").ok()
     assert (top / "given").read_text() == "given\n"
     assert session.show()["cwd"] == "/workspace"
+
+
+def test_after_stop_the_keeper_holds_nothing(session: Session) -> None:
+    """A caller can unmount the workspace's file system at once."""
+    for _ in range(10):
+        session.out("true")
+        stat = Path(f"/proc/{session.keeper()}/stat")
+        session("stop").ok()
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a zombie has closed its files
+            assert stat.read_text().rpartition(")")[2].split()[0] in "ZX"
