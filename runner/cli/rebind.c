@@ -53,9 +53,10 @@ int cmd_rebind(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "rebind",
                             .usage = "NAME [--json]",
-                            .summary = "If a mounted file or directory was replaced, makes a "
-                                       "session at rest use the new one, at the\nsame path. Does "
-                                       "not find a directory that was renamed.",
+                            .summary =
+                                    "Lets a session at rest use a mounted file or directory that "
+                                    "was replaced. The new one must\nbe at the same path: a "
+                                    "renamed directory is not found.",
                             .options = rebind_options,
                             .options_count = ELEMENTSOF(rebind_options),
                             .operands = true },
