@@ -23,7 +23,8 @@ class Listeners:
         self._notes: Dict[Tuple[str, str, str], Tuple[Note, ...]] = {}
 
     def add(self, method: str, session: str, name: str, note: Note) -> None:
-        """note is called with each notification of the method about the id (name), in the reader's thread."""
+        """Adds a listener: note is called with each notification of the method about the id (name), in the reader's
+        thread."""
         key = method, session, name
         with self._lock:
             before = self._notes.get(key, ())
@@ -32,7 +33,7 @@ class Listeners:
             self._want(session, 1)
 
     def remove(self, method: str, session: str, name: str, note: Optional[Note] = None) -> None:
-        """note None: removes all listeners of this kind."""
+        """Removes a listener, or all listeners of this kind if note is None."""
         key = method, session, name
         with self._lock:
             before = self._notes.pop(key, ())

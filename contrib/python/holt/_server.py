@@ -4,10 +4,10 @@
 Theory of operation. `holt serve` creates and removes sessions. Other requests go straight to the keeper of their
 session, because the detour through `holt serve` would take longer than many replies. The first request for a session
 asks `holt serve` for a connection (session.connect). If that fails, `holt serve` forwards the requests. A request
-that only reads does not start a session at rest: then `holt serve` itself answers. Nor does one about a process, which
-does not exist then; see RESTING. If a keeper ends, for example
-because the session was stopped, the next request starts a new one. The new keeper gets the requests of repeat()
-again, such as those for tools. If `holt serve` ends, connections to keepers stay, and the next request that needs it
+that only reads does not start a session at rest: `holt serve` itself answers it. A request about a process does not
+start it either, because a session at rest has no processes; see RESTING. If a keeper ends, for example because the
+session was stopped, the next request starts a new one. The new keeper gets the requests of repeat() again, such as
+those for tools. If `holt serve` ends, connections to keepers stay, and the next request that needs it
 starts another one; _lease.py keeps throwaway sessions until then. _liveness.py notices servers that hang.
 
 Requests are numbered per connection; _connection.py explains which thread reads the replies. _listeners.py passes

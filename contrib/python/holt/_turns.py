@@ -37,7 +37,7 @@ class Turns:
     def end(self, session: str, turn: "Future[None]", asked: Optional[Request] = None) -> None:
         """Ends a run, even one that the caller has given up before it started.
 
-        asked  its request: if the caller has given it up, its output must not reach the next run
+        asked  the request of the run. If the caller has given it up and it is not done, the next run waits for its end.
         """
         if asked and not asked.done():
             asked.add_done_callback(lambda _: self.end(session, turn))

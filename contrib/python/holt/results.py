@@ -132,8 +132,8 @@ class Outcome:
     network_lost  True if the process that carries the session's connections has ended. stop() starts it again at the
                   next call.
     routes_lost  True if the process that carries requests of routes has ended. stop() starts it again at the next call.
-    network_missed  True if the messages of a failed command say that it did not reach a host, and the sandbox has no
-                  network, or only rules for one. If denials name the host, it is False.
+    network_missed  True if the messages of a failed command say that it did not reach a host, and no entry of denials
+                  names the host. Always False with the network of the host (mode "host").
     limits_hit  limits of the sandbox that the command reached, if it failed
     unrecorded  why the call is not in the session's history yet, for example because the disk is full; "" if it is
     set_aside   new names of files that holt has set aside at protected paths: relative to the workspace, or absolute

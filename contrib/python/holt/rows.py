@@ -22,7 +22,7 @@ class HistoryRow:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """An event of the audit log: a denial, kill, limit or grant. at_ms is its time in milliseconds since 1970."""
+    """An event of the audit log, such as a denial, kill, grant or connection. at_ms is its time in milliseconds since 1970."""
 
     id: int
     at_ms: int
@@ -32,7 +32,7 @@ class AuditRow:
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """state is "live" or "at rest"."""
+    """A session in a listing. state is "live" or "at rest"."""
 
     name: str
     state: str
