@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rate limit that lets a few come at once, and then one in each period. */
+/* A rate limit that allows a few events at once, and then one in each period. */
 #pragma once
 
 #include <stdbool.h>

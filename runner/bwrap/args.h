@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of --args. */
+/* Reads options from the descriptor of --args. */
 #pragma once
 
 #include "bwrap/parser.h"
 
-/* Reads options, each word with a NUL behind it, and parses them. Returns like bwrap_parse(). */
+/* Reads options, each word followed by a NUL, and parses them. Returns like bwrap_parse(). */
 int bwrap_read_args(Parser *p, int fd, Error *reterr);

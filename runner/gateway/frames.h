@@ -3,8 +3,8 @@
  *
  * The scrubber (gateway/scrub.h) holds back bytes that may be the beginning of a credential. Here,
  * it must not do so beyond the end of a frame, because the next one may come only after an answer.
- * Nothing is lost by that: between the parts of a credential in two frames is a header, so it would
- * not be found anyway. */
+ * Nothing is lost by that. If a credential is split between two frames, the header of the second
+ * one lies between its parts, so it would not be found anyway. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts for holt, which prints them on a terminal. holt drops an event with control characters. */
+/* Removes control characters from texts of events. holt prints these texts on a terminal, and drops
+ * an event that contains such characters. */
 #pragma once
 
 #include <stddef.h>

@@ -3,10 +3,10 @@
  * not give it away. The length stays the same.
  *
  * A credential may be split between two pieces of the stream. So the end of a piece that is the
- * beginning of a credential waits for the next piece. Of a credential, the plain text and its
- * base64 form are found, also within a longer text in base64, and the forms that it has in a URL
- * and in JSON. A service that wants to can always send it in another form: this guards
- * against echoes, not against a hostile upstream, which has the credential anyway. */
+ * beginning of a credential waits for the next piece. Four forms of a credential are found: plain
+ * text, base64 (also within a longer text in base64), and the forms in URLs and in JSON. A service
+ * can always send another form on purpose. So this guards against echoes, not against a hostile
+ * upstream, which has the credential anyway. */
 #pragma once
 
 #include <stdint.h>

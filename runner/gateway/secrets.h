@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The credentials of a route, which are there before a request goes on. */
+/* Gets the credentials of a route before a request is sent to the upstream. */
 #pragma once
 
 #include "gateway/gateway.h"

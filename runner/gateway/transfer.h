@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of an exchange to the upstream and back, by libcurl. */
+/* Sends the request of an exchange to the upstream, and reads the response, by libcurl. */
 #pragma once
 
 #include "gateway/exchange.h"

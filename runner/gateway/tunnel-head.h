@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heads of an upgrade: the one of the request is written, the one of the response read. */
+/* Writes the head of a request to upgrade, and reads the head of its response. */
 #pragma once
 
 #include "gateway/exchange.h"

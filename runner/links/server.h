@@ -4,13 +4,13 @@
  * Theory of operation. holt-links speaks HTTP/1.1 on one port of the host's loopback. It starts
  * from a sealed memory file, below a keeper that is confined already, so it never has more rights
  * than that. It opens no file and makes no connection: the keeper opens the file of a valid link,
- * and sends its descriptor. Nor can a taken-over holt-links read another file, because the keeper
- * looks up each link in its own table.
+ * and sends its descriptor. The keeper looks up each link in its own table. So an attacker who
+ * takes over holt-links still cannot read another file.
  *
- * There is a reason not to use libmicrohttpd, as holt-gateway does. A confined process cannot load
- * libraries, and a process that starts earlier would cost memory in every session, with or without
- * links. One request for each connection is enough here, and needs little code: the head is read by
- * wire/http-head.c.
+ * Unlike holt-gateway, it does not use libmicrohttpd. A confined process cannot load libraries, and
+ * a process that starts earlier would cost memory in every session, with or without links. One
+ * request for each connection is enough here, and needs little code: wire/http-head.c reads the
+ * head.
  *
  * A request goes through these states:
  *

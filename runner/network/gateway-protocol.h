@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages between holt and holt-gateway, over a seqpacket socket.
  *
- * holt sends the settings, one JSON document: "token", "routes" (policy/routes/route.h) and
- * "rules", which are those of network.allow, and perhaps "upstream", the URL of the proxy outside.
- * holt-gateway sends an event for each request.
+ * holt sends the settings, one JSON document: "token", "routes" (policy/routes/route.h), "rules"
+ * (those of network.allow), and "upstream" if there is a proxy outside: its URL. holt-gateway sends
+ * an event for each request.
  *
  * Later, holt can send commands, each a JSON document: {"add": ROUTE} or {"remove": NAME}. With
- * "add" comes a sealed memory file, if the route reads variables: "NAME=VALUE" of each, with its
- * NUL. holt itself never reads that file. holt-gateway replies to each command, in order, with the
+ * "add" comes a sealed memory file, if the route reads variables. It has "NAME=VALUE" and a NUL for
+ * each. holt itself never reads that file. holt-gateway replies to each command, in order, with the
  * event GATEWAY_CHANGED.
  *
  * holt-gateway reads bytes of the sandbox and may be taken over, so holt checks the sizes and
