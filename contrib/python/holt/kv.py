@@ -12,8 +12,8 @@ from .errors import NoKeyError
 
 
 class KvApi(Part):
-    """A key has 1 to 1024 bytes. A value must fit in a message of 1 MiB, as base64 if it is not text: nearly
-    768 KiB of bytes."""
+    """A key has 1 to 1024 bytes. A value must fit in a message of 1 MiB: nearly 1 MiB of text, or 760 KiB of
+    bytes."""
 
     @operation
     def get(self, key: str, default: Optional[str] = None) -> "Steps[Optional[str]]":
