@@ -143,7 +143,7 @@ static int mcp_serve(const OptionResult *words, const void *data, Error *reterr)
 int cmd_mcp(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "mcp",
-                            .usage = "[NAME] [--ask] [--http PORT] [--wrap -- COMMAND [ARG...]]",
+                            .usage = "[NAME] [OPTIONS] [--wrap -- COMMAND [ARG...]]",
                             .summary = "Serves session NAME, or a new one, to an agent by the "
                                        "Model Context "
                                        "Protocol:\nover stdin and stdout, or HTTP.",
