@@ -10,8 +10,8 @@
 #include "base/sys.h"
 #include "session/live.h"
 
-/* Pauses of 10 ms each, 45 seconds in all. A keeper ends itself after 30 (end.c), if `kill_after` is
- * 10. */
+/* Pauses of 10 ms each, 45 seconds in all. A keeper ends itself after 30 (end.c), if `kill_after`
+ * is 10. */
 enum { STOP_TRIES = 4500, STOP_PAUSE = 10000000 };
 
 /* The longest wait for the keeper's end after it has released the lock. */
