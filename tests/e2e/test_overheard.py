@@ -212,9 +212,11 @@ def test_output_that_waits_keeps_the_session_awake(sessions: Sessions) -> None:
 
 @pytest.mark.slow
 def test_output_that_waits_outlives_the_next_256_commands(session: Session) -> None:
-    command, reader = start(session, f"({FULL}) &")
+    # What comes before the end of the command's own process would have to be read first.
+    command, reader = start(session, f"(while [ -e /proc/$$ ]; do sleep 0.1; done; sleep 0.3; {FULL}; touch done) &")
     assert command.wait().code == 0
     client = session.rpc()
+    until(lambda: client.call("exec", argv=["test", "-e", "done"])["exit_code"] == 0, "the output waits")
     for _ in range(300):
         client.call("exec", argv=["true"])
     assert read(reader) == bytes(PIPE + 9)
