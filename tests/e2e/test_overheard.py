@@ -27,6 +27,9 @@ PIPE = 65536
 # Fills the caller's pipe, and then a part of the command's.
 FULL = f"head -c {PIPE + 9} /dev/zero"
 
+# A process in the background does that when the command's own process has ended. What comes before is waited for.
+BEHIND = f"(while [ -e /proc/$$ ]; do sleep 0.1; done; sleep 0.3; {FULL}; touch done) &"
+
 
 @pytest.fixture
 def extra(holt: Holt, put: Make) -> Path:
@@ -203,7 +206,7 @@ def test_a_client_that_leaves_ends_the_wait_for_a_reader(session: Session) -> No
 def test_output_that_waits_keeps_the_session_awake(sessions: Sessions) -> None:
     """A process in the background has ended, and its reader is late."""
     session = sessions.create("w", "--idle", "1s")
-    command, reader = start(session, f"({FULL}) &")
+    command, reader = start(session, BEHIND)
     assert command.wait().code == 0
     time.sleep(4)  # A stop would wait for the reader for 2 s only.
     assert read(reader) == bytes(PIPE + 9)
@@ -212,8 +215,7 @@ def test_output_that_waits_keeps_the_session_awake(sessions: Sessions) -> None:
 
 @pytest.mark.slow
 def test_output_that_waits_outlives_the_next_256_commands(session: Session) -> None:
-    # What comes before the end of the command's own process would have to be read first.
-    command, reader = start(session, f"(while [ -e /proc/$$ ]; do sleep 0.1; done; sleep 0.3; {FULL}; touch done) &")
+    command, reader = start(session, BEHIND)
     assert command.wait().code == 0
     client = session.rpc()
     until(lambda: client.call("exec", argv=["test", "-e", "done"])["exit_code"] == 0, "the output waits")
