@@ -122,6 +122,14 @@ def test_examples_become_results(document: Dict[str, Any]) -> None:
     assert run.ok and run.result == "3" and run.state_kept and run.error is None
 
 
+def test_an_empty_text_is_a_result_and_null_is_none(document: Dict[str, Any]) -> None:
+    """An object's __repr__() may return an empty text."""
+    answer = example_of(document, "python.run")
+    assert python_result_of({**answer, "result": ""}).result == ""
+    assert python_result_of({**answer, "result": None}).result is None
+    assert python_result_of({**answer, "state_kept": False}).state_kept is False
+
+
 def test_a_schema_with_an_unknown_type_is_noticed() -> None:
     assert not fits(str, {"type": ["string", "null"]}, False)
     assert fits(Optional[str], {"type": ["string", "null"]}, False)
