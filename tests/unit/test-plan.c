@@ -230,6 +230,36 @@ static void test_limits_are_carried(void **state) {
         case_end(&c);
 }
 
+/* Only the calls of the presets are known to leave no change of a file unnoticed
+ * (git/unchanged.h). */
+static void test_a_plan_tells_whether_more_than_a_preset_is_allowed(void **state) {
+        static const struct {
+                const char *path, *value;
+                Layer degraded;
+                bool unfiltered;
+        } cases[] = {
+                { NULL, NULL, LAYER_NONE, false },
+                { "syscalls.preset", "strict", LAYER_NONE, false },
+                { "syscalls.deny", "ptrace", LAYER_NONE, false },
+                { "syscalls.allow", "ioctl", LAYER_NONE, true },
+                { NULL, NULL, LAYER_LANDLOCK, false },
+                { NULL, NULL, LAYER_SECCOMP, true },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Case c;
+
+                case_start(&c);
+                if (cases[i].path)
+                        set(&c, cases[i].path, cases[i].value);
+                c.context.degraded = LAYER_BIT(cases[i].degraded);
+                assert_int_equal(make(&c), 0);
+                assert_int_equal(c.plan.unfiltered, cases[i].unfiltered);
+                case_end(&c);
+        }
+}
+
 /* Some of these paths exist on no kernel that the tests see, so no other test would notice. */
 static void test_files_of_proc_about_the_host_are_covered(void **state) {
         static const TreeProc covered[] = {
@@ -276,6 +306,7 @@ int main(void) {
                 cmocka_unit_test(test_an_argument_too_long_is_refused),
                 cmocka_unit_test(test_files_of_proc_about_the_host_are_covered),
                 cmocka_unit_test(test_limits_are_carried),
+                cmocka_unit_test(test_a_plan_tells_whether_more_than_a_preset_is_allowed),
                 cmocka_unit_test(test_the_names_of_the_system_tree_are_ordered),
         };
 
