@@ -100,7 +100,7 @@ def test_a_tool_s_command_ends_with_its_caller(
         try:
             pid = (mark / "pid").read_text().strip()  # "" until the tool has written it
             return bool(pid) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return False
 
     script = "holt-tool slow '{}' & read line; kill $!; read line"

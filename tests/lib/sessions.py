@@ -464,7 +464,7 @@ class Session:
     def init(self) -> int:
         """The host's PID of the sandbox's PID 1."""
         keeper = self.keeper()
-        return next(p.pid for p in self.processes() if p.parent == keeper)
+        return until(lambda: next((p.pid for p in self.processes() if p.parent == keeper), 0), "the keeper has its init")
 
     def kill_keeper(self) -> None:
         """Kills the keeper like a crash, and waits until its sandbox is gone too."""
