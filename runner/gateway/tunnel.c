@@ -38,6 +38,7 @@ typedef struct Tunnel {
         FrameReader frames;
         uint64_t moved_at;  /* usec: bytes have passed */
         uint64_t left;      /* bytes of the body of a response that is no upgrade */
+        size_t refused;     /* bytes of e->up that libcurl could not send yet */
         bool switched;      /* the upstream has sent 101 */
         bool upstream_done; /* sends nothing more */
         bool inside_done;
@@ -224,8 +225,11 @@ static int tunnel_read_upstream(Exchange *e, char *block) {
         return r < 0 ? r : 1;
 }
 
+/* OpenSSL's SSL_write(3) must be called again with the same pointer and length. Thus nothing is
+ * added to e->up, which could move it, until libcurl has taken the bytes that it refused. */
 static int tunnel_write_upstream(Exchange *e, char *block) {
         Tunnel *t = e->tunnel;
+        const size_t length = t->refused ? t->refused : e->up.length;
         size_t n = 0;
         CURLcode code;
 
@@ -236,7 +240,8 @@ static int tunnel_write_upstream(Exchange *e, char *block) {
                 t->upstream_shut |= t->inside_done;
                 return 0;
         }
-        code = curl_easy_send(e->easy, e->up.data + e->up.start, e->up.length, &n);
+        code = curl_easy_send(e->easy, e->up.data + e->up.start, length, &n);
+        t->refused = code == CURLE_AGAIN ? length : 0;
         if (code == CURLE_AGAIN)
                 return 0;
         if (code != CURLE_OK)
@@ -245,11 +250,15 @@ static int tunnel_write_upstream(Exchange *e, char *block) {
         return n > 0;
 }
 
+static bool tunnel_takes_more(const Tunnel *t) {
+        return !t->inside_done && t->refused == 0 && !buffer_is_full(&t->e->up);
+}
+
 static int tunnel_read_inside(Exchange *e, char *block) {
         Tunnel *t = e->tunnel;
         ssize_t n;
 
-        if (t->inside.fd < 0 || t->inside_done || buffer_is_full(&e->up))
+        if (t->inside.fd < 0 || !tunnel_takes_more(t))
                 return 0;
         n = tunnel_inside_receive(&t->inside, block, BLOCK);
         if (n < 0)
@@ -341,7 +350,7 @@ static uint64_t tunnel_deadline(const Tunnel *t) {
 static int tunnel_arm(Tunnel *t) {
         const Exchange *e = t->e;
         const uint32_t up_in = t->upstream_done || buffer_is_full(&e->down) ? 0 : EPOLLIN;
-        const uint32_t in_in = t->inside_done || buffer_is_full(&e->up) ? 0 : EPOLLIN;
+        const uint32_t in_in = tunnel_takes_more(t) ? EPOLLIN : 0;
         int r = tunnel_watch(t, t->upstream_fd, up_in | (e->up.length ? EPOLLOUT : 0U),
                              &t->upstream_watch);
 
