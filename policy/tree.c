@@ -24,7 +24,8 @@ bool tree_has(const char *path) {
  * of /usr leads there by a symlink. None of them reveals the host or its users. Servers with keys
  * or passwords in their settings are missing here, except for the types and modules of nginx.
  *
- * The names are in the order of strcmp(3). */
+ * The tables have names and no patterns: looking up 30 missing names takes 20 us, but reading a
+ * directory of 170 entries takes 100 us. */
 static const char *const tree_etc[] = {
         /* clang-format off */
         "ImageMagick-6", "ImageMagick-7", "R", "X11", "alternatives", "ca-certificates", "chromium",

@@ -19,11 +19,6 @@
 #include "base/sys.h"
 #include "base/util.h"
 
-enum {
-        LISTED_FROM = 32, /* A directory is read if its table has at least so many names. */
-        SHOWN_MAX = 128,  /* Names in a table; a larger one needs a look-up of each name. */
-};
-
 /* The search for entries. */
 typedef struct SystemSearch {
         LaunchPlan *plan;
@@ -166,55 +161,12 @@ static int system_open(int tree_fd, const char *path) {
         }
 }
 
-/* Which of a table's names the directory has. */
-typedef struct ShownNames {
-        bool all; /* Not known: look all of them up. */
-        bool has[SHOWN_MAX];
-} ShownNames;
-
-static void shown_note(const TreeShown *shown, const char *name, ShownNames *names) {
-        size_t from = 0, to = shown->count;
-
-        while (from < to) {
-                const size_t middle = (from + to) / 2;
-                const int order = strcmp(name, shown->names[middle]);
-
-                if (order == 0) {
-                        names->has[middle] = true;
-                        return;
-                }
-                *(order < 0 ? &to : &from) = order < 0 ? middle : middle + 1;
-        }
-}
-
-/* Most names of a large table are missing on any one host. Reading the directory takes less time
- * than looking up each of them. Users may be unable to read it, though. */
-static void shown_find(int path_fd, const TreeShown *shown, ShownNames *names) {
-        _cleanup_close_ int fd = shown->count < LISTED_FROM || shown->count > SHOWN_MAX
-                                         ? FD_NONE
-                                         : openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        _uninitialized_ Entries entries;
-        const struct dirent *entry;
-
-        if (fd >= 0) {
-                entries_begin(&entries, fd);
-                while ((entry = entries_next(&entries)))
-                        shown_note(shown, entry->d_name, names);
-        }
-        names->all = fd < 0 || entries.errnum;
-}
-
 static int system_look_at_shown(SystemSearch *search, const TreeShown *shown, Error *reterr) {
         _cleanup_close_ int fd = system_open(search->tree_fd, shown->directory);
-        ShownNames names = { 0 };
         int r = 0;
 
-        if (fd < 0)
-                return 0;
-        shown_find(fd, shown, &names);
-        for (size_t i = 0; r == 0 && i < shown->count; i++)
-                if (names.all || names.has[i])
-                        r = system_look_at(search, fd, shown->directory, shown->names[i], reterr);
+        for (size_t i = 0; fd >= 0 && r == 0 && i < shown->count; i++)
+                r = system_look_at(search, fd, shown->directory, shown->names[i], reterr);
         return r;
 }
 

@@ -285,15 +285,6 @@ static void test_files_of_proc_about_the_host_are_covered(void **state) {
         }
 }
 
-/* A large directory is read, and each of its names is searched in the table. */
-static void test_the_names_of_the_system_tree_are_ordered(void **state) {
-        (void)state;
-        for (size_t i = 0; i < tree_shown_count; i++)
-                for (size_t j = 1; j < tree_shown[i].count; j++)
-                        if (strcmp(tree_shown[i].names[j - 1], tree_shown[i].names[j]) >= 0)
-                                fail_msg("%s/%s", tree_shown[i].directory, tree_shown[i].names[j]);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_paths_are_made_normal),
@@ -307,7 +298,6 @@ int main(void) {
                 cmocka_unit_test(test_files_of_proc_about_the_host_are_covered),
                 cmocka_unit_test(test_limits_are_carried),
                 cmocka_unit_test(test_a_plan_tells_whether_more_than_a_preset_is_allowed),
-                cmocka_unit_test(test_the_names_of_the_system_tree_are_ordered),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
