@@ -111,6 +111,8 @@ def in_thread(function: Callable[[], Any]) -> "Future[Any]":
     future: Future[Any] = Future()
 
     def run() -> None:
+        if not future.set_running_or_notify_cancel():
+            return  # its coroutine was cancelled before the thread ran
         try:
             future.set_result(function())
         except BaseException as error:

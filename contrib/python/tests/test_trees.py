@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 from conftest import until
 
 from holt import AsyncSandbox, ExistsError, LimitError, Sandbox, UsageError
+from holt._face import in_thread
 from holt._trees import link_stays
 
 
@@ -112,6 +114,21 @@ async def _async(tree: Path, place: Path) -> None:
 
 def test_a_directory_goes_in_and_out_with_asyncio(tree: Path, place: Path) -> None:
     asyncio.run(_async(tree, place))
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_cancelled_call_leaves_no_error_in_its_thread() -> None:
+    go_on = threading.Event()
+
+    async def cancel() -> None:
+        call = asyncio.wrap_future(in_thread(go_on.wait))
+        await asyncio.sleep(0.05)
+        call.cancel()
+        await asyncio.sleep(0.05)
+        go_on.set()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(cancel())
 
 
 def test_links_that_stay() -> None:
