@@ -47,6 +47,18 @@ char *path_join(const char *base, const char *path) {
         return out;
 }
 
+char *path_child(const char *directory, const char *name) {
+        const size_t length = strlen(directory), rest = strlen(name) + 1;
+        char *out = malloc(length + 1 + rest);
+
+        if (!out)
+                return NULL;
+        memcpy(out, directory, length);
+        out[length] = '/';
+        memcpy(out + length + 1, name, rest);
+        return out;
+}
+
 bool path_below(const char *path, const char *prefix) {
         size_t length = strlen(prefix);
 

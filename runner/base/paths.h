@@ -19,6 +19,9 @@ static inline bool path_is_tilde(const char *path) {
  * is absolute. Owned by the caller; NULL if memory is out. */
 char *path_join(const char *base, const char *path);
 
+/* Returns "DIRECTORY/NAME". Owned by the caller; NULL if memory is out. */
+char *path_child(const char *directory, const char *name);
+
 /* Whether path is prefix or lies below it. Both are in normal form. */
 bool path_below(const char *path, const char *prefix);
 

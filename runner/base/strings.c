@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/util.h"
 
 void strlist_clear(StrList *list) {
         for (size_t i = 0; i < list->count; i++)
@@ -55,10 +56,21 @@ bool str_starts(const char *s, const char *prefix) {
         return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+/* vasprintf(3) of musl formats each text twice, first to find its length. Most texts are short. */
 char *str_vformat(const char *fmt, va_list args) {
+        _uninitialized_ char text[256];
         char *s = NULL;
+        va_list again;
+        int length;
 
-        return vasprintf(&s, fmt, args) < 0 ? NULL : s;
+        va_copy(again, args);
+        length = vsnprintf(text, sizeof(text), fmt, args);
+        if (length >= (int)sizeof(text) && vasprintf(&s, fmt, again) < 0)
+                s = NULL;
+        else if (length >= 0 && length < (int)sizeof(text))
+                s = strndup(text, (size_t)length);
+        va_end(again);
+        return s;
 }
 
 char *str_format(const char *fmt, ...) {

@@ -39,7 +39,7 @@ static char *identity_included(const char *path, const char *value) {
         const char *slash = strrchr(path, '/'), *home = home_path();
 
         if (str_starts(value, "~/"))
-                return home ? str_format("%s/%s", home, value + 2) : NULL;
+                return home ? path_child(home, value + 2) : NULL;
         return value[0] == '/' ? strdup(value)
                                : str_format("%.*s/%s", (int)(slash - path), path, value);
 }

@@ -66,7 +66,7 @@ static int go_through(Way *way, const char *path, const char *target, Error *ret
 
         if (inside && !guard_holds(way->plan, inside))
                 return refuse_way(path, "which is a symlink", reterr);
-        rest = str_format("%s/%s", target, way->rest);
+        rest = path_child(target, way->rest);
         if (!rest)
                 return error_oom(reterr);
         free(way->rest);
@@ -87,7 +87,7 @@ static int config_go_on(Way *way, const char *part, Error *reterr) {
                 return 0;
         if (streq(part, ".."))
                 return go_up(way, reterr);
-        path = str_format("%s/%s", way->at, part);
+        path = path_child(way->at, part);
         if (!path)
                 return error_oom(reterr);
         n = readlink(path, target, sizeof(target) - 1);

@@ -91,9 +91,9 @@ static int config_resolve(const char *base, const char *value, char **ret, Error
         int r;
 
         if (str_starts(value, "~/") && home && home[0] == '/')
-                *ret = str_format("%s/%s", home, value + 2);
+                *ret = path_child(home, value + 2);
         else if (!unknown)
-                *ret = value[0] == '/' ? strdup(value) : str_format("%s/%s", base, value);
+                *ret = value[0] == '/' ? strdup(value) : path_child(base, value);
         if (unknown && !*ret) {
                 r = error_set(reterr, ERROR_POLICY, 0,
                               "cannot find out where the path %s in a git config leads", value);
@@ -137,7 +137,7 @@ static int look_at_hook(const Search *search, int dir_fd, const char *dir, const
                             : error_oom(reterr);
         }
         target[n] = '\0';
-        path = target[0] == '/' ? strdup(target) : str_format("%s/%s", dir, target);
+        path = target[0] == '/' ? strdup(target) : path_child(dir, target);
         return path ? guard_path(search, path, reterr) : error_oom(reterr);
 }
 
@@ -369,7 +369,7 @@ static int follow_common(Search *search, const char *directory, Error *reterr) {
                                ? guards_repository_closed(search->workspace, r, reterr)
                                : 0;
         text[strcspn(text, "\r\n")] = '\0';
-        common = text[0] == '/' ? strdup(text) : str_format("%s/%s", directory, text);
+        common = text[0] == '/' ? strdup(text) : path_child(directory, text);
         if (!common)
                 return error_oom(reterr);
         r = config_find_way(search->plan, search->workspace, common, &real, reterr);

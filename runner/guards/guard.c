@@ -37,7 +37,7 @@ static bool is_mounted(const LaunchPlan *plan, const PlanGuard *guard) {
 
         if (!plan->inside_fd)
                 return true;
-        path = str_format("%s/%s", plan->workspace + 1, guard->path);
+        path = path_child(plan->workspace + 1, guard->path);
         r = path ? sys_is_mount_root(*plan->inside_fd, path) : -ENOMEM;
         return r > 0 || r == -ENOSYS || r == -EPERM;
 }

@@ -235,7 +235,7 @@ static int walk_enter(WatchWalk *walk, const char *part) {
 
 /* Follows the symlink that was entered last. */
 static int walk_follow(WatchWalk *walk, const char *link) {
-        char *todo = str_format("%s/%s", link, walk->todo);
+        char *todo = path_child(link, walk->todo);
         const bool fits = todo && strlen(todo) < sizeof(walk->todo);
 
         *(*link == '/' ? walk->done : strrchr(walk->done, '/')) = '\0';

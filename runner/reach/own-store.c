@@ -197,7 +197,7 @@ static int store_hide_in_system(StoreSearch *search, const SystemTree *system, c
 
                 if (!entry->directory)
                         continue;
-                source = str_format("%s/%s", root, entry->path);
+                source = path_child(root, entry->path);
                 rest = source ? path_rest(real, source) : NULL;
                 inside = rest ? str_format("/%s/%s", entry->path, rest) : NULL;
                 if (!source || (rest && (!inside || strlist_add(&search->hide, inside) < 0)))
@@ -508,7 +508,7 @@ static int store_add(StrList *stores, const char *base, const char *below) {
                 return 0;
         /* Kept as it is, because the kernel resolves ".." after a symlink from the symlink's
          * target. */
-        path = strstr(base, "/..") ? str_format("%s/%s", base, below) : path_join(base, below);
+        path = strstr(base, "/..") ? path_child(base, below) : path_join(base, below);
         if (!path)
                 return -ENOMEM;
         return strlist_has(stores, path) ? 0 : strlist_add(stores, path);

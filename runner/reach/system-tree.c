@@ -115,7 +115,7 @@ static int system_look_at(SystemSearch *search, int dir_fd, const char *director
 
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !system_is_public(st.st_mode))
                 return 0;
-        path = str_format("%s/%s", directory, name);
+        path = path_child(directory, name);
         if (!path)
                 return error_oom(reterr);
         if (is_in_the_way(search, path))
