@@ -231,8 +231,10 @@ static int assemble_cwd(const Assembly *a, Error *error) {
 
 static int assemble_enter(Launch *launch, Error *error) {
         const Assembly *a = launch->plan->assembly;
-        int r = build_pivot(a->namespaces & CLONE_NEWUSER, error);
+        int r = build_pivot(error);
 
+        if (r == 0)
+                r = build_leave(a->namespaces & CLONE_NEWUSER, error);
         return r < 0 ? r : assemble_cwd(a, error);
 }
 

@@ -3,23 +3,19 @@
  *
  * Theory of operation. This namespace alone takes as long to make as the rest of a launch. The
  * kernel sets up every protocol in it, and announces the loopback to each. The tree does not depend
- * on any of that, so a thread does it on another processor. The thread makes the namespace
- * (unshare(2) affects only the calling thread), sets the loopback up and takes the namespace's fd
- * from its socket. The child enters it when the tree is finished (build_network()). Until then, the
- * child is in the launcher's network and runs only these steps. If it cannot enter the namespace,
- * it stops.
+ * on any of that. So two threads share the work (thread.h), and this part makes its system calls
+ * without the libc.
  *
- * If the policy allows some hosts, the thread sends the namespace to holt-egress, which sets it up
- * at the same time (maker/maker.h). The child waits for that in build_network().
+ * The child makes the namespace itself, while a thread builds the tree (build.c). In a tree that is
+ * assembled step by step (assemble.c), it is the thread that makes the namespace: unshare(2)
+ * affects only the calling thread. It takes the namespace's fd from a socket, and the child enters
+ * the namespace by it later (build_network()).
  *
- * The thread shares the child's memory, including errno, so it makes its system calls
- * without the libc (raw-call.h). If no thread can be made (a container that hides clone3(2), a
- * limit of processes), the child does the same itself. */
+ * If the policy allows some hosts, the namespace is sent to holt-egress, which sets it up at the
+ * same time (maker/maker.h). The child waits for that in build_network(). */
 #include <errno.h>
-#include <linux/futex.h>
 #include <linux/if.h>
 #include <linux/rtnetlink.h>
-#include <linux/sched.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -30,8 +26,8 @@
 #include "base/pass-fds.h"
 #include "base/sys.h"
 #include "child/build.h"
+#include "child/thread.h"
 #include "helpers/raw-call.h"
-#include "helpers/raw-clone.h"
 #include "network/protocol.h"
 
 enum { THREAD_STACK_SIZE = 16 * 1024 };
@@ -39,9 +35,10 @@ enum { THREAD_STACK_SIZE = 16 * 1024 };
 static char thread_stack[THREAD_STACK_SIZE] __attribute__((aligned(64)));
 
 static struct {
-        /* ID of the thread. When the thread ends, the kernel sets this to 0 and wakes waiters. */
-        uint32_t running;
-        int fd;       /* The namespace. */
+        ChildThread thread;
+        bool entered; /* The child is in the namespace already. */
+        bool set;     /* Its settings have been written. */
+        int fd;       /* The namespace, unless the child is in it and nobody else needs it. */
         int setup_fd; /* The socket to holt-egress, or FD_NONE. */
         int sys_fd; /* The launcher's /proc/sys. Its net/ shows the settings of the namespace of the
                      * process that reads it.
@@ -135,10 +132,12 @@ static int make_network(void) {
         if (r < 0)
                 return network_fail((int)-r, "bring up the loopback");
         route_multicast((int)fd);
-        r = sys2(SYS_ioctl, fd, SIOCGSKNS);
-        if (r < 0)
-                return network_fail((int)-r, "reach the net namespace");
-        network.fd = (int)r;
+        if (!network.entered || network.setup_fd >= 0) {
+                r = sys2(SYS_ioctl, fd, SIOCGSKNS);
+                if (r < 0)
+                        return network_fail((int)-r, "reach the net namespace");
+                network.fd = (int)r;
+        }
         (void)sys1(SYS_close, fd);
         if (network.setup_fd >= 0) {
                 r = send_network(network.setup_fd, network.fd);
@@ -150,45 +149,40 @@ static int make_network(void) {
         return 0;
 }
 
-static void thread_main(void *unused) {
+static void thread_make_network(void *unused) {
         (void)unused;
         (void)make_network();
-        (void)sys1(SYS_exit, 0);
-        __builtin_unreachable();
 }
 
-int build_network_begin(Launch *launch, Error *error) {
-        struct clone_args args = {
-                .flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                         CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
-                .parent_tid = (uint64_t)(uintptr_t)&network.running,
-                .child_tid = (uint64_t)(uintptr_t)&network.running,
-                .stack = (uint64_t)(uintptr_t)thread_stack,
-                .stack_size = sizeof(thread_stack),
-        };
-
-        (void)error;
-        network.running = 0;
+void build_network_prepare(const Launch *launch) {
+        network.thread.running = 0;
+        network.entered = network.set = false;
         network.fd = FD_NONE;
         network.errnum = 0;
         network.setup_fd = launch->setup_fd;
-        network.sys_fd = FD_NONE;
-        if (!launch_has_own_network(launch))
-                return 0;
-        /* /proc/sys is opened here, because the child changes the tree while the thread runs. */
-        network.sys_fd = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (raw_clone(SYS_clone3, (long)&args, sizeof(args), 0, 0, 0, thread_main, NULL) < 0) {
-                network.running = 0;
+        /* This is opened here, because the tree changes meanwhile. */
+        network.sys_fd = launch_has_own_network(launch)
+                                 ? open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC)
+                                 : FD_NONE;
+}
+
+int build_network_begin(Launch *launch, Error *error) {
+        (void)error;
+        build_network_prepare(launch);
+        if (launch_has_own_network(launch) &&
+            !child_thread_start(&network.thread, thread_make_network, NULL, thread_stack,
+                                sizeof(thread_stack)))
                 (void)make_network();
-        }
         return 0;
 }
 
 void build_network_wait(void) {
-        uint32_t running;
+        child_thread_wait(&network.thread);
+}
 
-        while ((running = __atomic_load_n(&network.running, __ATOMIC_ACQUIRE)))
-                (void)sys4(SYS_futex, (long)&network.running, FUTEX_WAIT, running, 0);
+bool build_network_here(void) {
+        network.entered = true;
+        return make_network() == 0;
 }
 
 /* Settings of the namespace, in /proc/sys/net. By default, a new namespace allows no group to send
@@ -201,18 +195,21 @@ static const struct {
         { "net/ipv4/ip_unprivileged_port_start", "0" },
 };
 
-/* Writes the settings of the caller's own namespace. A host may refuse that. The thread cannot
- * write them, because the kernel accepts only ids that are mapped already. */
-static void set_network(void) {
+/* A host may refuse the settings. The thread that makes the namespace may be too early for them:
+ * the kernel accepts only ids that are mapped already. */
+void build_network_set(void) {
         static_assert(PLAN_AGENT_ID == 1000, "the range of pings is the agent's group");
-        for (size_t i = 0; i < ELEMENTSOF(network_settings); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(network_settings) && !network.set; i++) {
                 const char *value = network_settings[i].value;
-                int fd = openat(network.sys_fd, network_settings[i].path, O_WRONLY | O_CLOEXEC);
+                const long fd = sys4(SYS_openat, network.sys_fd, (long)network_settings[i].path,
+                                     O_WRONLY | O_CLOEXEC, 0);
 
-                if (fd >= 0)
+                if (fd >= 0) {
                         (void)sys3(SYS_write, fd, (long)value, (long)strlen(value));
-                fd_close(fd);
+                        (void)sys1(SYS_close, fd);
+                }
         }
+        network.set = true;
 }
 
 /* Explains why holt-egress has not set the network up. holt-egress sends EINVAL if the rules are
@@ -284,10 +281,10 @@ int build_network(Launch *launch, Error *error) {
         build_network_wait();
         if (network.errnum)
                 return step_fail(error, LAYER_NET, network.errnum, "cannot", network.failed);
-        if (syscall(SYS_setns, network.fd, CLONE_NEWNET) < 0)
+        if (!network.entered && syscall(SYS_setns, network.fd, CLONE_NEWNET) < 0)
                 r = step_fail(error, LAYER_NET, errno, "cannot enter", "the net namespace");
         else
-                set_network();
+                build_network_set();
         network.fd = fd_close(network.fd);
         network.sys_fd = fd_close(network.sys_fd);
         if (r == 0)

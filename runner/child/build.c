@@ -11,6 +11,9 @@
  * scratch lies in that tree, so both are unmounted at once. This saves time, because each
  * unmounting waits for the other processors.
  *
+ * A thread does all of that. Meanwhile, the child itself makes the network namespace, gives up its
+ * capabilities and loads the filter: the kernel needs as long for these as for the tree.
+ *
  * The memory is the launcher's (clone.h), so nothing here allocates, logs, or calls a library. */
 #include "child/build.h"
 
@@ -22,11 +25,29 @@
 
 #include "base/sys.h"
 #include "child/identity.h"
+#include "child/limits.h"
+#include "child/thread.h"
+#include "helpers/raw-call.h"
 
 /* sys/mount.h and linux/mount.h cannot be included together. */
 #define MNT_DETACH_FLAG 2
 
 ChildState child_state;
+
+enum { BUILDER_STACK_SIZE = 256 * 1024 }; /* Bytes; only those that are used take memory. */
+
+/* The thread that builds the tree. */
+static struct {
+        ChildThread thread;
+        Launch *launch;
+        uint32_t mapped; /* Flag: the ids are mapped, or result is negative. */
+        uint32_t ready;  /* Flag: only the host's tree is left to unmount, or result is negative. */
+        int result;      /* 0 or a negative errno, with launch->error. */
+        int left;        /* The same for the host's tree, with leave_error. */
+        Error leave_error;
+} builder;
+
+static char builder_stack[BUILDER_STACK_SIZE] __attribute__((aligned(64)));
 
 /* --- identity --- */
 
@@ -65,10 +86,6 @@ static int build_identity(Launch *launch, Error *error) {
         char line[32];
         int r;
 
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        /* Without a umask, the tree gets exactly the given modes. The command gets the caller's
-         * umask back (confine.c). */
-        child_state.umask = umask(0);
         r = write_file("/proc/self/uid_map", map_line(launch->identity.uid, line), error);
         if (r == 0)
                 r = write_file("/proc/self/setgroups", "deny", error);
@@ -76,26 +93,41 @@ static int build_identity(Launch *launch, Error *error) {
                 r = write_file("/proc/self/gid_map", map_line(launch->identity.gid, line), error);
         if (launch->identity.taken)
                 identity_leave_maps(PLAN_AGENT_ID);
+        if (r == 0)
+                child_flag_set(&builder.mapped);
         return r;
 }
 
 /* --- entering the tree --- */
 
-/* Unmounts the host's tree. With both arguments ".", pivot_root(2) stacks the old root on the new
- * one. MNT_DETACH takes it off, with all mounts below it. The second call must fail with EINVAL:
- * only the new root is left, and it cannot be unmounted. Root of the host could unmount it, too, so
- * this is not tried without a new user namespace (locked). */
-static int let_the_host_go(bool locked) {
-        if (syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0)
-                return -errno;
-        if (!locked)
-                return 0;
-        return syscall(SYS_umount2, ".", MNT_DETACH_FLAG) < 0 && errno == EINVAL ? 0 : -EBUSY;
+int build_pivot(Error *error) {
+        return fchdir(child_state.root_fd) < 0 || sys_pivot_root(".", ".") < 0
+                       ? step_fail(error, LAYER_MOUNT, errno, "cannot enter", "the new root")
+                       : 0;
+}
+
+static int build_enter(Launch *launch, Error *error) {
+        (void)launch;
+        return build_pivot(error);
+}
+
+/* With both arguments ".", pivot_root(2) stacks the old root on the new one. MNT_DETACH takes it
+ * off, with all mounts below it. The second call must fail with EINVAL: only the new root is left,
+ * and it cannot be unmounted. Root of the host could unmount it, too, so this is not tried without
+ * a new user namespace (locked). */
+int build_leave(bool locked, Error *error) {
+        long r = sys2(SYS_umount2, (long)"/", MNT_DETACH_FLAG);
+
+        if (r == 0 && locked && sys2(SYS_umount2, (long)"/", MNT_DETACH_FLAG) != -EINVAL)
+                r = -EBUSY;
+        return r < 0 ? step_fail(error, LAYER_MOUNT, (int)-r, "cannot unmount", "the host's tree")
+                     : 0;
 }
 
 /* Magic links are not followed: /proc/self/fd/N would lead through the launcher's own descriptors
  * to a directory of the host (CVE-2024-21626). */
-static int build_cwd(const LaunchPlan *plan, Error *error) {
+static int build_cwd(Launch *launch, Error *error) {
+        const LaunchPlan *plan = launch->plan;
         int fd = sys_openat2(AT_FDCWD, plan->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
                              RESOLVE_NO_MAGICLINKS);
         int r;
@@ -115,21 +147,6 @@ static int build_cwd(const LaunchPlan *plan, Error *error) {
                         ? "Name a directory that exists inside; a relative path starts at the "
                           "workspace."
                         : "Name a directory that exists inside and may be entered: --cwd DIR");
-}
-
-int build_pivot(bool locked, Error *error) {
-        int r;
-
-        if (fchdir(child_state.root_fd) < 0 || sys_pivot_root(".", ".") < 0)
-                return step_fail(error, LAYER_MOUNT, errno, "cannot enter", "the new root");
-        r = let_the_host_go(locked);
-        return r < 0 ? step_fail(error, LAYER_MOUNT, -r, "cannot unmount", "the host's tree") : 0;
-}
-
-static int build_enter(Launch *launch, Error *error) {
-        int r = build_pivot(true, error);
-
-        return r < 0 ? r : build_cwd(launch->plan, error);
 }
 
 /* Starts a session and opens the terminal. The session is init's own, so no process inside belongs
@@ -174,8 +191,13 @@ static int build_hostname(Launch *launch, Error *error) {
         return 0;
 }
 
+/* The filter must not be loaded yet, since it refuses new limits. So this comes early, too, if the
+ * filter does (confine.c). */
+static int build_early_limits(Launch *launch, Error *error) {
+        return confine_is_early(launch) ? limits_confine(launch, error) : 0;
+}
+
 static const Step build_steps[] = {
-        { "begin a network", build_network_begin },
         { "take an identity without privilege", build_identity },
         { "clone the mounts of the policy", build_sources },
         { "make the private file system", build_scratch },
@@ -191,17 +213,67 @@ static const Step build_steps[] = {
         { "protect files", build_guards },
         { "hide files", build_hidden },
         { "enter the root", build_enter },
+        { "enter the working directory", build_cwd },
         { "make a terminal", build_terminal },
         { "take the output", build_output },
-        { "enter the network", build_network },
         { "set the host name", build_hostname },
+        { "set the limits", build_early_limits },
 };
 
-int build_run(Launch *launch, Error *error) {
-        int r = steps_run(build_steps, ELEMENTSOF(build_steps), launch, error);
+/* Unmounting takes long, because it waits for the other processors. So the child may go on before,
+ * and use the libc again: from there on, it is the thread that does not use it. */
+static void builder_run(void *unused) {
+        Launch *launch = builder.launch;
 
-        /* The thread uses the launcher's memory, and the launcher may launch again. */
-        if (r < 0)
-                build_network_wait();
-        return r;
+        (void)unused;
+        builder.result = steps_run(build_steps, ELEMENTSOF(build_steps), launch, &launch->error);
+        child_flag_set(&builder.mapped);
+        child_flag_set(&builder.ready);
+        if (builder.result == 0)
+                builder.left = build_leave(true, &builder.leave_error);
+}
+
+/* Without a umask, the tree gets exactly the given modes. The command gets the caller's umask back
+ * (confine.c). */
+static void build_begin(Launch *launch) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        child_state.umask = umask(0);
+        child_state.early = false;
+        builder.thread.running = builder.mapped = builder.ready = 0;
+        builder.launch = launch;
+        builder.left = 0;
+        build_network_prepare(launch);
+}
+
+/* What the child does while the thread builds the tree. No libc is used. */
+static void build_meanwhile(Launch *launch) {
+        if (!build_network_here() || !confine_is_early(launch))
+                return;
+        child_flag_wait(&builder.mapped);
+        build_network_set();
+        confine_early(launch);
+}
+
+int build_run(Launch *launch, Error *error) {
+        build_begin(launch);
+        if (launch_has_own_network(launch) &&
+            child_thread_start(&builder.thread, builder_run, NULL, builder_stack,
+                               sizeof(builder_stack))) {
+                build_meanwhile(launch);
+                child_flag_wait(&builder.ready);
+        } else {
+                builder_run(NULL);
+                if (builder.result == 0 && launch_has_own_network(launch))
+                        (void)build_network_here();
+        }
+        return builder.result < 0 ? builder.result : build_network(launch, error);
+}
+
+/* The launcher may launch again, so its memory must not be used any more by then. */
+int build_finish(int so_far, Error *error) {
+        child_thread_wait(&builder.thread);
+        if (so_far < 0 || builder.left == 0)
+                return so_far;
+        *error = builder.leave_error;
+        return builder.left;
 }

@@ -57,9 +57,11 @@ int build_clone_to(int source_fd, const char *source, int target_fd, const char 
 /* Shows the hierarchies of cgroup v2 in /proc/cgroups, if the sandbox has limits to show. */
 int build_limits_of_proc(const Launch *launch, int proc_fd, Error *error);
 
-/* Makes root_fd the root, and unmounts the host's tree. The working directory is the root then.
- * locked: the mounts belong to a new user namespace. */
-int build_pivot(bool locked, Error *error);
+/* Makes root_fd the root and the working directory. The host's tree stays on top of it, where no
+ * path leads. */
+int build_pivot(Error *error);
+/* Unmounts the host's tree. locked: the mounts belong to a new user namespace. */
+int build_leave(bool locked, Error *error);
 
 /* Whether the host refused the layer, and the caller allowed it to be missing. */
 static inline bool build_degraded(const Launch *launch, Layer layer) {
@@ -70,6 +72,11 @@ static inline bool build_degraded(const Launch *launch, Layer layer) {
 int build_network_begin(Launch *launch, Error *error);
 /* Waits for the thread of build_network_begin(). build_network() does so too. */
 void build_network_wait(void);
+/* In place of build_network_begin(): the child makes the namespace itself. The first function must
+ * come before the tree changes. The others need no libc, and build_network() reports a failure. */
+void build_network_prepare(const Launch *launch);
+bool build_network_here(void);
+void build_network_set(void);
 int build_network(Launch *launch, Error *error);
 int build_scratch(Launch *launch, Error *error);
 int build_skeleton(Launch *launch, Error *error);

@@ -97,6 +97,9 @@ static inline bool launch_has_own_network(const Launch *launch) {
 
 /* Each step returns 0 or a negative errno with *error set. */
 int build_run(Launch *launch, Error *error);
+/* Waits for what build_run() has left to a thread, also after a failure. Must come before the exec.
+ * Returns the result so far, or the thread's. */
+int build_finish(int so_far, Error *error);
 /* The same for a plan with an assembly (policy/assembly.h), and the confinement for it. */
 int assemble_run(Launch *launch, Error *error);
 int assemble_confine(Launch *launch, Error *error);
@@ -107,6 +110,11 @@ int assemble_execute(const char *program, const char **argv, const char *const *
 int confine_keys(Launch *launch, Error *error);
 int confine_seccomp(Launch *launch, Error *error);
 int confine_run(Launch *launch, Error *error);
+/* Whether confine_early() can do a part of confine_run() before the tree is finished. */
+bool confine_is_early(const Launch *launch);
+/* Drops the capabilities and loads the filter, without the libc. confine_run() reports a failure.
+ */
+void confine_early(Launch *launch);
 /* Hands over the tree of a view, instead of confine_run(). */
 int confine_view(Launch *launch, Error *error);
 
@@ -124,6 +132,7 @@ typedef struct ChildState {
         int writable_fds[PLAN_MOUNTS_MAX + 16]; /* Writable mounts, for Landlock. */
         size_t writable_count;
         int terminal_fd; /* The terminal's master, for the launcher. */
+        bool early;      /* confine_early() has been called. */
 } ChildState;
 
 extern ChildState child_state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's second half: it permanently gives up everything that building needed. seccomp comes
- * last, since it forbids calls that the other steps make. */
+ * last if a policy changes the filter, since that may forbid calls that the other steps make. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -16,6 +16,7 @@
 #include "child/landlock.h"
 #include "child/limits.h"
 #include "child/step.h"
+#include "helpers/raw-call.h"
 #include "policy/syscalls/syscalls.h"
 
 #ifndef SECCOMP_FILTER_FLAG_NEW_LISTENER
@@ -34,28 +35,33 @@ static bool confine_missing(const Launch *launch, Layer layer) {
 static int confine_capabilities(Launch *launch, Error *error) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         const struct __user_cap_data_struct none[2] = { 0 };
+        long r;
 
         (void)launch;
-        for (unsigned long capability = 0; capability < 64; capability++)
-                if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
-                        if (errno == EINVAL) /* The kernel knows no higher capability. */
-                                break;
-                        return step_fail(error, LAYER_CAPABILITIES, errno, "cannot drop",
+        for (long capability = 0; capability < 64; capability++) {
+                r = sys5(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0);
+                if (r == -EINVAL) /* The kernel knows no higher capability. */
+                        break;
+                if (r < 0)
+                        return step_fail(error, LAYER_CAPABILITIES, (int)-r, "cannot drop",
                                          "the bounding set");
-                }
-        if (prctl(PR_SET_SECUREBITS,
-                  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                          SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
-                          SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
-                  0, 0, 0) < 0)
-                return step_fail(error, LAYER_CAPABILITIES, errno, "cannot set", "securebits");
-        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
-            syscall(SYS_capset, &header, none) < 0)
-                return step_fail(error, LAYER_CAPABILITIES, errno, "cannot drop",
+        }
+        r = sys5(SYS_prctl, PR_SET_SECUREBITS,
+                 SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                         SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+                         SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+                 0, 0, 0);
+        if (r < 0)
+                return step_fail(error, LAYER_CAPABILITIES, (int)-r, "cannot set", "securebits");
+        r = sys5(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        if (r == 0)
+                r = sys2(SYS_capset, (long)&header, (long)none);
+        if (r < 0)
+                return step_fail(error, LAYER_CAPABILITIES, (int)-r, "cannot drop",
                                  "the capabilities");
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return step_fail(error, LAYER_CAPABILITIES, errno, "cannot set", "no_new_privs");
-        return 0;
+        r = sys5(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        return r < 0 ? step_fail(error, LAYER_CAPABILITIES, (int)-r, "cannot set", "no_new_privs")
+                     : 0;
 }
 
 /* --- keys --- */
@@ -116,30 +122,46 @@ static SyscallProgram choose_program(const LaunchPlan *plan, bool notify) {
         return (SyscallProgram){ plan->program_quiet, plan->program_quiet_length };
 }
 
-int confine_seccomp(Launch *launch, Error *error) {
-        bool notify = !confine_missing(launch, LAYER_NOTIFY);
-        SyscallProgram program = choose_program(launch->plan, notify);
-        struct sock_fprog filter = { .len = program.len,
-                                     .filter = (struct sock_filter *)(uintptr_t)program.filter };
-        int fd = FD_NONE, r;
+/* Stores the fd that reports refused calls, or FD_NONE. */
+static int load_filter(const Launch *launch, int *ret_fd, Error *error) {
+        const bool notify = !confine_missing(launch, LAYER_NOTIFY);
+        const SyscallProgram program = choose_program(launch->plan, notify);
+        const struct sock_fprog filter = {
+                .len = program.len, .filter = (struct sock_filter *)(uintptr_t)program.filter
+        };
+        long fd;
 
-        /* Under the filter, only calls that no policy can deny (@basic) may be made. The launcher
-         * answers the others, but it sleeps until the exec. */
+        *ret_fd = FD_NONE;
+        if (confine_missing(launch, LAYER_SECCOMP))
+                return 0;
+        fd = sys3(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                  notify ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, (long)&filter);
+        if (fd < 0)
+                return step_fail(error, notify && fd == -EBUSY ? LAYER_NOTIFY : LAYER_SECCOMP,
+                                 (int)-fd, "cannot load", "the filter");
+        if (notify)
+                *ret_fd = (int)fd;
+        return 0;
+}
+
+/* Under the filter, only calls that no policy can deny (@basic) may be made. The launcher answers
+ * the others, but it sleeps until the exec. */
+int confine_seccomp(Launch *launch, Error *error) {
+        int fd, r;
+
         (void)umask(child_state.umask);
-        if (!confine_missing(launch, LAYER_SECCOMP)) {
-                fd = sys_seccomp(SECCOMP_SET_MODE_FILTER,
-                                 notify ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &filter);
-                if (fd < 0)
-                        return step_fail(error,
-                                         notify && errno == EBUSY ? LAYER_NOTIFY : LAYER_SECCOMP,
-                                         errno, "cannot load", "the filter");
-                if (!notify)
-                        fd = FD_NONE; /* The call returned a plain 0, not an fd. */
-        }
-        r = send_fds(launch, fd, error);
+        r = load_filter(launch, &fd, error);
+        if (r == 0)
+                r = send_fds(launch, fd, error);
         fd_close(fd);
         return r;
 }
+
+int confine_view(Launch *launch, Error *error) {
+        return send_fds(launch, FD_NONE, error);
+}
+
+/* --- all --- */
 
 static const Step confine_steps[] = {
         { "set the limits", limits_confine },
@@ -149,10 +171,56 @@ static const Step confine_steps[] = {
         { "load the system call filter", confine_seccomp },
 };
 
-int confine_view(Launch *launch, Error *error) {
-        return send_fds(launch, FD_NONE, error);
+/* --- in two parts --- */
+
+/* Loading a filter takes as long as a fifth of the tree, because the kernel compiles it. Most
+ * launches do that on another processor, while a thread builds the tree (build.c). Then the filter
+ * also applies to the steps that follow. Both presets allow what these call, but a policy's own
+ * filter may not. */
+
+static struct {
+        Error error;
+        int result, listener_fd;
+} early;
+
+bool confine_is_early(const Launch *launch) {
+        const LaunchPlan *plan = launch->plan;
+
+        return launch_has_own_network(launch) && launch->setup_fd < 0 && launch->gateway_fd < 0 &&
+               !launch->view && !plan->program && plan->cpus == 0 &&
+               !confine_missing(launch, LAYER_SECCOMP);
 }
 
+static int early_seccomp(Launch *launch, Error *error) {
+        return load_filter(launch, &early.listener_fd, error);
+}
+
+static const Step early_steps[] = {
+        { "drop every capability", confine_capabilities },
+        { "load the system call filter", early_seccomp },
+};
+
+void confine_early(Launch *launch) {
+        child_state.early = true;
+        early.result = steps_run(early_steps, ELEMENTSOF(early_steps), launch, &early.error);
+}
+
+static int late_finish(Launch *launch, Error *error) {
+        (void)umask(child_state.umask);
+        return send_fds(launch, early.listener_fd, error);
+}
+
+static const Step late_steps[] = {
+        { "confine files with Landlock", landlock_confine },
+        { "hand over the system call filter", late_finish },
+};
+
 int confine_run(Launch *launch, Error *error) {
-        return steps_run(confine_steps, ELEMENTSOF(confine_steps), launch, error);
+        if (!child_state.early)
+                return steps_run(confine_steps, ELEMENTSOF(confine_steps), launch, error);
+        if (early.result < 0) {
+                *error = early.error;
+                return early.result;
+        }
+        return steps_run(late_steps, ELEMENTSOF(late_steps), launch, error);
 }

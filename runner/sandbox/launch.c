@@ -217,6 +217,7 @@ static void child_main(void *arg) {
 
         if (r == 0)
                 r = launch->view ? confine_view(launch, error) : confine_run(launch, error);
+        r = build_finish(r, error);
         if (r == 0 && !launch->view)
                 execute_init(start, error);
         syscall(SYS_exit_group, 1);

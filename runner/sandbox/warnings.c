@@ -329,8 +329,7 @@ static const char *find_bare_hide(const LaunchPlan *plan, const PlanMount *works
                 const char *rest = plan_mount_hides(hide) && !(hide->flags & PLAN_HIDE_ABSOLUTE)
                                            ? path_rest(hide->target, workspace->target)
                                            : NULL;
-                _cleanup_free_ char *host = rest ? str_format("%s/%s", workspace->real, rest)
-                                                 : NULL;
+                _cleanup_free_ char *host = rest ? path_child(workspace->real, rest) : NULL;
 
                 if (host && path_below(host, mount->real))
                         return rest;
@@ -353,7 +352,7 @@ static bool warnings_is_repository(int fd) {
 }
 
 static bool is_protected(const LaunchPlan *plan, const char *directory, const char *below) {
-        _cleanup_free_ char *path = str_format("%s/%s", directory, below);
+        _cleanup_free_ char *path = path_child(directory, below);
 
         for (size_t i = 0; path && i < plan->guards_count; i++)
                 if (path_below(path, plan->guards[i].path))

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A second thread of the child, so that two processors share the work of a start.
+ *
+ * Both threads share memory, files, the working directory and errno. So one of them may use the
+ * libc at a time, and the other one makes its system calls without it (helpers/raw-call.h). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ChildThread {
+        /* ID of the thread. When the thread ends, the kernel sets this to 0 and wakes waiters. */
+        uint32_t running;
+} ChildThread;
+
+/* Starts a thread that calls run(data) and ends. Returns false if that is impossible: a container
+ * may hide clone3(2), or a limit of processes is reached. */
+bool child_thread_start(ChildThread *thread, void (*run)(void *data), void *data, char *stack,
+                        size_t stack_size);
+/* Waits until the thread has ended. Returns at once if none was started. */
+void child_thread_wait(ChildThread *thread);
+
+/* A flag that one thread sets and the other one waits for. */
+void child_flag_set(uint32_t *flag);
+void child_flag_wait(uint32_t *flag);
