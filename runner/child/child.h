@@ -6,6 +6,7 @@
  * launcher has prepared, and confines itself (confine.c). */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -67,7 +68,8 @@ typedef struct Launch {
         Watch *watch;        /* The watch of guarded and hidden paths, or NULL. */
         ShownLimits limits;
         LayerState layers;
-        FdFacts stdio[3]; /* About fds 0 to 2 of the launcher. */
+        char caller_path[PATH_MAX]; /* The caller's PATH, for hints; "" if it is unknown. */
+        FdFacts stdio[3];           /* About fds 0 to 2 of the launcher. */
         /* A bit for each of fds 0 to 2 that is a file which the command can open by its path. */
         unsigned stdio_shown;
         bool view;   /* The child only builds the tree and hands it over: no process stays. */

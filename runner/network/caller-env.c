@@ -43,13 +43,22 @@ char **caller_env_unwrap(void) {
 }
 
 const char *caller_env_get(const char *name) {
-        _cleanup_free_ char **items = caller_env_unwrap();
         const size_t length = strlen(name);
+        const char *own = NULL;
+        bool wrapped = false;
 
-        for (size_t i = 0; items && items[i]; i++)
-                if (strncmp(items[i], name, length) == 0 && items[i][length] == '=')
-                        return items[i] + length + 1;
-        return NULL;
+        for (char **item = environ; item && *item; item++) {
+                const bool marked = str_starts(*item, mark);
+                const char *text = *item + (marked ? strlen(mark) : 0);
+                const bool named = strncmp(text, name, length) == 0 && text[length] == '=';
+
+                if (named && marked)
+                        return text + length + 1;
+                if (named && !own)
+                        own = text + length + 1;
+                wrapped |= marked;
+        }
+        return wrapped ? NULL : own;
 }
 
 void caller_env_erase(const char *name) {

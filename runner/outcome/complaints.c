@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/strings.h"
+#include "outcome/complaints-program.h"
 
 enum { LINES_BACK = 3 }; /* Lines that are searched before a message without a path. */
 
@@ -139,25 +140,44 @@ static bool line_find_phrase(Line *line) {
 
 /* --- the paths --- */
 
-static bool complaints_has(const Complaints *c, const char *path, size_t length, int errnum) {
+static bool complaints_has(const Complaints *c, const char *path, size_t length,
+                           const Complaint *like) {
         for (size_t i = 0; i < c->count; i++)
-                if (c->items[i].errnum == errnum && strlen(c->items[i].path) == length &&
+                if (c->items[i].errnum == like->errnum && c->items[i].program == like->program &&
+                    strlen(c->items[i].path) == length &&
                     memcmp(c->items[i].path, path, length) == 0)
                         return true;
         return false;
 }
 
-static void complaints_add(Complaints *c, const Line *line, const char *path, size_t length) {
+/* like: the members of the new item without its path. */
+static void complaints_add_like(Complaints *c, const char *path, size_t length, Complaint like) {
         char *copy = c->paths + c->paths_used;
 
         if (length == 0 || length > COMPLAINTS_PATH_MAX || c->count == COMPLAINTS_MAX ||
-            length + 1 > sizeof(c->paths) - c->paths_used ||
-            complaints_has(c, path, length, line->errnum))
+            length + 1 > sizeof(c->paths) - c->paths_used || complaints_has(c, path, length, &like))
                 return;
         memcpy(copy, path, length);
         copy[length] = '\0';
         c->paths_used += length + 1;
-        c->items[c->count++] = (Complaint){ copy, line->errnum, line->creates, line->opens };
+        like.path = copy;
+        c->items[c->count++] = like;
+}
+
+static void complaints_add(Complaints *c, const Line *line, const char *path, size_t length) {
+        complaints_add_like(c, path, length,
+                            (Complaint){ .errnum = line->errnum,
+                                         .creates = line->creates,
+                                         .opens = line->opens });
+}
+
+static void complaints_add_program(Complaints *c, const char *line) {
+        size_t length;
+        const char *name = complaint_program(line, &length);
+
+        if (name)
+                complaints_add_like(c, name, length,
+                                    (Complaint){ .errnum = ENOENT, .program = true });
 }
 
 /* Adds a word without the punctuation around it. bare: the word may be without a slash. */
@@ -340,6 +360,7 @@ void complaints_find(const char *text, size_t length, Complaints *ret) {
                 for (start = end; start > ret->text && start[-1] != '\0';)
                         start--;
                 line.start = start;
+                complaints_add_program(ret, start);
                 if (line_find_phrase(&line))
                         add_line(ret, &line);
         }

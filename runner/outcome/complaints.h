@@ -25,6 +25,7 @@ typedef struct Complaint {
         int errnum;       /* The errno that the phrase stands for, such as EROFS. */
         bool creates;     /* The line is about creating or writing a file. */
         bool opens;       /* The program tried to open the path, maybe to make a file. */
+        bool program;     /* The path is the name of a program that was looked up in PATH. */
         bool refused;     /* Set by the caller for complaints_is_part(). */
 } Complaint;
 
@@ -38,7 +39,7 @@ typedef struct Complaints {
 } Complaints;
 
 /* Fills *ret from the end of text: the paths of the last line come first. No path appears twice
- * with the same errnum. */
+ * with the same errnum, except as a program, too. */
 void complaints_find(const char *text, size_t length, Complaints *ret);
 
 /* Whether item i is only the first word of another path that was refused: "../a" of "../a b". */

@@ -15,6 +15,9 @@ Refusals *refused_free(Refusals *refusals) {
                 free(refusals->items[i].target);
                 free(refusals->items[i].typed);
                 free(refusals->items[i].why);
+                free(refusals->items[i].mounts[0]);
+                free(refusals->items[i].mounts[1]);
+                free(refusals->items[i].search);
         }
         free(refusals);
         return NULL;

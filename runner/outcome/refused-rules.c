@@ -76,8 +76,7 @@ static bool search_is_shared(const Search *search, const char *path) {
         return false;
 }
 
-/* Whether the sandbox shows path, an absolute path of the host, or writes it itself. */
-static bool search_shows(const Search *search, const char *path) {
+bool refused_shows(const Search *search, const char *path) {
         const PlanMount *mount = plan_mount_above(search->plan, path);
         const SystemTree *system = &search->launch->system;
 
@@ -318,15 +317,15 @@ static bool judge_missing(const Search *search, const Suspect *s) {
                 return false;
         fd = refused_open_host(s->host, &search->writable, false);
         if ((fd >= 0 || fd == -ENOENT) && s->complaint->creates && !s->mount &&
-            !search_shows(search, s->path) &&
+            !refused_shows(search, s->path) &&
             (search_note_writable(search, s, REFUSAL_UNSHOWN, "/") ||
              search_note_absent(search, s)))
                 return true;
         if (fd < 0 || path_of_fd(fd, real) < 0)
                 return false;
-        if (!s->mount && !search_shows(search, s->path))
+        if (!s->mount && !refused_shows(search, s->path))
                 return search_note_missing(search, s, s->path, fd);
-        if (!streq(real, s->host) && !search_shows(search, real))
+        if (!streq(real, s->host) && !refused_shows(search, real))
                 return search_note_missing(search, s, real, fd);
         return false;
 }
@@ -378,7 +377,7 @@ static bool judge_new(const Search *search, const Suspect *s) {
         _cleanup_close_ int fd = FD_NONE;
 
         if (s->complaint->errnum != ENOENT || !s->complaint->opens || s->mount || !directory ||
-            search_shows(search, s->path))
+            refused_shows(search, s->path))
                 return false;
         fd = refused_open_host(s->host, &search->writable, true);
         return fd == -ENOENT && search_may_write(search, directory) &&
@@ -416,7 +415,7 @@ static bool judge_link(const Search *search, const Suspect *s) {
         if (errnum == EROFS)
                 return search_note_why(search, s, REFUSAL_LINKED, TAKE_PTR(why));
         return errnum == ENOENT && !plan_mount_above(search->plan, target) &&
-               !search_shows(search, target) && !refused_is_private(search->plan, target) &&
+               !refused_shows(search, target) && !refused_is_private(search->plan, target) &&
                search_note_why(search, s, REFUSAL_OUT, TAKE_PTR(why));
 }
 
@@ -425,7 +424,7 @@ static bool judge_closed(const Search *search, const Suspect *s) {
         _cleanup_close_ int fd = FD_NONE;
 
         if (s->complaint->errnum != ENOENT || search->guess || s->mount ||
-            refused_is_private(search->plan, s->path) || search_shows(search, s->path))
+            refused_is_private(search->plan, s->path) || refused_shows(search, s->path))
                 return false;
         if (!refused_is_closed(s->path))
                 fd = refused_open_host(s->path, &search->writable, false);

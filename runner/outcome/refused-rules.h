@@ -27,6 +27,9 @@ typedef struct Suspect {
 /* Frees the members. */
 void suspect_clear(Suspect *s);
 
+/* Whether the sandbox shows path, an absolute path of the host, or writes it itself. */
+bool refused_shows(const Search *search, const char *path);
+
 /* Judges the path by all rules. If one of them explains the error, notes the refusal and returns
  * true. */
 bool refused_judge(const Search *search, const Suspect *s);

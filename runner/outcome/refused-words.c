@@ -65,6 +65,8 @@ static const struct {
         [REFUSAL_LINKED] = { "a symlink in the path leads to a place that is read-only in the "
                              "sandbox",
                              NULL, "write to another place, or replace the link" },
+        [REFUSAL_PROGRAM] = { "your PATH has it, but the sandbox has a PATH of its own", "--env",
+                              NULL },
 };
 static_assert(ELEMENTSOF(kinds) == REFUSAL_KIND_MAX, "every kind has a text");
 
@@ -99,11 +101,31 @@ static const char *refused_etc(const Refusal *refusal) {
                        : NULL;
 }
 
+/* Adds the option and its value to the text, which the function frees. Returns the new text; NULL
+ * if text is NULL, or if an option cannot take the value. If value is NULL, adds nothing. */
+static char *refused_add_option(char *text, const char *option, const char *value) {
+        _cleanup_free_ char *before = text, *word = value ? str_word(value) : NULL;
+
+        if (!text || !value)
+                return TAKE_PTR(before);
+        return word ? str_format("%s%s%s%s", text, text[0] ? " " : "", option, word) : NULL;
+}
+
+static char *refused_grant_program(const Refusal *refusal) {
+        char *text = strdup("");
+
+        for (size_t i = 0; i < ELEMENTSOF(refusal->mounts); i++)
+                text = refused_add_option(text, "--ro ", refusal->mounts[i]);
+        return refused_add_option(text, "--env PATH=", refusal->search);
+}
+
 char *refused_grant(const Refusal *refusal) {
         const char *etc = refused_etc(refusal);
         const char *option = etc ? "--etc" : kinds[refusal->kind].option;
         _cleanup_free_ char *words = NULL, *word = NULL;
 
+        if (refusal->kind == REFUSAL_PROGRAM)
+                return refused_grant_program(refusal);
         if (!option || refusal->kind == REFUSAL_WORKSPACE)
                 return option ? strdup(option) : NULL;
         words = etc ? strdup(etc)
@@ -113,12 +135,36 @@ char *refused_grant(const Refusal *refusal) {
         return word ? str_format("%s %s", option, word) : NULL;
 }
 
+static void refused_write_program_policy(JsonWriter *w, const Refusal *refusal) {
+        json_write_object(w, "policy");
+        if (refusal->mounts[0] || refusal->mounts[1]) {
+                json_write_object(w, "filesystem");
+                json_write_array(w, "read_only");
+                for (size_t i = 0; i < ELEMENTSOF(refusal->mounts); i++)
+                        if (refusal->mounts[i])
+                                json_write_string(w, NULL, refusal->mounts[i]);
+                json_write_end(w);
+                json_write_end(w);
+        }
+        if (refusal->search) {
+                json_write_object(w, "env");
+                json_write_object(w, "set");
+                json_write_string(w, "PATH", refusal->search);
+                json_write_end(w);
+                json_write_end(w);
+        }
+        json_write_end(w);
+}
+
 /* Writes the part of a policy that allows the path. */
-static void refused_write_policy(JsonWriter *w, const Refusal *refusal) {
+static void refused_write_policy(JsonWriter *w, const Refusal *refusal, const char *grant) {
         _cleanup_free_ char *words = refused_mount_words(refusal, refusal->subject);
 
         const char *etc = refused_etc(refusal);
 
+        if (refusal->kind == REFUSAL_PROGRAM)
+                return grant ? refused_write_program_policy(w, refusal)
+                             : json_write_null(w, "policy");
         if (!kinds[refusal->kind].option || (refusal->kind != REFUSAL_WORKSPACE && !words))
                 return json_write_null(w, "policy");
         json_write_object(w, "policy");
@@ -147,6 +193,6 @@ void refused_write(JsonWriter *w, const Refusal *refusal) {
         json_write_string(w, "path", refusal->path);
         json_write_string(w, "reason", refused_reason(refusal));
         json_write_string(w, "grant", grant);
-        refused_write_policy(w, refusal);
+        refused_write_policy(w, refusal, grant);
         json_write_string(w, "why_not", refused_why_not(refusal));
 }

@@ -9,6 +9,7 @@
 #include "outcome/refused-command.h"
 #include "outcome/refused-host.h"
 #include "outcome/refused-links.h"
+#include "outcome/refused-program.h"
 #include "outcome/refused-rules.h"
 
 static bool search_judge(const Search *search, const Complaint *complaint, const char *base) {
@@ -73,6 +74,10 @@ static void search_text(Search *search, const char *cwd, const char *const *argv
         for (size_t i = 0; i < complaints->count; i++) {
                 Complaint *complaint = &complaints->items[i];
 
+                if (complaint->program) {
+                        (void)refused_program(search, complaint);
+                        continue;
+                }
                 complaint->refused = complaints_is_part(complaints, i) ||
                                      search_judge(search, complaint, cwd) ||
                                      search_judge_moved(search, complaint, cwd, argv);

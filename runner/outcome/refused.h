@@ -6,7 +6,8 @@
  * if the plan explains the error:
  *
  * - EROFS: it lies in a read-only part of the sandbox.
- * - ENOENT: the host has it and the sandbox does not show it.
+ * - ENOENT: the host has it and the sandbox does not show it. A name without a slash counts if a
+ *   shell looked it up as a program, and the host's PATH has it.
  * - EBUSY, EROFS: holt protects it.
  * - EACCES: the policy hides it, or /proc masks it.
  * - EOVERFLOW: in an id-mapped mount, another user owns it.
@@ -50,6 +51,7 @@ typedef enum RefusalKind {
         REFUSAL_CLOSED,      /* In a place of the host for which no grant is suggested. */
         REFUSAL_OUT,         /* A symlink in a mount leads to a path that is not shown. */
         REFUSAL_LINKED,      /* A symlink in a mount leads to a path that is read-only. */
+        REFUSAL_PROGRAM,     /* A program in a directory of the host's PATH. */
         REFUSAL_KIND_MAX,
 } RefusalKind;
 
@@ -59,12 +61,14 @@ typedef struct Refusal {
         uint64_t count; /* Number of paths with the same cure. */
         char *path;     /* The first of these paths, as the command named it. Owned. */
         /* The protected path, the host path to mount, or the place of the path: absolute. Owned, or
-         * NULL. */
+         * NULL. Of a program: its directory. */
         char *subject;
         /* The path inside at which to mount it, if that differs from the host's. Owned, or NULL. */
         char *target;
         char *typed; /* The host path in the words of the command, for people. Owned, or NULL. */
         char *why;   /* Why no option allows it, if that differs from the kind's text; owned. */
+        /* Of a program: the directories to mount, and the value of PATH; each owned, or NULL. */
+        char *mounts[2], *search;
 } Refusal;
 
 typedef struct Refusals {

@@ -91,6 +91,14 @@ static int launch_start_egress(Launch *launch, Error *reterr) {
         return network_start_early(&launch->network, reterr);
 }
 
+/* Keeps PATH before holt erases the environment. A longer one is left out. */
+static void launch_keep_path(Launch *launch) {
+        const char *path = caller_env_get("PATH");
+
+        if (path && strlen(path) < sizeof(launch->caller_path))
+                (void)strcpy(launch->caller_path, path);
+}
+
 /* Starts holt-gateway before holt changes its user and erases its environment. */
 static int launch_start_gateway(Launch *launch, Error *reterr) {
         int r = gateway_start(launch->plan, &launch->gateway, reterr);
@@ -152,6 +160,7 @@ int launch_prepare(LaunchPlan *plan, const FdFacts *stdio, Launch *ret, Error *r
         block_signals(plan);
         terminal_plan(ret->stdio, &ret->terminal);
         find_missing(ret);
+        launch_keep_path(ret);
         r = RUN_STEPS(prepare_steps, ret, reterr);
         return r < 0 && reterr ? diagnose(reterr) : r;
 }

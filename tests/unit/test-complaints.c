@@ -210,6 +210,57 @@ static void test_a_line_says_how_the_path_was_used(void **state) {
         }
 }
 
+static void test_programs_that_were_not_found(void **state) {
+        static const struct {
+                const char *text, *name; /* NULL: no program */
+        } cases[] = {
+                { "bash: line 1: tool: command not found\n", "tool" },
+                { "./x.sh: line 3: my-tool2.7: command not found\n", "my-tool2.7" },
+                { "sh: 1: g++: not found\n", "g++" },
+                { "/bin/sh: 1: tool: not found\nmake: *** [m:2: all] Error 127\n", "tool" },
+                { "sh: tool: not found\n", "tool" },
+                { "zsh:1: command not found: tool\n", "tool" },
+                { "fish: Unknown command: tool\nfish: \ntool\n^~~^\n", "tool" },
+                { "env: ‘tool’: No such file or directory\n", "tool" },
+                { "/usr/bin/env: 'tool': No such file or directory\n", "tool" },
+                { "env: can't execute 'tool': No such file or directory\n", "tool" },
+                { "timeout: failed to run command ‘tool’: No such file or directory\n", "tool" },
+                { "nice: ‘tool’: No such file or directory\n", "tool" },
+                { "setsid: failed to execute tool: No such file or directory\n", "tool" },
+                { "xargs: tool: No such file or directory\n", "tool" },
+                { "make: tool: No such file or directory\n", "tool" },
+                { "make[1]: tool: No such file or directory\n", "tool" },
+                { "exec: \"tool\": executable file not found in $PATH\n", "tool" },
+                { "Error: spawn tool ENOENT\n    at x (y:1:2)\n", "tool" },
+                { "java.io.IOException: Cannot run program \"tool\": error=2, No such file\n",
+                  "tool" },
+                { "FileNotFoundError: [Errno 2] No such file or directory: 'tool'\n", "tool" },
+                { "\033[31mbash: tool: command not found\033[0m\n", "tool" },
+                { "cat: tool: No such file or directory\n", NULL },
+                { "find: ‘tool’: No such file or directory\n", NULL },
+                { "bash: line 1: ./tool: command not found\n", NULL },
+                { "bash: line 1: /opt/tool: No such file or directory\n", NULL },
+                { "error: the package tool was not found\n", NULL },
+                { "sh: 1: Syntax error: \"(\" unexpected\n", NULL },
+                { "my env: ‘tool’: No such file or directory\n", NULL },
+                { ": command not found", NULL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const Complaint *program = NULL;
+
+                complaints_find(cases[i].text, strlen(cases[i].text), &found);
+                for (size_t j = 0; j < found.count; j++)
+                        if (found.items[j].program)
+                                program = &found.items[j];
+                if (!program != !cases[i].name ||
+                    (program &&
+                     (!streq(program->path, cases[i].name) || program->errnum != ENOENT)))
+                        fail_msg("%s", cases[i].text);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_messages_of_many_languages),
@@ -219,6 +270,7 @@ int main(void) {
                 cmocka_unit_test(test_each_path_comes_once),
                 cmocka_unit_test(test_the_end_of_a_long_text_counts),
                 cmocka_unit_test(test_bounds),
+                cmocka_unit_test(test_programs_that_were_not_found),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

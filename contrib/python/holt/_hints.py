@@ -92,13 +92,14 @@ def _argument(path: str, value: Optional[str]) -> str:
 
 
 def argument_of(policy: Mapping[str, Any]) -> str:
-    """Returns the argument that sets the one field of a part of a policy: {"filesystem": {"read_only": ["/x"]}}."""
+    """Returns the argument for a part of a policy. For one field, such as {"filesystem": {"read_only": ["/x"]}}, it may
+    be an argument of its own."""
     path: List[str] = []
     value: Any = policy
     while isinstance(value, Mapping) and len(value) == 1:
         name, value = next(iter(value.items()))
         path.append(name)
-    return _argument(".".join(path), _literal(value))
+    return _argument(".".join(path), _literal(value)) if path else f"Sandbox(policy={_literal(value)})"
 
 
 def call_of(call: Mapping[str, Any]) -> str:

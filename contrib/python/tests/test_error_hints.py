@@ -15,7 +15,7 @@ from conftest import foreign_words, openrpc
 
 from holt import AsyncSandbox, CommandFailed, ExistsError, HoltError, MissingError, PolicyError, Sandbox
 from holt._hints import ARGUMENTS, METHODS, hint_for_python
-from holt.results import LimitHit, Result
+from holt.results import Denial, LimitHit, Result
 
 HINTS = {
     'Mount the directory in which it lies: filesystem.read_only: ["/opt/x"]': 'Mount the directory in which it lies: '
@@ -155,6 +155,14 @@ def test_a_failed_command_has_a_hint_in_words_of_this_package(box: Sandbox) -> N
         box.exec(["python3", "-c", f"import ctypes; exit(ctypes.CDLL(None).syscall({keyctl}, 0, 0, 0) < 0)"]).check()
     assert 'Sandbox(policy={"syscalls": {"allow": ["keyctl"]}}) allows it' in str(failed.value)
     assert failed.value.hint and "--" not in failed.value.hint
+
+
+def test_a_program_that_needs_two_arguments() -> None:
+    """Its directory must be shown, and PATH must name it."""
+    policy = {"filesystem": {"read_only": ["/opt/x"]}, "env": {"set": {"PATH": "/opt/x:/bin"}}}
+    hint = Denial(layer="filesystem", what="tool", count=1, answer="ENOENT", policy=policy).hint
+    cure = '{"filesystem": {"read_only": ["/opt/x"]}, "env": {"set": {"PATH": "/opt/x:/bin"}}}'
+    assert hint == f"Sandbox(policy={cure}) allows it"
 
 
 def test_a_command_that_needs_a_network_is_told(box: Sandbox) -> None:
