@@ -11,6 +11,7 @@
 #include "base/beneath.h"
 #include "base/home.h"
 #include "base/paths.h"
+#include "base/sys.h"
 #include "reach/wide.h"
 
 /* Directories that are too wide to suggest: a grant of one shows far more than one project. */
@@ -143,6 +144,35 @@ int refused_open_host(const char *path, const StrList *writable, bool for_writin
         if (r < 0)
                 return r;
         return may_suggest(real, for_writing) && grant_is_public(fd, real) ? TAKE_FD(fd) : -EPERM;
+}
+
+/* Whether the directory of that fd has no entry with the first name of the rest, not even a symlink
+ * that leads nowhere. */
+static bool grant_is_missing(int fd, const char *rest) {
+        _cleanup_free_ char *name = strndup(rest, strcspn(rest, "/"));
+
+        return name && !path_may_exist(fd, name);
+}
+
+bool refused_is_nowhere(const char *path, const StrList *writable) {
+        _cleanup_free_ char *directory = refused_directory_of(path);
+        int fd = refused_open_host(path, writable, false);
+        char real[PATH_MAX];
+
+        if (fd >= 0)
+                fd_close(fd);
+        while (fd == -ENOENT && directory) {
+                _cleanup_close_ int above = beneath_open_local(directory, writable);
+                char *slash = strrchr(directory, '/');
+
+                if (above >= 0)
+                        return path_of_fd(above, real) == 0 && streq(real, directory) &&
+                               !streq(directory, "/home") &&
+                               grant_is_missing(above, path_rest(path, directory));
+                fd = above;
+                slash[slash == directory] = '\0';
+        }
+        return false;
 }
 
 bool refused_is_of_git(const char *path) {

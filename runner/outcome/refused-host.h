@@ -11,6 +11,10 @@
  * directory, and a place that may hold secrets, give -EPERM. */
 int refused_open_host(const char *path, const StrList *writable, bool for_writing);
 
+/* Whether the host does not have the path, and a result may tell so: with such a path, it would
+ * also tell that the host has it. No symlink is on the way, because it could lead to secrets. */
+bool refused_is_nowhere(const char *path, const StrList *writable);
+
 /* Whether a command may write the file or directory if it gets a grant. The command has the rights
  * of the caller; for root, an id-mapped mount gives it those of the owner. path may be "", for the
  * fd itself. */

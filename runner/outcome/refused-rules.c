@@ -419,12 +419,14 @@ static bool judge_link(const Search *search, const Suspect *s) {
                search_note_why(search, s, REFUSAL_OUT, TAKE_PTR(why));
 }
 
-/* ENOENT in a place that no sandbox shows, or that holt may not enter. It may not exist at all. */
+/* ENOENT in a place that no sandbox shows, or that holt may not enter. If the place may hold
+ * secrets, the path may not exist at all. */
 static bool judge_closed(const Search *search, const Suspect *s) {
         _cleanup_close_ int fd = FD_NONE;
 
         if (s->complaint->errnum != ENOENT || search->guess || s->mount ||
-            refused_is_private(search->plan, s->path) || refused_shows(search, s->path))
+            refused_is_private(search->plan, s->path) || refused_shows(search, s->path) ||
+            refused_is_nowhere(s->path, &search->writable))
                 return false;
         if (!refused_is_closed(s->path))
                 fd = refused_open_host(s->path, &search->writable, false);

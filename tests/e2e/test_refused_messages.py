@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import socket
@@ -202,6 +203,22 @@ def test_places_that_no_sandbox_shows(holt: Holt) -> None:
     for script in ("cat /home/agent/none", "cat /tmp/none"):
         assert told(holt.sh(script)) == []
     assert told(holt(["run", "--", "cat", "/var/log/x"], stderr=subprocess.DEVNULL)) == []  # a guess would be noise
+
+
+def test_a_path_that_the_host_does_not_have(holt: Holt) -> None:
+    """The result would tell that the host has it, so it may also be silent. Behind a symlink, or in a place that may
+    hold secrets, it tells nothing."""
+    if not os.access("/home", os.W_OK):
+        pytest.skip("only root can make a directory in /home")
+    with tempfile.TemporaryDirectory(dir="/home") as home:
+        os.chmod(home, 0o755)
+        os.symlink(".none", f"{home}/link")
+        for path in ("none", "none/x", "none/sub/x"):
+            result = holt(["run", "--", "cat", f"{home}/{path}"])
+            assert told(result) == [] and "secrets" not in result.err, path
+        for path in (".ssh/x", "none/id_rsa", "link", "link/x", ""):
+            (denial,) = told(holt(["run", "--", "cat", f"{home}/{path}"]))
+            assert denial["why_not"] == "holt suggests no option, because such a place may hold secrets", path
 
 
 def test_the_limits_of_a_sandbox_without_limits(holt: Holt) -> None:
