@@ -93,7 +93,7 @@ extern const size_t net_sets_count;
 
 /* Returns the set, or NULL. name has no "@". */
 const NetSet *net_set(const char *name);
-/* Returns the first set with a rule for the host of this name, or NULL. */
+/* Returns the smallest set with a rule for the host of this name, or NULL. */
 const NetSet *net_set_with(const char *name);
 /* Says that no set has this name, and which one has nearly this name. Returns -EINVAL. */
 int net_set_refuse(const char *name, const char **ret_why);

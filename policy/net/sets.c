@@ -26,11 +26,22 @@ static bool net_set_has(const NetSet *set, const char *name) {
         return has;
 }
 
+static size_t net_set_size(const NetSet *set) {
+        size_t size = 0;
+
+        while (set->rules[size])
+                size++;
+        return size;
+}
+
 const NetSet *net_set_with(const char *name) {
+        const NetSet *smallest = NULL;
+
         for (size_t i = 0; i < net_sets_count; i++)
-                if (net_set_has(&net_sets[i], name))
-                        return &net_sets[i];
-        return NULL;
+                if (net_set_has(&net_sets[i], name) &&
+                    (!smallest || net_set_size(&net_sets[i]) < net_set_size(smallest)))
+                        smallest = &net_sets[i];
+        return smallest;
 }
 
 /* Names all sets, because a client of holt serve has no command that lists them. */

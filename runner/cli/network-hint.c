@@ -18,11 +18,23 @@ static bool network_hint_is_host(char byte) {
                (byte >= 'A' && byte <= 'Z') || byte == '.' || byte == '-';
 }
 
-/* Copies the host that the command could not resolve, as curl, git, node and Go name it. The text
- * is the command's, so the function returns false for anything that is no name for a rule. */
+/* Copies the host that the command could not resolve, as curl, git, node, Go, Java, wget, urllib3,
+ * Ruby and PHP name it. The text is the command's, so the function returns false for anything that
+ * is no name for a rule. */
 static bool network_hint_host(const char *text, size_t length, char ret[NET_NAME_MAX + 1]) {
-        static const char *const before[] = { "could not resolve host: ", "getaddrinfo enotfound ",
-                                              "getaddrinfo eai_again ", "dial tcp: lookup " };
+        static const char *const before[] = { "could not resolve host: ",
+                                              "getaddrinfo enotfound ",
+                                              "getaddrinfo eai_again ",
+                                              "dial tcp: lookup ",
+                                              "unknown host ",
+                                              "unknownhostexception: ",
+                                              "unable to resolve host address ‘",
+                                              "unable to resolve host address '",
+                                              "temporary failure resolving '",
+                                              "failed to resolve '",
+                                              "failed to open tcp connection to ",
+                                              "php_network_getaddresses: getaddrinfo for ",
+                                              "could not reach host " };
         const char *ignored;
 
         for (size_t i = 0; text && i < ELEMENTSOF(before); i++) {

@@ -4,22 +4,43 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/util.h"
+#include "base/strings.h"
 #include "policy/policy.h"
 
-/* Messages of curl, git, glibc, node, apt, pip, Rust, Go, Java and the kernel, in any case. */
+/* Messages in any case. Programs that look up names in the usual ways print those of glibc, musl,
+ * the languages' own resolvers and curl. The last ones are of programs that give no such reason. */
 static const char *const lookups[] = {
-        "could not resolve host",
-        "unable to resolve host",
         "name resolution",
         "name or service not known",
+        "no address associated with hostname",
+        "name does not resolve",
         "temporary failure resolving",
+        "could not resolve host",
+        "couldn't resolve host",
+        "unable to resolve host",
         "eai_again",
         "getaddrinfo enotfound",
-        "no matching distribution found",
         "failed to lookup address information",
         "dial tcp: lookup",
         "unknownhostexception",
+        ": unknown host ",               /* Maven, ping */
+        "nxdomain",                      /* Erlang, Elixir, dig */
+        "host or service not provided",  /* Lua */
+        "could not contact dns servers", /* c-ares */
+        "dns resolution failed",         /* gRPC */
+        "dns lookup error",              /* apk */
+        "no servers could be reached",   /* dig, nslookup */
+        ": bad address '",               /* busybox */
+        "unknown mysql server host",
+        "unknown server host",                              /* MariaDB */
+        "no matching distribution found",                   /* pip */
+        "could not reach host ",                            /* Bundler */
+        "all attempts to connect to ",                      /* Poetry */
+        "http 000 connection failed",                       /* conda */
+        "trouble with your network connection",             /* yarn */
+        "unable to load the service index for source http", /* NuGet */
+        "unable to access index for repository http",       /* R */
+        "got socket error trying to find package",          /* Dart */
 };
 
 /* An address without a route, or a port without a listener. */
@@ -31,6 +52,8 @@ static const char *const unreachable[] = {
 static const char *const refused[] = {
         "connection refused",
         "couldn't connect to server",
+        "could not connect to server",
+        "connect call failed",
         "econnrefused",
 };
 /* These names mean the sandbox itself: if no server listens inside, connections are refused,
@@ -41,7 +64,7 @@ const char *network_words_find(const char *text, size_t length, const char *word
         const size_t size = strlen(word);
 
         for (size_t i = 0; text && i + size <= length; i++)
-                if (strncasecmp(text + i, word, size) == 0)
+                if ((text[i] | 0x20) == (word[0] | 0x20) && strncasecmp(text + i, word, size) == 0)
                         return text + i;
         return NULL;
 }
@@ -68,35 +91,44 @@ bool network_words_missed(unsigned mode, const char *text, size_t length) {
         }
 }
 
-/* Reads the port after a host: ":80", "]:80" or " port 80". Returns 0 if there is none. */
+/* The texts between which a host and in front of which its port stands, as curl, node, psql, bash,
+ * asyncio and urllib3 write them. */
+static const struct {
+        const char *before, *behind;
+} ports[] = {
+        { "", ":" },    { "[", "]:" },       { "", " port " },     { "\"", "\", port " },
+        { "'", "', " }, { "'", "', port=" }, { "/dev/tcp/", "/" },
+};
+
+/* Reads a port at the start of the text. Returns 0 if there is none. */
 static uint16_t network_words_port(const char *text, size_t length) {
-        static const char *const before[] = { ":", "]:", " port ", "\", port " };
         uint32_t port = 0;
 
-        for (size_t i = 0; i < ELEMENTSOF(before); i++) {
-                const size_t size = strlen(before[i]);
-
-                if (size >= length || strncmp(text, before[i], size) != 0)
-                        continue;
-                for (size_t at = size; at < length && text[at] >= '0' && text[at] <= '9'; at++)
-                        if ((port = port * 10 + (uint32_t)(text[at] - '0')) > UINT16_MAX)
-                                return 0;
-                if (port)
-                        return (uint16_t)port;
-        }
-        return 0;
+        for (size_t i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+                if ((port = port * 10 + (uint32_t)(text[i] - '0')) > UINT16_MAX)
+                        return 0;
+        return (uint16_t)port;
 }
 
-uint16_t network_words_own_port(const char *text, size_t length) {
-        if (!FINDS(text, length, refused))
-                return 0;
-        for (size_t i = 0; i < ELEMENTSOF(own); i++) {
-                const char *at = network_words_find(text, length, own[i]);
-                const char *end = at ? at + strlen(own[i]) : NULL;
-                uint16_t port = at ? network_words_port(end, length - (size_t)(end - text)) : 0;
+/* Returns the port that the text names with the host, or 0. */
+static uint16_t network_words_port_of(const char *text, size_t length, const char *host) {
+        for (size_t i = 0; i < ELEMENTSOF(ports); i++) {
+                _cleanup_free_ char *word = str_format("%s%s%s", ports[i].before, host,
+                                                       ports[i].behind);
+                const char *at = word ? network_words_find(text, length, word) : NULL;
+                const size_t skip = at ? (size_t)(at - text) + strlen(word) : 0;
+                const uint16_t port = at ? network_words_port(text + skip, length - skip) : 0;
 
                 if (port)
                         return port;
         }
         return 0;
+}
+
+uint16_t network_words_own_port(const char *text, size_t length) {
+        uint16_t port = 0;
+
+        for (size_t i = 0; FINDS(text, length, refused) && !port && i < ELEMENTSOF(own); i++)
+                port = network_words_port_of(text, length, own[i]);
+        return port;
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 
 import pytest
@@ -28,17 +29,45 @@ PYTHON = "import socket\nsocket.getaddrinfo('example.invalid', 80)"
         "E: Temporary failure resolving 'example.invalid'",
         "ERROR: No matching distribution found for x",
         "ssh: connect to host 192.0.2.1 port 22: Network is unreachable",
+        "ping: unknown host example.invalid",
+        "ping: bad address 'example.invalid'",
+        "[Errno -5] No address associated with hostname",
+        "getaddrinfo: Name does not resolve",
+        "Curl error (6): Couldn't resolve host name for https://example.invalid/repo",
+        "{:failed_connect, [{:to_address, {~c'repo.hex.pm', 443}}, {:inet, [:inet], :nxdomain}]}",
+        "Failed downloading https://luarocks.org/manifest-5.1 - host or service not provided, or not known",
+        "Cannot connect to host example.invalid:443 ssl:default [Could not contact DNS servers]",
+        "DNS resolution failed for example.invalid:443: C-ares status is not ARES_SUCCESS",
+        "WARNING: fetching https://dl-cdn.alpinelinux.org/alpine/v3.20/main: DNS lookup error",
+        ";; no servers could be reached",
+        "ERROR 2005 (HY000): Unknown MySQL server host 'example.invalid' (-3)",
+        "ERROR 2005 (HY000): Unknown server host 'example.invalid' (-3)",
+        "Could not reach host rubygems.org. Check your network connection and try again.",
+        "All attempts to connect to pypi.org failed.",
+        "CondaHTTPError: HTTP 000 CONNECTION FAILED for url <https://repo.anaconda.com/pkgs/main/noarch>",
+        "info There appears to be trouble with your network connection. Retrying...",
+        "error NU1301: Unable to load the service index for source https://api.nuget.org/v3/index.json.",
+        "unable to access index for repository https://cloud.r-project.org/src/contrib:",
+        "Got socket error trying to find package http at https://pub.dev.",
     ],
 )
 def test_a_failed_command_is_told_that_there_is_no_network(holt: Holt, message: str) -> None:
-    script = f'echo "{message}" >&2; exit'
+    script = f"echo {shlex.quote(message)} >&2; exit"
     failed, passed = holt.sh(f"{script} 1"), holt.sh(f"{script} 0")
     assert failed.err.count(HINT) == 1 and failed.report["network"]["missed"] is True
     assert HINT not in passed.err and passed.report["network"]["missed"] is False
 
 
-def test_no_hint_for_other_failures(holt: Holt) -> None:
-    assert HINT not in holt.sh("echo 'curl: (7) Failed to connect to 127.0.0.1 port 9' >&2; exit 7").err
+@pytest.mark.parametrize(
+    "message",
+    [
+        "curl: (7) Failed to connect to 127.0.0.1 port 9",
+        "error: unable to load the service index for source /srv/packages",
+        "error: Could not resolve './module' from src/main.js",
+    ],
+)
+def test_no_hint_for_other_failures(holt: Holt, message: str) -> None:
+    assert "no network" not in holt.sh(f"echo {shlex.quote(message)} >&2; exit 7").err
 
 
 def test_a_program_that_asks_for_a_host(holt: Holt, sessions: Sessions) -> None:
@@ -57,6 +86,23 @@ def test_a_program_that_asks_for_a_host(holt: Holt, sessions: Sessions) -> None:
         ("curl: (6) Could not resolve host: example.invalid", "example.invalid", None),
         ("Error: getaddrinfo EAI_AGAIN registry.npmjs.org", "registry.npmjs.org", "npm"),
         ('Get "https://proxy.golang.org/x": dial tcp: lookup proxy.golang.org on [::1]:53: refused', "proxy.golang.org", "go"),
+        (
+            "[ERROR] Could not transfer artifact x:pom:2.6 from/to central (https://repo.maven.apache.org/maven2): transfer failed"
+            " for https://repo.maven.apache.org/maven2/x.pom: Unknown host repo.maven.apache.org: Temporary failure in name resolution",
+            "repo.maven.apache.org",
+            "maven",
+        ),
+        ('Exception in thread "main" java.net.UnknownHostException: services.gradle.org', "services.gradle.org", "gradle"),
+        ("E: Failed to fetch http://example.invalid/x  Temporary failure resolving 'example.invalid'", "example.invalid", None),
+        ("wget: unable to resolve host address ‘example.invalid’", "example.invalid", None),
+        ("NameResolutionError: Failed to resolve 'pypi.org' ([Errno -3] Temporary failure in name resolution)", "pypi.org", "python"),
+        (
+            "Unable to download data from https://rubygems.org/ - Failed to open TCP connection to rubygems.org:443"
+            " (getaddrinfo: Temporary failure in name resolution)",
+            "rubygems.org",
+            "ruby",
+        ),
+        ("php_network_getaddresses: getaddrinfo for example.invalid failed: Name or service not known", "example.invalid", None),
         ("curl: (6) Could not resolve host: a..b;x", "NAME:PORT", None),
         ("curl: (6) Could not resolve host: --allow-wide", "NAME:PORT", None),
         ("Could not resolve host: ", "NAME:PORT", None),
@@ -114,6 +160,9 @@ def test_a_session_with_rules_is_told_so(holt: Holt, sessions: Sessions) -> None
     "curl: (7) Failed to connect to localhost port {} after 0 ms: Couldn't connect to server",
     "connect ECONNREFUSED 127.0.0.1:{}", "connect ECONNREFUSED ::1:{}", "dial tcp [::1]:{}: connect: connection refused",
     'connection to server at "127.0.0.1", port {} failed: Connection refused',
+    "curl: (7) Failed to connect to 127.0.0.1 port {} after 0 ms: Could not connect to server",
+    "bash: line 1: /dev/tcp/127.0.0.1/{}: Connection refused", "[Errno 111] Connect call failed ('127.0.0.1', {})",
+    "HTTPConnectionPool(host='localhost', port={}): Max retries exceeded: [Errno 111] Connection refused",
 ])
 def test_a_port_of_the_host_is_not_one_of_the_sandbox(message: str, holt: Holt, sessions: Sessions) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
