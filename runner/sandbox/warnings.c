@@ -261,6 +261,27 @@ static int find_vain(const Warnings *w) {
         return r;
 }
 
+/* Finds options of holt run that only a session uses. In a policy file, they may be meant for
+ * sessions. */
+static int find_unused(const Warnings *w) {
+        static const char *const fields[] = { "python.program", "python.install", "bridge.links" };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && !w->plan->root.source && i < ELEMENTSOF(fields); i++) {
+                const PolicyNote *note = policy_note(w->policy, fields[i], NULL);
+
+                if (note && note->where[0] == '-')
+                        r = strlist_take(
+                                w->ret,
+                                str_format("%s has no effect on holt run, only on a "
+                                           "session: holt create NAME %s%s%s",
+                                           note->where, note->field->option,
+                                           note->field->option_arg ? " " : "",
+                                           note->field->option_arg ? note->field->option_arg : ""));
+        }
+        return r;
+}
+
 /* --- parts of the workspace that another mount shows --- */
 
 typedef const char *(*FindBare)(const LaunchPlan *plan, const PlanMount *workspace,
@@ -532,8 +553,9 @@ static int find_misread_rules(const Warnings *w) {
 /* In the order of the lines that they add. Each returns 0, -ENOMEM, or another negative errno with
  * its error. */
 static int (*const finders[])(const Warnings *w) = {
-        find_unset,   find_shown_hides, find_unshown,       find_unguarded,     find_unhidden,
-        find_filters, find_vain,        find_ports_of_host, find_misread_rules, find_unattended,
+        find_unset,         find_shown_hides, find_unshown, find_unguarded,
+        find_unhidden,      find_filters,     find_vain,    find_ports_of_host,
+        find_misread_rules, find_unattended,  find_unused,
 };
 
 int warnings_find(const Policy *policy, const LaunchPlan *plan, bool landlock, StrList *ret,

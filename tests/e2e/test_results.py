@@ -18,6 +18,7 @@ import pytest
 from lib.identity import Identity
 from lib.paths import PROJECT
 from lib.sandbox import Holt, Result
+from lib.sessions import Sessions
 
 Put = Callable[..., Path]
 
@@ -461,6 +462,19 @@ def test_an_option_that_has_no_effect_is_told(holt: Holt, put: Put) -> None:
     assert result.err.splitlines() == [f"holt: {line}" for line in said]
     assert result.report and result.report["warnings"] == said
     assert holt(["run", "--json", *flags, "--", "true"], env={"THERE": "x"}, report=False).err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "flags, cure",
+    [(["--links"], "--links"), (["--python", "python3"], "--python PROGRAM"), (["--install=never"], "--install auto|ask|never")],
+)
+def test_an_option_that_only_a_session_uses_is_told(holt: Holt, sessions: Sessions, put: Put, flags: list[str], cure: str) -> None:
+    option = cure.split()[0]
+    line = f"holt: {option} has no effect on holt run, only on a session: holt create NAME {cure}\n"
+    assert holt(["run", *flags, "--", "true"]).ok().err == line
+    assert sessions(["create", "w", *flags]).ok().err == ""
+    put("policy.json", '{"holt": 1, "bridge": {"links": true}, "python": {"program": "python3", "install": "never"}}')
+    assert holt(["run", "--policy", "policy.json", "--", "true"]).ok().err == ""
 
 
 def test_a_policy_file_warns_only_of_missing_hidden_paths(holt: Holt, put: Put) -> None:
