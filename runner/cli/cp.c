@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/glob.h"
 #include "base/own-limits.h"
 #include "cli/cp-internal.h"
 #include "cli/fail.h"
@@ -206,6 +207,19 @@ static int cure_colon(const OptionResult *words, int r, Error *reterr) {
         return r;
 }
 
+/* path: in the session. */
+static int cp_cure_missing(const char *path, bool into, int r, Error *reterr) {
+        if (r != -ENOENT || reterr->cure[0])
+                return r;
+        if (!into && glob_is_pattern(path))
+                return error_cure(reterr, r,
+                                  "holt cp does not expand patterns: name each file, or copy the "
+                                  "directory with -r. To list the files: holt files NAME ls");
+        return error_cure(reterr, r,
+                          "PATH is relative to the workspace, as a command inside sees it. To list "
+                          "the files: holt files NAME ls");
+}
+
 static int cp_check_json(const Cp *cp, const char *destination, Error *reterr) {
         if (!cp->options.json || transfer_own_output(destination) != STDOUT_FILENO)
                 return 0;
@@ -247,10 +261,7 @@ static int cp_run(Cp *cp, const OptionResult *words, Error *reterr) {
                 r = into ? cp_put(cp, source, path, last > 1, reterr)
                          : cp_get(cp, path, destination, last > 1, reterr);
         }
-        if (r == -ENOENT && reterr->cure[0] == '\0')
-                (void)error_cure(reterr, r,
-                                 "PATH is relative to the workspace, as a command inside sees it. "
-                                 "To list the files: holt files NAME ls");
+        r = cp_cure_missing(path, into, r, reterr);
         if (r < 0)
                 operands_name_session(cp->session, reterr);
         transfer_end(cp->client, r, reterr);

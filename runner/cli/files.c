@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/glob.h"
 #include "base/path-text.h"
 #include "base/paths.h"
 #include "cli/ask.h"
@@ -324,6 +325,11 @@ static_assert(ELEMENTSOF(files_runs) == ELEMENTSOF(files_verbs), "each verb has 
 static int files_verb_cure(const Subverb *verb, const FilesCommand *command, int r, Error *reterr) {
         if (r == -ENOENT && streq(verb->name, "mkdir") && !path_is_tilde(command->operands[0]))
                 return error_cure(reterr, r, "--parents also makes the directories above it.");
+        if (r == -ENOENT && reterr->cure[0] == '\0' && command->operands[0] &&
+            glob_is_pattern(command->operands[0]))
+                return error_cure(reterr, r,
+                                  "holt files does not expand patterns: name each file. To list "
+                                  "the files: holt files NAME ls");
         if (r == -ENOENT && reterr->cure[0] == '\0')
                 return error_cure(reterr, r,
                                   "PATH is relative to the workspace, as a command inside sees it. "

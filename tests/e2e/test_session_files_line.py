@@ -70,6 +70,19 @@ def test_mistakes_are_one_line_and_a_cure(session: Session) -> None:
         assert word in session.sessions(args).refusal(), args
 
 
+def test_patterns_are_not_expanded(session: Session, place: Path) -> None:
+    """A file whose name looks like a pattern can be copied."""
+    name = session.name
+    session.out("touch a.txt 'b*'; mkdir d")
+    session.cp(f"{name}:b*", place).ok()
+    assert (place / "b*").exists()
+    for pattern in ("*.txt", "a.???", "d/[ab]"):
+        told = session.cp(f"{name}:{pattern}", place).err
+        assert "\n  holt cp does not expand patterns: name each file, or copy the directory with -r." in told, pattern
+        assert "\n  holt files does not expand patterns: " in session("files", "get", pattern, place / "x").err, pattern
+    assert "patterns" not in session.cp(f"{name}:none", place).err + session("files", "rm", "none").err
+
+
 def test_a_repository_that_comes_out_is_told(session: Session, place: Path) -> None:
     """The host's git would run what its config says."""
     session.out("mkdir -p r/a/.git/hooks s/.git; echo gitdir: ../x >r/.git; mkdir t l; touch t/.gitignore; ln -s . l/.git")
