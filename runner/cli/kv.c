@@ -234,7 +234,8 @@ static int do_kv(const OptionResult *words, const void *data, Error *reterr) {
 int cmd_kv(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "kv",
-                            .usage = "NAME get KEY | set KEY VALUE | delete KEY | keys [PREFIX]",
+                            .usage = "NAME get KEY | set KEY VALUE | delete KEY | keys [PREFIX]  "
+                                     "[OPTIONS]",
                             .summary = "Stores keys and values in a session. If VALUE is \"-\", it "
                                        "is read from stdin.",
                             .options = kv_options,

@@ -48,7 +48,7 @@ static int do_serve(const OptionResult *words, const void *options, Error *reter
 int cmd_serve(int argc, char **argv) {
         static const AskVerb verb = {
                 .syntax = { .verb = "serve",
-                            .usage = "[--socket PATH]",
+                            .usage = "[--socket PATH] | --methods [--json] | --openrpc",
                             .summary = "Serves JSON-RPC 2.0 over stdin and stdout, or over a "
                                        "socket. Each message is "
                                        "one line.",

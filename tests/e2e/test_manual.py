@@ -25,6 +25,16 @@ def source_of(verb: str) -> str:
     return (PROJECT / "man" / f"{shared[1] if shared else f'holt-{verb}.1'}.scd").read_text()
 
 
+def test_the_usage_of_a_verb_has_its_options(holt: Holt) -> None:
+    """It names each option by one of its forms, or says OPTIONS."""
+    for verb in set(verbs_of(holt)) - {"help", "bwrap"}:
+        text = holt([verb, "--help"]).ok().out
+        usage = text.partition("\n\n")[0]
+        short = dict(re.findall(r"^  (-[a-z]) .* short for (--[a-z-]+)$", text, re.M))
+        forms = [{long, *(s for s, of in short.items() if of == long)} for long in options_of(holt, verb) - {"--help", *short}]
+        assert "OPTIONS" in usage or not [names for names in forms if not any(name in usage for name in names)], verb
+
+
 @needs("scdoc")
 def test_each_verb_has_a_page(holt: Holt) -> None:
     verbs = verbs_of(holt)
