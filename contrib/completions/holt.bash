@@ -76,6 +76,16 @@ _holt_takes_session() {
         [[ $1 != create && $(_holt_help "$1") == "Usage: holt $1 NAME"* ]]
 }
 
+# Prints the sets of network rules, each after the typed rules in front of its comma.
+_holt_rules() {
+        local line before=""
+
+        [[ $1 != *,* ]] || before=${1%,*},
+        while IFS= read -r line; do
+                printf '%s\n' "$before$line"
+        done < <(_holt_listed run RULE)
+}
+
 # Completes the value of an option, chosen by the name that the help gives it.
 _holt_value() {
         case $1 in
@@ -95,7 +105,7 @@ _holt_value() {
                 compopt +o filenames 2>/dev/null
                 ;;
         RULE*)
-                mapfile -t COMPREPLY < <(_holt_listed run RULE | _holt_begin "$2")
+                mapfile -t COMPREPLY < <(_holt_rules "$2" | _holt_begin "$2")
                 compopt +o filenames 2>/dev/null
                 ;;
         SIG)

@@ -196,7 +196,10 @@ function __holt_values
         case LAYER
             __holt_listed run LAYER
         case 'RULE*'
-            __holt_listed run RULE
+            # Each set comes after the typed rules in front of its comma.
+            set -l before (commandline -ct | string unescape | string match -r '.*,')
+            set -l sets (__holt_listed run RULE)
+            test (count $sets) -gt 0; and printf '%s\n' "$before"$sets
         case SIG
             # Only the signals that holt accepts; the shell has more. SIG comes before a name only if the word starts
             # with it.

@@ -156,6 +156,9 @@ def test_every_verb_of_sessions_completes_their_names(
     ("holt run --network ", ["allow", "host", "none"]),
     ("holt run --net @py", ["@python"]),
     ("holt run --net=@g", ["@github", "@gitlab", "@go", "@gradle"]),
+    ("holt run --net a.example:443,@py", ["@python"]),
+    ("holt run --net=@npm,@g", ["@github", "@gitlab", "@go", "@gradle"]),
+    ("holt run --net a,py", []),
     ("holt run --sni ", ["optional", "required"]),
     ("holt run --allow-degraded l", ["landlock", "limits"]),
     ("holt run --allow-syscall @n", ["@namespace", "@network", "@numa"]),
@@ -255,7 +258,7 @@ HOSTILE = (
 @pytest.mark.identities("user")
 @pytest.mark.parametrize("shell", ("bash", "fish", "zsh"))
 @pytest.mark.parametrize("line", (
-    "holt WORD ", "holt run WORD", "holt exec WORD --cwd in",
+    "holt WORD ", "holt run WORD", "holt exec WORD --cwd in", "holt run --net WORD,@g",
     *(pytest.param(line, marks=pytest.mark.slow) for line in (
         "holt help WORD ", "holt policy WORD ", "holt policy show WORD -", "holt WORD work -", "holt run WORD -",
         "holt run --ro WORD --js", "holt exec work WORD --cwd in", "holt files WORD ls in", "holt files work cat WORD/in",
@@ -332,6 +335,22 @@ def test_other_shells_complete_keys(shell: str, others: Callable[[str, str], lis
     assert others(shell, "holt kv work delete x") == []
     assert others(shell, "holt kv work keys ") == []
     assert "at rest" in holt(["show", "work"], env=sessions(holt)).ok().out
+
+
+@needs("bash", "fish", "zsh")
+@pytest.mark.identities("user")
+def test_all_shells_complete_a_set_behind_a_comma(
+    completed: Callable[[str], list[str]], others: Callable[[str, str], list[str]]
+) -> None:
+    """Bash replaces the text after the last "@", and the other shells replace the word."""
+    for rules in ("", "a.example,", "*.a.example:443,@npm,"):
+        line = f"holt run --net {rules}@g"
+        sets = ["@github", "@gitlab", "@go", "@gradle"]
+        assert completed(line) == sets, rules
+        for shell in ("fish", "zsh"):
+            assert others(shell, line) == [f"{rules}{each}" for each in sets], (shell, rules)
+    assert completed("holt run --net a,") == others("fish", "holt run --net a,") == others("zsh", "holt run --net a,")
+    assert "a,@python" in completed("holt run --net a,")
 
 
 @needs("bash", "fish", "zsh")
