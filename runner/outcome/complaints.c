@@ -37,6 +37,8 @@ static const struct {
         { "doesn't exist", ENOENT },
         { "not found", ENOENT }, /* A shell also means the interpreter of a script. */
         { "cannot find", ENOENT },
+        { "unable to open database file", ENOENT }, /* SQLite */
+        { "unable to access jarfile", ENOENT },     /* java */
 };
 
 /* Words of a line about a file that the program wanted to make or change. */

@@ -187,6 +187,21 @@ def test_a_rename_or_link_of_a_protected_file(holt: Holt, put: Make, command: li
     assert denial["path"] == ("config" if "cd" in command[-1] else ".git/config")
 
 
+@pytest.mark.parametrize(
+    "message, grant",
+    [
+        ('Error: unable to open database "{extra}/d": unable to open database file', "--ro"),
+        ('Error: unable to open database "{extra}/new": unable to open database file', "--rw"),
+        ("Error: Unable to access jarfile {extra}/d", "--ro"),
+    ],
+)
+def test_messages_without_the_text_of_an_errno(holt: Holt, extra: Path, message: str, grant: str) -> None:
+    (denial,) = told(holt(["run", "--", "sh", "-c", 'echo "$0" >&2; exit 1', message.format(extra=extra)]))
+    assert (denial["answer"], denial["grant"]) == ("ENOENT", f"{grant} {extra}")
+    named = message.format(extra=holt.cwd)
+    assert told(holt(["run", "--", "sh", "-c", 'echo "$0" >&2; exit 1', named])) == []
+
+
 def test_an_ordinary_cross_device_link_is_no_refusal(holt: Holt, put: Make) -> None:
     put("t", "x\n")
     result = holt(["run", "--", "python3", "-c", 'import os; os.rename("t", "/tmp/t")'])
