@@ -434,6 +434,8 @@ static int plan_confine(LaunchPlan *plan, const Policy *policy, const PlanContex
 
         plan->landlock = (LandlockMode)policy->landlock;
         plan->syscall_preset = policy->syscall_preset;
+        plan->exit_tracer = syscalls_check(policy->syscall_preset, &policy->syscalls_allow,
+                                           &policy->syscalls_deny, "ptrace");
         plan->unfiltered = policy->syscalls_allow.count > 0 ||
                            context->degraded & LAYER_BIT(LAYER_SECCOMP);
         if (policy->syscalls_allow.count == 0 && policy->syscalls_deny.count == 0)

@@ -349,6 +349,7 @@ typedef struct LaunchPlan {
                 *program; /* compiled for this plan; NULL for the preset's built-in program */
         struct sock_filter *program_quiet; /* the same without user notification */
         unsigned short program_length, program_quiet_length;
+        bool exit_tracer;   /* one process at a time may trace the exits of others */
         bool unfiltered;    /* the command may make system calls that no preset allows */
         Assembly *assembly; /* borrowed: a tree in place of the one above; NULL for none */
         int report_fd;      /* borrowed: a file that the command must not reach, or FD_NONE */

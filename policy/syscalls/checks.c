@@ -206,7 +206,8 @@ static const CheckRange ptrace_requests[] = {
 
 /* PTRACE_O_TRACEEXIT. A killed process stops before its end until its tracer continues it, and
  * nothing else wakes it. If two processes trace each other in this way, neither can be killed. Then
- * neither the sandbox's init nor holt would ever end. */
+ * neither the sandbox's init nor holt would ever end. So the call is reported, and holt lets one
+ * process at a time make it (runner/outcome/exit-tracer.h). A filter without reports refuses it. */
 #define TRACE_EXIT 0x40U
 
 static const char set_id[] = "a mode with the set-user-ID or set-group-ID bit, which would make "

@@ -471,6 +471,15 @@ static int syscalls_resolve(unsigned preset, const StrList *allow, const StrList
         return r;
 }
 
+bool syscalls_check(unsigned preset, const StrList *allow, const StrList *deny, const char *name) {
+        const int row = syscall_row_find(name);
+        uint8_t actions[SYSCALL_NUMBERS_END * 2];
+
+        assert(row >= 0 && preset < SYSCALLS_PRESET_MAX && syscall_rows_count <= sizeof(actions));
+        return syscalls_resolve(preset, allow, deny, actions, NULL) == 0 &&
+               actions[row] >= ACTION_CHECK_FIRST;
+}
+
 int syscalls_compile(unsigned preset, bool notify, const StrList *allow, const StrList *deny,
                      struct sock_filter *out, size_t max, unsigned short *ret_len, Error *reterr) {
         Program program = { .filter = out, .max = max, .notify = notify };

@@ -62,6 +62,10 @@ SyscallProgram syscalls_builtin(unsigned preset, bool notify);
 int syscalls_compile(unsigned preset, bool notify, const StrList *allow, const StrList *deny,
                      struct sock_filter *out, size_t max, unsigned short *ret_len, Error *reterr);
 
+/* Whether that program checks the arguments of the call with this name, which must exist. Returns
+ * false if it allows or refuses every such call, or if a list is wrong. */
+bool syscalls_check(unsigned preset, const StrList *allow, const StrList *deny, const char *name);
+
 /* Checks a name in syscalls.allow or .deny when the policy is parsed. Returns 0, or -EINVAL with
  * the reason in *ret_why: text that follows the name in a sentence, valid until the next call.
  * Calls of either architecture are known on both, so that one policy serves both; a call that is

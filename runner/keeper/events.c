@@ -250,7 +250,8 @@ static void keeper_on_listener(void *data, uint32_t events) {
         Keeper *keeper = data;
 
         if (events & EPOLLIN)
-                (void)denials_answer(&keeper->denials, keeper->sandbox.listener_fd);
+                (void)denials_answer(&keeper->denials, keeper->sandbox.listener_fd,
+                                     keeper->plan.exit_tracer ? &keeper->sandbox.tracer : NULL);
 }
 
 static void keeper_on_signal(void *data, uint32_t events) {

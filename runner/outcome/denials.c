@@ -20,7 +20,7 @@ static void denials_note(Denials *denials, unsigned nr) {
                 denials->items[denials->count++] = (Denial){ .nr = nr, .count = 1 };
 }
 
-int denials_answer(Denials *denials, int listener_fd) {
+int denials_answer(Denials *denials, int listener_fd, ExitTracer *tracer) {
         union {
                 struct seccomp_notif notif;
                 char room[NOTIF_ROOM];
@@ -29,9 +29,13 @@ int denials_answer(Denials *denials, int listener_fd) {
                 struct seccomp_notif_resp resp;
                 char room[NOTIF_ROOM];
         } answer = { .room = { 0 } };
+        int r;
 
         if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
                 return -errno;
+        r = tracer ? exit_tracer_answer(tracer, listener_fd, &request.notif) : 0;
+        if (r != 0)
+                return r < 0 ? r : 0;
         denials_note(denials, (unsigned)request.notif.data.nr);
         answer.resp.id = request.notif.id;
         answer.resp.error = -syscall_refusal((unsigned)request.notif.data.nr);

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "outcome/exit-tracer.h"
+
 enum { DENIALS_MAX = 64 }; /* Kinds of calls; the table has fewer. */
 
 typedef struct Denial {
@@ -18,5 +20,9 @@ typedef struct Denials {
 } Denials;
 
 /* Answers one notification of listener_fd, after poll(2) has reported that it is readable. Needs
- * Linux 5.0. Returns 0 or a negative errno. -ENOENT is harmless: the caller has died meanwhile. */
-int denials_answer(Denials *denials, int listener_fd);
+ * Linux 5.0.
+ *
+ * tracer  the process that may trace exits, or NULL if the policy lets none do that
+ *
+ * Returns 0 or a negative errno. -ENOENT is harmless: the caller has died meanwhile. */
+int denials_answer(Denials *denials, int listener_fd, ExitTracer *tracer);

@@ -426,6 +426,7 @@ void sandbox_clear(Sandbox *sandbox) {
         fd_close(sandbox->control_fd);
         fd_close(sandbox->terminal_fd);
         fd_close(sandbox->listener_fd);
+        fd_close(sandbox->tracer.pidfd);
         fd_close(sandbox->root_fd);
         fd_close(sandbox->mounts_fd);
         network_clear(&sandbox->network);

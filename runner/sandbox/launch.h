@@ -17,6 +17,7 @@
 #include "child/child.h"
 #include "network/gateway.h"
 #include "network/network.h"
+#include "outcome/exit-tracer.h"
 #include "streams/waker.h"
 
 /* A running sandbox. It owns its fds. */
@@ -27,6 +28,7 @@ typedef struct Sandbox {
         int control_fd;      /* Seqpacket socket to init (helpers/init-protocol.h). */
         int terminal_fd;     /* Master of the sandbox's terminal, or FD_NONE. */
         int listener_fd;     /* Seccomp notifications, or FD_NONE. */
+        ExitTracer tracer;   /* The process inside that traces exits. */
         Network network;     /* The host's side of the network, if the policy allows some hosts. */
         GatewayLink gateway; /* The host's side of the routes, if the policy has some. */
         int root_fd; /* O_PATH of a session's root, in its own mount namespace, or FD_NONE. */
@@ -45,7 +47,7 @@ typedef struct Sandbox {
         {                                                                                          \
                 .pidfd = FD_NONE, .control_fd = FD_NONE, .terminal_fd = FD_NONE,                   \
                 .listener_fd = FD_NONE, .root_fd = FD_NONE, .mounts_fd = FD_NONE, \
-                .network = NETWORK_CLOSED, .gateway = GATEWAY_CLOSED                   \
+                .network = NETWORK_CLOSED, .gateway = GATEWAY_CLOSED, .tracer = EXIT_TRACER_NONE   \
         }
 /* clang-format on */
 

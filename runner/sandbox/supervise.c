@@ -386,6 +386,11 @@ static bool supervise_prints(Supervisor *s, const struct pollfd *fds, size_t cou
         return s->put_off > 0;
 }
 
+static void supervise_answer(Supervisor *s) {
+        (void)denials_answer(s->denials, s->sandbox->listener_fd,
+                             s->launch->plan->exit_tracer ? &s->sandbox->tracer : NULL);
+}
+
 /* Runs until init is gone. Its last message may be read before or after its end shows. */
 static void supervise_loop(Supervisor *s) {
         struct pollfd fds[POLL_MAX] = {
@@ -407,7 +412,7 @@ static void supervise_loop(Supervisor *s) {
                 if (poll(fds, count, poll_timeout(s)) < 0 && errno != EINTR)
                         return kill_all(s);
                 if (fds[POLL_LISTENER].revents & POLLIN)
-                        (void)denials_answer(s->denials, s->sandbox->listener_fd);
+                        supervise_answer(s);
                 else if (fds[POLL_LISTENER].revents)
                         fds[POLL_LISTENER].fd = -1; /* No process is left that could make a call. */
                 if (fds[POLL_NETWORK].revents && !supervise_prints(s, fds + POLL_TERMINAL, more)) {

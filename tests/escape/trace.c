@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -14,7 +16,6 @@
 #include <sys/user.h>
 
 enum {
-        OLD_SET_OPTIONS = 21, /* PTRACE_OLDSETOPTIONS */
         SET_THREAD_AREA = 26, /* PTRACE_SET_THREAD_AREA */
         TRACE_EXIT = 0x40,    /* PTRACE_O_TRACEEXIT */
         SUSPEND = 1 << 21,    /* PTRACE_O_SUSPEND_SECCOMP */
@@ -75,29 +76,52 @@ static void set_options(int request, unsigned long options) {
         finish(pid, ptrace(request, pid, NULL, options));
 }
 
-static void trace_exit(char **args) {
-        (void)args;
-        set_options(PTRACE_SETOPTIONS, TRACE_EXIT);
-}
-
-static void trace_exit_old(char **args) {
-        (void)args;
-        set_options(OLD_SET_OPTIONS, TRACE_EXIT);
-}
-
 static void suspend_filter(char **args) {
         (void)args;
         set_options(PTRACE_SETOPTIONS, SUSPEND);
 }
 
-static void seize_exit(char **args) {
+static int wait_forever(void *arg) {
+        (void)arg;
+        while (pause() < 0)
+                ;
+        return 0;
+}
+
+/* Traces the exit of a process with the same memory, and dumps core. Up to Linux 5.15, the dumping
+ * process waits for the other one to end, which waits for its tracer. */
+__attribute__((noreturn)) static void dump_core(pid_t *ret_traced) {
+        static char stack[16 * 1024] __attribute__((aligned(16)));
+
+        *ret_traced = clone(wait_forever, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+        if (*ret_traced < 0 || ptrace(PTRACE_SEIZE, *ret_traced, NULL, TRACE_EXIT) < 0)
+                _exit(100);
+        (void)signal(SIGABRT, SIG_DFL);
+        abort();
+}
+
+static int is_gone(pid_t pid) {
+        return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+static void dump_core_as_tracer(char **args) {
+        pid_t *traced = mmap(NULL, sizeof(*traced), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         pid_t pid = fork();
+        int status;
 
         (void)args;
         if (pid == 0)
-                for (;;)
-                        pause();
-        finish(pid, ptrace(PTRACE_SEIZE, pid, NULL, TRACE_EXIT));
+                dump_core(traced);
+        for (int i = 0; i < 1000; i++) {
+                (void)usleep(10000);
+                if (!is_gone(pid) && waitpid(pid, &status, WNOHANG) != pid)
+                        continue;
+                (void)kill(*traced, SIGKILL);
+                if (is_gone(*traced))
+                        held("%s", WIFSIGNALED(status) ? "both have ended" : "EPERM");
+        }
+        broken("a process and its tracer cannot be killed");
 }
 
 /* Creates a segment, as set_thread_area(2) does. */
@@ -173,9 +197,7 @@ static void exchange_in_filter(char **args) {
 }
 
 static const Attack attacks[] = {
-        { "trace-exit", trace_exit, 0 },
-        { "trace-exit-old", trace_exit_old, 0 },
-        { "seize-exit", seize_exit, 0 },
+        { "dump-core", dump_core_as_tracer, 0 },
         { "suspend-filter", suspend_filter, 0 },
         { "make-segment", make_segment, 0 },
         { "read-filter", read_filter, 0 },

@@ -71,6 +71,32 @@ static void test_allow_and_deny(void **state) {
 
 /* The numbers with one answer are in as many separate runs as possible: no jump can reach across
  * such a program. */
+static bool checks_ptrace(unsigned preset, const char *allow, const char *deny) {
+        StrList allowed = { 0 }, denied = { 0 };
+        bool result;
+
+        if (allow)
+                assert_int_equal(strlist_add(&allowed, allow), 0);
+        if (deny)
+                assert_int_equal(strlist_add(&denied, deny), 0);
+        result = syscalls_check(preset, &allowed, &denied, "ptrace");
+        strlist_clear(&allowed);
+        strlist_clear(&denied);
+        return result;
+}
+
+static void test_whether_a_call_is_checked(void **state) {
+        (void)state;
+        assert_true(checks_ptrace(SYSCALLS_DEFAULT, NULL, NULL));
+        assert_true(checks_ptrace(SYSCALLS_DEFAULT, "@ptrace", "@sysv_ipc"));
+        assert_true(checks_ptrace(SYSCALLS_STRICT, "@ptrace", NULL));
+        assert_false(checks_ptrace(SYSCALLS_STRICT, NULL, NULL));
+        assert_false(checks_ptrace(SYSCALLS_DEFAULT, "ptrace", NULL));
+        assert_false(checks_ptrace(SYSCALLS_DEFAULT, NULL, "ptrace"));
+        assert_false(checks_ptrace(SYSCALLS_DEFAULT, "@ptrace", "@ptrace"));
+        assert_false(checks_ptrace(SYSCALLS_DEFAULT, "no_such_call", NULL));
+}
+
 static void test_ragged_programs(void **state) {
         size_t longest = 0;
 
@@ -170,6 +196,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_compiled_without_lists_is_the_builtin),
                 cmocka_unit_test(test_allow_and_deny),
+                cmocka_unit_test(test_whether_a_call_is_checked),
                 cmocka_unit_test(test_ragged_programs),
                 cmocka_unit_test(test_too_little_room),
                 cmocka_unit_test(test_names),
