@@ -10,13 +10,16 @@ enum {
         PROCESSES_MAX = 65536, /* maximum number of processes that a search visits */
         ROUNDS_MAX = 1000,     /* rounds of searching for more processes */
         ROUNDS_PLAIN = 20,     /* rounds before the whole sandbox is stopped during a round */
+        ROUNDS_QUIET = 60,     /* rounds in which nothing runs before the monitors are killed */
         ROUND_PAUSE = 1000000, /* nsec, in which a monitor can notice that no process is left */
+        KILLED = 0x400,        /* PF_SIGNALED: a signal has killed the process with its threads */
 };
 
 typedef struct Process {
         int pid, parent;
         int root;   /* its descendants are searched for */
         int marked; /* is such a descendant */
+        int held;   /* it is dead, but its tracer holds it before its end (PTRACE_O_TRACEEXIT) */
 } Process;
 
 /* The processes whose descendants are searched for. A count of 0 means the orphans that came to
@@ -37,26 +40,34 @@ static long tree_read_number(const char **at, const char *end) {
         return number;
 }
 
-/* Returns the parent, from "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); NAME may contain any
- * byte. Returns 0 for a zombie whose parent has not reaped it yet. State Z alone is not enough,
- * because the first thread may end before the others: field 20, the thread count, must be checked
- * too. */
-static int read_parent(const char *stat, long length) {
+static void tree_skip_fields(const char **at, const char *end, int count) {
+        for (; *at < end && count > 0; (*at)++)
+                count -= **at == ' ';
+}
+
+/* Reads "PID (NAME) STATE PPID ..." (proc_pid_stat(5)); NAME may contain any byte. The parent is 0
+ * for a zombie whose parent has not reaped it yet. State Z alone is not enough, because the first
+ * thread may end before the others: field 20, the thread count, must be checked too. Field 9 has
+ * the flags. */
+static void read_stat(Process *process, const char *stat, long length) {
         const char *end = stat + length, *at = end;
-        long parent, threads;
+        long threads, flags;
         char state;
 
         while (at > stat && at[-1] != ')')
                 at--;
         if (at + 3 >= end)
-                return 0;
+                return;
         state = at[1];
         at += 3;
-        parent = tree_read_number(&at, end);
-        for (int field = 4; at < end && field < 20; at++)
-                field += *at == ' ';
+        process->parent = (int)tree_read_number(&at, end);
+        tree_skip_fields(&at, end, 9 - 4);
+        flags = tree_read_number(&at, end);
+        tree_skip_fields(&at, end, 20 - 9);
         threads = tree_read_number(&at, end);
-        return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : (int)parent;
+        if ((state == 'Z' || state == 'X') && threads <= 1)
+                process->parent = 0;
+        process->held = state == 't' && flags & KILLED;
 }
 
 /* Returns 0 if the process exists but cannot be read. */
@@ -78,9 +89,12 @@ static int look_at_process(int proc_fd, const char *name) {
                 return fd == -ENOENT;
         length = sys3(__NR_read, fd, (long)stat, sizeof(stat));
         (void)sys1(__NR_close, fd);
-        if (length > 0)
-                processes[processes_count++] = (Process){ .pid = pid,
-                                                          .parent = read_parent(stat, length) };
+        if (length > 0) {
+                Process *process = &processes[processes_count++];
+
+                *process = (Process){ .pid = pid };
+                read_stat(process, stat, length);
+        }
         return length > 0 || length == -ESRCH;
 }
 
@@ -160,8 +174,8 @@ static void mark_below(const Roots *roots) {
         }
 }
 
-/* Sends the signal to the current descendants of the roots. Returns their number, or -1 if some may
- * have been missed. */
+/* Sends the signal to the current descendants of the roots. Returns the number of those that still
+ * run, or -1 if some may have been missed. */
 static int signal_below(const Roots *roots, int signal) {
         int count = 0, all = look_at_all();
 
@@ -169,7 +183,7 @@ static int signal_below(const Roots *roots, int signal) {
         for (int i = 0; i < processes_count; i++)
                 if (processes[i].marked) {
                         (void)sys2(__NR_kill, processes[i].pid, signal);
-                        count++;
+                        count += !processes[i].held;
                 }
         return all ? count : -1;
 }
@@ -190,13 +204,13 @@ static void signal_roots(const Roots *roots, int signal) {
                 (void)sys2(__NR_kill, roots->pids[i], signal);
 }
 
-static void pause_round(void) {
-        const long time[2] = { 0, ROUND_PAUSE };
+static void pause_rounds(int count) {
+        const long time[2] = { 0, (long)count * ROUND_PAUSE };
 
         (void)sys5(__NR_ppoll, 0, 0, (long)time, 0, 0);
 }
 
-/* Kills the descendants once. Returns whether none is left. A process that forks and exits again
+/* Kills the descendants once. Returns like signal_below(). A process that forks and exits again
  * and again may escape one look at /proc. It has exited when the search comes to it, and its child
  * did not exist when the search began. If all processes are stopped first, none escapes: the kernel
  * does that atomically with respect to fork(2) (kill(2), -1). A monitor ends when none is left;
@@ -209,29 +223,30 @@ static int kill_round(const Roots *roots, int stop_all) {
         count = signal_below(roots, SIGKILL);
         if (stop_all)
                 (void)sys2(__NR_kill, -1, SIGCONT);
-        if (roots->count == 0)
-                return count == 0;
         signal_roots(roots, SIGCONT);
-        return count >= 0 && !is_alive(roots);
+        return count;
 }
 
 /* First stops all descendants, because a running process could fork faster than the search finds
  * its children. Stopped processes still count against the limit of processes, so forking ends
- * there. Then kills all of them, including a child that has not executed its command yet. If others
- * stop a monitor again and again, it is killed in the end; its descendants then come to init as
- * orphans. The roots must be children of init that it has not reaped. */
+ * there. Then kills all of them, including a child that has not executed its command yet. A monitor
+ * may go on although nothing runs below it: others stop it again and again, or a tracer holds its
+ * child. It is killed in the end; its descendants then come to init as orphans. The roots must be
+ * children of init that it has not reaped. */
 static void kill_below(const Roots *roots) {
-        int before = -1, now = 0;
+        int before = -1, now = 0, quiet = 0;
 
         for (int i = 0; i < ROUNDS_MAX && now != before; i++) {
                 before = now;
                 now = signal_below(roots, SIGSTOP);
         }
-        for (int i = 0; i < ROUNDS_MAX; i++) {
-                if (kill_round(roots, roots->count == 0 || i >= ROUNDS_PLAIN))
+        for (int i = 0; i < ROUNDS_MAX && quiet < ROUNDS_QUIET; i++) {
+                now = kill_round(roots, roots->count == 0 || i >= ROUNDS_PLAIN);
+                if (roots->count == 0 ? now == 0 : now >= 0 && !is_alive(roots))
                         return;
+                quiet = now == 0 ? quiet + 1 : 0;
                 if (roots->count)
-                        pause_round();
+                        pause_rounds(quiet > ROUNDS_PLAIN ? 10 : 1);
         }
         signal_roots(roots, SIGKILL);
 }

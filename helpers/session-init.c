@@ -440,7 +440,7 @@ static void resume_exec(const Monitor *monitor) {
                 exec->resume = 1;
                 (void)sys2(__NR_kill, monitor->pid, WAKE_SIGNAL);
                 for (int i = 0; i < RESUME_ROUNDS && exec->resume; i++)
-                        pause_round();
+                        pause_rounds(1);
         }
         signal_all(monitor, SIGCONT);
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 
 from lib.sandbox import Holt
-from lib.sessions import Session
+from lib.sessions import Session, until
 
 # Each function returns whether the kernel has obeyed.
 TRACE = """
@@ -231,3 +231,28 @@ t = threading.Thread(target=lambda: tell("thread", seize(child)))
 t.start()
 t.join()
 """) == "thread=refused "
+
+
+# Traces the process with the given PID with some options, and never continues it.
+HOLD = "import ctypes, sys, time; print(ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), 0, %d), flush=True); time.sleep(1000)"
+
+
+@pytest.mark.parametrize("options", (0, 0x40), ids=("at its end", "before its end"))
+def test_a_tracer_can_not_keep_another_command(session: Session, options: int) -> None:
+    """A tracer keeps the dead process in the list of processes, but the kill of its command ends soon. Even if init has many
+    processes to search, the kill does not take so long that the keeper kills the whole sandbox."""
+    session.detach("for i in $(seq 300); do sleep 4000 & done; wait")
+    victim = session.detach("sleep 3000 & exec sleep 2000")
+    until(lambda: session.sh("pgrep -f 'sleep 2000'").code == 0, "the first command")
+    pid = session.sh("pgrep -xf 'sleep 2000'").ok().out.strip()
+    tracer = session.detach(f"exec python3 -c '{HOLD % options}' {pid}")
+    until(lambda: session.sh(f"grep -q 'TracerPid:.*[1-9]' /proc/{pid}/status").code == 0, "its tracer")
+
+    session("kill", victim).ok()
+    until(lambda: session.ps().get(victim, {}).get("state") != "running", "its end")
+    assert session.ps()[tracer]["state"] == "running"
+    assert session.sh("pgrep -xf 'sleep 3000'").code == 1
+    assert session.sh(f"test -e /proc/{pid}").code == 0
+
+    session("kill", tracer).ok()
+    until(lambda: session.sh(f"test -e /proc/{pid}").code == 1, "the end of the traced process")
