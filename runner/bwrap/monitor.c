@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -45,6 +46,7 @@ typedef struct Monitor {
         BwrapEnd *end;
         uint64_t started, deadline; /* microseconds; deadline 0 means none */
         bool timed_out;
+        ExitTracer tracer;
 } Monitor;
 
 static void monitor_conclude(const Monitor *m, int status) {
@@ -124,12 +126,25 @@ static void monitor_check_time(Monitor *m) {
         (void)sys_pidfd_send_signal(m->sandbox->pidfd, SIGKILL);
 }
 
+/* In a PID namespace that sandboxes share, each could have a tracer, and these could trace each
+ * other. So nobody may trace exits there. */
+static void monitor_answer(Monitor *m) {
+        const bool alone = m->plan->assembly->namespaces & CLONE_NEWPID;
+
+        (void)denials_answer(&m->end->outcome.denials, m->sandbox->listener_fd,
+                             alone && m->plan->exit_tracer ? &m->tracer : NULL);
+}
+
 int bwrap_monitor(const LaunchPlan *plan, const BwrapSandbox *sandbox, BwrapEnd *ret,
                   Error *reterr) {
         struct pollfd fds[] = { { .fd = sandbox->event_fd, .events = POLLIN },
                                 { .fd = sandbox->pidfd, .events = POLLIN },
                                 { .fd = sandbox->listener_fd, .events = POLLIN } };
-        Monitor m = { .plan = plan, .sandbox = sandbox, .end = ret, .started = sandbox->started };
+        Monitor m = { .plan = plan,
+                      .sandbox = sandbox,
+                      .end = ret,
+                      .started = sandbox->started,
+                      .tracer = EXIT_TRACER_NONE };
 
         monitor_close_others(plan->assembly, sandbox);
         ret->started = true;
@@ -138,10 +153,8 @@ int bwrap_monitor(const LaunchPlan *plan, const BwrapSandbox *sandbox, BwrapEnd 
         for (;;) {
                 if (poll(fds, ELEMENTSOF(fds), monitor_patience(&m)) < 0 && errno != EINTR)
                         return error_set(reterr, ERROR_SETUP, errno, "cannot wait for the command");
-                /* Nobody may trace exits: without a PID namespace of its own, one sandbox could
-                 * close a ring with another one (outcome/exit-tracer.h). */
                 if (fds[2].revents & POLLIN)
-                        (void)denials_answer(&ret->outcome.denials, sandbox->listener_fd, NULL);
+                        monitor_answer(&m);
                 else if (fds[2].revents)
                         fds[2].fd = FD_NONE;
                 if (fds[0].revents) {

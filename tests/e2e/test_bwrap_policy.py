@@ -14,6 +14,7 @@ import pytest
 from lib.bwrap import PRIVATE, SYSTEM, Bwrap
 from lib.identity import Identity
 from lib.sandbox import Holt
+from lib.tools import needs
 
 pytestmark = pytest.mark.alike
 
@@ -57,6 +58,20 @@ def test_a_policy_adds_to_the_arguments(bwrap: Bwrap, report: Path) -> None:
     told = read(report)
     assert (told["cause"], told["exit_code"], [d["what"] for d in told["denials"]]) == ("exited", 3, ["unshare"])
     assert told["layers"]["seccomp"] == "on" and told["layers"]["limits"] == "on"
+
+
+@needs("strace")
+def test_strace_works_in_a_pid_namespace(bwrap: Bwrap, report: Path) -> None:
+    env = {"HOLT_BWRAP_POLICY": "standard", "HOLT_BWRAP_REPORT": str(report)}
+    # The filter knows only the id 1000, and strace calls setreuid.
+    user = ("--unshare-user", "--uid", "1000", "--gid", "1000")
+    result = bwrap.sh("strace true", *PRIVATE, *user, env=env)
+    assert result.code == 0 and "+++ exited with 0 +++" in result.err
+    assert read(report)["denials"] == []
+
+    # Here, the sandbox could share the namespace with other ones, which have tracers too.
+    result = bwrap.sh("strace true", *SYSTEM, *user, env=env)
+    assert result.code != 0 and [d["what"] for d in read(report)["denials"]] == ["ptrace"]
 
 
 def test_a_report_without_a_policy(bwrap: Bwrap, report: Path) -> None:
