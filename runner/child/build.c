@@ -41,10 +41,10 @@ static struct {
         ChildThread thread;
         Launch *launch;
         uint32_t mapped; /* Flag: the ids are mapped, or result is negative. */
-        uint32_t ready;  /* Flag: only the host's tree is left to unmount, or result is negative. */
+        uint32_t ready;  /* Flag: only last_steps are left, or result is negative. */
         int result;      /* 0 or a negative errno, with launch->error. */
-        int left;        /* The same for the host's tree, with leave_error. */
-        Error leave_error;
+        int last;        /* The same for last_steps, with last_error. */
+        Error last_error;
 } builder;
 
 static char builder_stack[BUILDER_STACK_SIZE] __attribute__((aligned(64)));
@@ -124,25 +124,32 @@ int build_leave(bool locked, Error *error) {
                      : 0;
 }
 
+static int build_host(Launch *launch, Error *error) {
+        (void)launch;
+        return build_leave(true, error);
+}
+
 /* Magic links are not followed: /proc/self/fd/N would lead through the launcher's own descriptors
- * to a directory of the host (CVE-2024-21626). */
+ * to a directory of the host (CVE-2024-21626). The host's tree must have been unmounted: as long as
+ * it is stacked on the root, ".." leads from the root into it. */
 static int build_cwd(Launch *launch, Error *error) {
         const LaunchPlan *plan = launch->plan;
-        int fd = sys_openat2(AT_FDCWD, plan->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
-                             RESOLVE_NO_MAGICLINKS);
-        int r;
+        const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                                      .resolve = RESOLVE_NO_MAGICLINKS };
+        const long fd = sys4(SYS_openat2, AT_FDCWD, (long)plan->cwd, (long)&how, sizeof(how));
+        long r = fd < 0 ? fd : sys1(SYS_fchdir, fd);
 
-        if (fd >= 0 && fchdir(fd) == 0) {
-                fd_close(fd);
+        if (fd >= 0)
+                (void)sys1(SYS_close, fd);
+        if (r == 0)
                 return 0;
-        }
-        r = step_fail(error, LAYER_NONE, errno,
+        r = step_fail(error, LAYER_NONE, (int)-r,
                       plan->cwd_asked   ? "--cwd: cannot start in the sandbox's directory"
                       : plan->workspace ? "the workspace: cannot start in the sandbox's directory"
                                         : "cannot start in the sandbox's directory",
                       plan->cwd);
         return step_cure(
-                error, r,
+                error, (int)r,
                 plan->cwd_asked
                         ? "Name a directory that exists inside; a relative path starts at the "
                           "workspace."
@@ -213,7 +220,6 @@ static const Step build_steps[] = {
         { "protect files", build_guards },
         { "hide files", build_hidden },
         { "enter the root", build_enter },
-        { "enter the working directory", build_cwd },
         { "make a terminal", build_terminal },
         { "take the output", build_output },
         { "set the host name", build_hostname },
@@ -221,7 +227,12 @@ static const Step build_steps[] = {
 };
 
 /* Unmounting takes long, because it waits for the other processors. So the child may go on before,
- * and use the libc again: from there on, it is the thread that does not use it. */
+ * and use the libc again: these steps do not use it. */
+static const Step last_steps[] = {
+        { "leave the host's tree", build_host },
+        { "enter the working directory", build_cwd },
+};
+
 static void builder_run(void *unused) {
         Launch *launch = builder.launch;
 
@@ -230,7 +241,8 @@ static void builder_run(void *unused) {
         child_flag_set(&builder.mapped);
         child_flag_set(&builder.ready);
         if (builder.result == 0)
-                builder.left = build_leave(true, &builder.leave_error);
+                builder.last = steps_run(last_steps, ELEMENTSOF(last_steps), launch,
+                                         &builder.last_error);
 }
 
 /* Without a umask, the tree gets exactly the given modes. The command gets the caller's umask back
@@ -241,7 +253,7 @@ static void build_begin(Launch *launch) {
         child_state.early = false;
         builder.thread.running = builder.mapped = builder.ready = 0;
         builder.launch = launch;
-        builder.left = 0;
+        builder.last = 0;
         build_network_prepare(launch);
 }
 
@@ -272,8 +284,8 @@ int build_run(Launch *launch, Error *error) {
 /* The launcher may launch again, so its memory must not be used any more by then. */
 int build_finish(int so_far, Error *error) {
         child_thread_wait(&builder.thread);
-        if (so_far < 0 || builder.left == 0)
+        if (so_far < 0 || builder.last == 0)
                 return so_far;
-        *error = builder.leave_error;
-        return builder.left;
+        *error = builder.last_error;
+        return builder.last;
 }

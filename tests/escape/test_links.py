@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.hostile import Hostile
+from lib.hostile import Hostile, and_without_landlock
 from lib.identity import Identity
 from lib.sandbox import Holt, Result
 
@@ -62,6 +62,29 @@ def test_a_link_in_the_workspace_leads_no_mount_out(
     result = holt.sh("touch link/planted link/sub/planted 2>/dev/null; cat link/secret 2>/dev/null; true", *flags)
 
     ends_without_harm(result, victim, before)
+
+
+@and_without_landlock
+@pytest.mark.parametrize("end", ("link", "link/sub/..", "sub/../link"))
+def test_a_link_leads_no_working_directory_above_the_root(
+    flags: tuple[str, ...], end: str, holt: Holt, workspace: Path, victim: Path
+) -> None:
+    """".." of the root is the root. While holt enters the root, the host's tree is mounted on it for a moment."""
+    holt.identity.run(["sh", "-c", f"ln -s {'../' * 30}{victim} link; mkdir sub"], cwd=workspace).check_returncode()
+    before = state(victim)
+    result = holt.sh("cat secret ../secret; touch planted ../planted; true", *flags, "--cwd", f"{workspace}/{end}")
+
+    ends_without_harm(result, victim, before)
+    assert "--cwd" in result.refusal()
+
+
+def test_the_root_s_parent_is_the_root_in_the_working_directory(holt: Holt, workspace: Path) -> None:
+    holt.identity.run(["ln", "-s", "../" * 30, workspace / "link"]).check_returncode()
+    result = holt.sh("pwd -P; ls proc/self/status; stat -c %d:%i . /", "--cwd", f"{workspace}/link").ok()
+    here, root = result.out.splitlines()[2:]
+
+    assert result.out.startswith("/\nproc/self/status\n")
+    assert here == root
 
 
 @pytest.mark.parametrize("option", ("--ro", "--rw", "--files"))
