@@ -43,7 +43,7 @@ static struct {
         uint32_t mapped; /* Flag: the ids are mapped, or result is negative. */
         uint32_t ready;  /* Flag: only last_steps are left, or result is negative. */
         int result;      /* 0 or a negative errno, with launch->error. */
-        int last;        /* The same for last_steps, with last_error. */
+        int last;        /* The same for last_steps, with last_error; 1 until they have ended. */
         Error last_error;
 } builder;
 
@@ -94,7 +94,7 @@ static int build_identity(Launch *launch, Error *error) {
         if (launch->identity.taken)
                 identity_leave_maps(PLAN_AGENT_ID);
         if (r == 0)
-                child_flag_set(&builder.mapped);
+                child_flag_set(&builder.thread, &builder.mapped);
         return r;
 }
 
@@ -238,8 +238,8 @@ static void builder_run(void *unused) {
 
         (void)unused;
         builder.result = steps_run(build_steps, ELEMENTSOF(build_steps), launch, &launch->error);
-        child_flag_set(&builder.mapped);
-        child_flag_set(&builder.ready);
+        child_flag_set(&builder.thread, &builder.mapped);
+        child_flag_set(&builder.thread, &builder.ready);
         if (builder.result == 0)
                 builder.last = steps_run(last_steps, ELEMENTSOF(last_steps), launch,
                                          &builder.last_error);
@@ -253,7 +253,7 @@ static void build_begin(Launch *launch) {
         child_state.early = false;
         builder.thread.running = builder.mapped = builder.ready = 0;
         builder.launch = launch;
-        builder.last = 0;
+        builder.last = 1;
         build_network_prepare(launch);
 }
 
@@ -261,9 +261,17 @@ static void build_begin(Launch *launch) {
 static void build_meanwhile(Launch *launch) {
         if (!build_network_here() || !confine_is_early(launch))
                 return;
-        child_flag_wait(&builder.mapped);
+        if (!child_flag_wait(&builder.thread, &builder.mapped))
+                return;
         build_network_set();
         confine_early(launch);
+}
+
+static int fail_killed(Error *error) {
+        int r = step_fail(error, LAYER_NONE, EPERM, "a system call filter outside holt has killed",
+                          "the thread that builds the tree");
+
+        return step_cure(error, r, "Let that filter allow the calls that make namespaces.");
 }
 
 int build_run(Launch *launch, Error *error) {
@@ -272,7 +280,8 @@ int build_run(Launch *launch, Error *error) {
             child_thread_start(&builder.thread, builder_run, NULL, builder_stack,
                                sizeof(builder_stack))) {
                 build_meanwhile(launch);
-                child_flag_wait(&builder.ready);
+                if (!child_flag_wait(&builder.thread, &builder.ready))
+                        return fail_killed(error);
         } else {
                 builder_run(NULL);
                 if (builder.result == 0 && launch_has_own_network(launch))
@@ -286,6 +295,8 @@ int build_finish(int so_far, Error *error) {
         child_thread_wait(&builder.thread);
         if (so_far < 0 || builder.last == 0)
                 return so_far;
+        if (builder.last > 0)
+                return fail_killed(error);
         *error = builder.last_error;
         return builder.last;
 }

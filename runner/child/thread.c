@@ -49,12 +49,26 @@ void child_thread_wait(ChildThread *thread) {
                 (void)sys4(SYS_futex, (long)&thread->running, FUTEX_WAIT, (long)running, 0);
 }
 
-void child_flag_set(uint32_t *flag) {
+/* Thread IDs are smaller (PID_MAX_LIMIT). */
+enum { FLAG_STEP = 1 << 24 };
+
+void child_flag_set(ChildThread *thread, uint32_t *flag) {
         __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
-        (void)sys3(SYS_futex, (long)flag, FUTEX_WAKE, INT_MAX);
+        if (thread->running == 0) /* no thread has been started */
+                return;
+        (void)__atomic_add_fetch(&thread->running, FLAG_STEP, __ATOMIC_ACQ_REL);
+        (void)sys3(SYS_futex, (long)&thread->running, FUTEX_WAKE, INT_MAX);
 }
 
-void child_flag_wait(uint32_t *flag) {
-        while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
-                (void)sys4(SYS_futex, (long)flag, FUTEX_WAIT, 0, 0);
+bool child_flag_wait(ChildThread *thread, const uint32_t *flag) {
+        for (;;) {
+                /* The order matters: after this, each change of the flag changes it, too. */
+                const uint32_t running = __atomic_load_n(&thread->running, __ATOMIC_ACQUIRE);
+
+                if (__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+                        return true;
+                if (running == 0)
+                        return false;
+                (void)sys4(SYS_futex, (long)&thread->running, FUTEX_WAIT, (long)running, 0);
+        }
 }

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 typedef struct ChildThread {
-        /* ID of the thread. When the thread ends, the kernel sets this to 0 and wakes waiters. */
+        /* ID of the thread, plus a step for each flag that it has set. When the thread ends, the
+         * kernel sets this to 0 and wakes waiters. */
         uint32_t running;
 } ChildThread;
 
@@ -21,6 +22,7 @@ bool child_thread_start(ChildThread *thread, void (*run)(void *data), void *data
 /* Waits until the thread has ended. Returns at once if none was started. */
 void child_thread_wait(ChildThread *thread);
 
-/* A flag that one thread sets and the other one waits for. */
-void child_flag_set(uint32_t *flag);
-void child_flag_wait(uint32_t *flag);
+/* A flag that the thread sets. The other function waits for it, and returns false if the thread has
+ * ended without setting it: a filter outside holt may kill a single thread. */
+void child_flag_set(ChildThread *thread, uint32_t *flag);
+bool child_flag_wait(ChildThread *thread, const uint32_t *flag);

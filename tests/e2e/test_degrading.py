@@ -158,6 +158,14 @@ def test_refused_calls_without_a_substitute_are_errors(call: str, holt: Holt, ho
     assert "ENOSYS" in result.refusal()
 
 
+@pytest.mark.parametrize("call", ("pivot_root", "umount2", "setsid", "unshare", "seccomp"))
+def test_a_call_that_kills_its_thread_is_an_error(call: str, holt: Holt, hostile: Hostile) -> None:
+    """SECCOMP_RET_KILL_THREAD, the default of older libseccomp profiles, leaves the other thread of the child alone."""
+    result = holt(["run", *ECHO], prefix=hostile.killing(call))
+
+    assert result.refusal()
+
+
 @pytest.mark.parametrize("error", (errno.EPERM, errno.ENOSYS), ids=("EPERM", "ENOSYS"))
 def test_no_seccomp(error: int, holt: Holt, hostile: Hostile) -> None:
     prefix = hostile.refusing("seccomp", error=error)

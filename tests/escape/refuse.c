@@ -3,7 +3,7 @@
  * these calls. The kernel may be too old for them, or a container's seccomp profile may forbid
  * them. All are numbers. If MASK is not 0, a call is refused only if an argument has one of the
  * mask's bits. That argument is the first, or the one with the number ARGUMENT. An example is
- * clone(2) with a namespace flag. */
+ * clone(2) with a namespace flag. If ERRNO is 0, the call kills the thread that makes it. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,18 +28,22 @@ static void load(size_t offset) {
         add(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset, 0, 0);
 }
 
+static unsigned refusal(unsigned errnum) {
+        return errnum ? SECCOMP_RET_ERRNO | errnum : SECCOMP_RET_KILL_THREAD;
+}
+
 static void add_rule(unsigned nr, unsigned errnum, unsigned mask, unsigned argument) {
         load(offsetof(struct seccomp_data, nr));
         add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 3);
         load(offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
         add(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1);
-        add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | errnum, 0, 0);
+        add(BPF_RET | BPF_K, refusal(errnum), 0, 0);
 }
 
 static void add_refusal(unsigned nr, unsigned errnum) {
         load(offsetof(struct seccomp_data, nr));
         add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1);
-        add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | errnum, 0, 0);
+        add(BPF_RET | BPF_K, refusal(errnum), 0, 0);
 }
 
 int main(int argc, char **argv) {

@@ -56,12 +56,12 @@ SYSCALLS = {
     "x86_64": {
         **NEW_SYSCALLS, "seccomp": 317, "pivot_root": 155, "sethostname": 170, "unshare": 272,
         "capset": 126, "setrlimit": 160, "prlimit64": 302, "memfd_create": 319, "clone": 56, "socket": 41,
-        "sendto": 44,
+        "sendto": 44, "umount2": 166, "setsid": 112,
     },
     "aarch64": {
         **NEW_SYSCALLS, "seccomp": 277, "pivot_root": 41, "sethostname": 161, "unshare": 97,
         "capset": 91, "setrlimit": 164, "prlimit64": 261, "memfd_create": 279, "clone": 220, "socket": 198,
-        "sendto": 206,
+        "sendto": 206, "umount2": 39, "setsid": 157,
     },
 }
 
@@ -157,6 +157,10 @@ class Hostile:
         """Returns a prefix for holt that makes this a host without some system calls (SYSCALLS)."""
         numbers = SYSCALLS[platform.machine()]
         return [self.path("refuse"), ",".join(f"{numbers[name]}:{error}:0" for name in calls)]
+
+    def killing(self, *calls: str) -> list[str | Path]:
+        """Returns a prefix for holt that makes this a container whose seccomp profile kills a thread for some system calls."""
+        return self.refusing(*calls, error=0)
 
     def refusing_packet_filter(self) -> list[str | Path]:
         """Returns a prefix for holt that makes this a container whose profile forbids sockets of NETLINK_NETFILTER (12), and of
