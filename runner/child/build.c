@@ -267,6 +267,10 @@ static void build_meanwhile(Launch *launch) {
         confine_early(launch);
 }
 
+static const Step network_steps[] = {
+        { "enter the network", build_network },
+};
+
 static int fail_killed(Error *error) {
         int r = step_fail(error, LAYER_NONE, EPERM, "a system call filter outside holt has killed",
                           "the thread that builds the tree");
@@ -287,7 +291,9 @@ int build_run(Launch *launch, Error *error) {
                 if (builder.result == 0 && launch_has_own_network(launch))
                         (void)build_network_here();
         }
-        return builder.result < 0 ? builder.result : build_network(launch, error);
+        return builder.result < 0
+                       ? builder.result
+                       : steps_run(network_steps, ELEMENTSOF(network_steps), launch, error);
 }
 
 /* The launcher may launch again, so its memory must not be used any more by then. */

@@ -158,6 +158,17 @@ def test_refused_calls_without_a_substitute_are_errors(call: str, holt: Holt, ho
     assert "ENOSYS" in result.refusal()
 
 
+@pytest.mark.identities("user", "nested")
+@pytest.mark.parametrize("call, step", (
+    ("pivot_root", "enter the root"), ("umount2", "leave the host's tree"), ("unshare", "enter the network"),
+    ("seccomp", "load the system call filter"),
+))
+def test_a_message_names_the_step(call: str, step: str, holt: Holt, hostile: Hostile) -> None:
+    result = holt(["run", *ECHO], prefix=hostile.refusing(call, error=errno.EPERM))
+
+    assert f"(to {step}) [layer " in result.refusal()
+
+
 @pytest.mark.parametrize("call", ("pivot_root", "umount2", "setsid", "unshare", "seccomp"))
 def test_a_call_that_kills_its_thread_is_an_error(call: str, holt: Holt, hostile: Hostile) -> None:
     """SECCOMP_RET_KILL_THREAD, the default of older libseccomp profiles, leaves the other thread of the child alone."""
