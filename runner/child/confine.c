@@ -123,7 +123,7 @@ static SyscallProgram choose_program(const LaunchPlan *plan, bool notify) {
 }
 
 /* Stores the fd that reports refused calls, or FD_NONE. */
-static int load_filter(const Launch *launch, int *ret_fd, Error *error) {
+static int confine_load_filter(const Launch *launch, int *ret_fd, Error *error) {
         const bool notify = !confine_missing(launch, LAYER_NOTIFY);
         const SyscallProgram program = choose_program(launch->plan, notify);
         const struct sock_fprog filter = {
@@ -150,7 +150,7 @@ int confine_seccomp(Launch *launch, Error *error) {
         int fd, r;
 
         (void)umask(child_state.umask);
-        r = load_filter(launch, &fd, error);
+        r = confine_load_filter(launch, &fd, error);
         if (r == 0)
                 r = send_fds(launch, fd, error);
         fd_close(fd);
@@ -192,7 +192,7 @@ bool confine_is_early(const Launch *launch) {
 }
 
 static int early_seccomp(Launch *launch, Error *error) {
-        return load_filter(launch, &early.listener_fd, error);
+        return confine_load_filter(launch, &early.listener_fd, error);
 }
 
 static const Step early_steps[] = {

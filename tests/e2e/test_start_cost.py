@@ -17,8 +17,9 @@ from lib.tools import needs
 
 pytestmark = [needs("busybox"), pytest.mark.identities("user"), pytest.mark.not_sanitized]
 
-# About 5 % more than on Linux 6.18: the kernel, the cgroup and the depth of directories change a few calls.
-EMPTY, REPOSITORY = 695, 945
+# About 5 % more than on Linux 6.18: the kernel, the cgroup and the depth of directories change a few calls. 60 of them look
+# up names of /etc that are missing here, at less than 1 us each.
+EMPTY, REPOSITORY = 745, 1000
 
 
 @pytest.fixture
