@@ -158,7 +158,7 @@ close_ring("second", seize, other(lambda: None))
 
 def ends_in_time(holt: Holt, script: str) -> str:
     """Returns the output until the timeout."""
-    result = holt(["run", "--timeout", "3s", "--", "python3", "-c", TRACE + script + "\ntime.sleep(1000)"], timeout=60)
+    result = holt(["run", "--timeout", "2s", "--kill-after", "10ms", "--", "python3", "-c", TRACE + script + "\ntime.sleep(1000)"], timeout=60)
     assert result.report and result.report["cause"] == "timeout", result
     if "refused" in result.out:
         assert result.denials["ptrace"]["grant"] == "--allow-syscall ptrace"
