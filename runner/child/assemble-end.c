@@ -150,6 +150,10 @@ static int end_landlock(Launch *launch, Error *error) {
         return landlock_confine(launch, error);
 }
 
+static int end_limit_files(Launch *launch, Error *error) {
+        return launch->plan->assembly->confined ? limits_files(launch, error) : 0;
+}
+
 /* A process can have only one filter that reports. If an outer one does, refused calls are not
  * counted. */
 static int end_own_seccomp(Launch *launch, Error *error) {
@@ -212,6 +216,7 @@ static const Step end_steps[] = {
         { "leave the caller's keyring", end_keys },
         { "drop capabilities", end_capabilities },
         { "confine files with Landlock", end_landlock },
+        { "set the limit of open files", end_limit_files },
         { "load the system call filter", end_seccomp },
         { "load the caller's filters", end_filters },
 };

@@ -296,9 +296,13 @@ int build_run(Launch *launch, Error *error) {
                        : steps_run(network_steps, ELEMENTSOF(network_steps), launch, error);
 }
 
+void build_wait(void) {
+        child_thread_wait(&builder.thread);
+}
+
 /* The launcher may launch again, so its memory must not be used any more by then. */
 int build_finish(int so_far, Error *error) {
-        child_thread_wait(&builder.thread);
+        build_wait();
         if (so_far < 0 || builder.last == 0)
                 return so_far;
         if (builder.last > 0)

@@ -99,6 +99,8 @@ static inline bool launch_has_own_network(const Launch *launch) {
 
 /* Each step returns 0 or a negative errno with *error set. */
 int build_run(Launch *launch, Error *error);
+/* Waits for the end of the thread of build_run(). */
+void build_wait(void);
 /* Waits for what build_run() has left to a thread, also after a failure. Must come before the exec.
  * Returns the result so far, or the thread's. */
 int build_finish(int so_far, Error *error);

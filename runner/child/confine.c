@@ -163,11 +163,18 @@ int confine_view(Launch *launch, Error *error) {
 
 /* --- all --- */
 
+/* The thread that builds the tree needs a descriptor until its end. */
+static int confine_open_files(Launch *launch, Error *error) {
+        build_wait();
+        return limits_files(launch, error);
+}
+
 static const Step confine_steps[] = {
         { "set the limits", limits_confine },
         { "leave the caller's keyring", confine_keys },
         { "drop every capability", confine_capabilities },
         { "confine files with Landlock", landlock_confine },
+        { "set the limit of open files", confine_open_files },
         { "load the system call filter", confine_seccomp },
 };
 
@@ -212,6 +219,7 @@ static int late_finish(Launch *launch, Error *error) {
 
 static const Step late_steps[] = {
         { "confine files with Landlock", landlock_confine },
+        { "set the limit of open files", confine_open_files },
         { "hand over the system call filter", late_finish },
 };
 

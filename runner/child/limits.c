@@ -19,9 +19,10 @@ static const struct {
 } limits[] = {
         { "pids", RLIMIT_NPROC, offsetof(LaunchPlan, pids) },
         { "memory", RLIMIT_DATA, offsetof(LaunchPlan, memory) },
-        { "open_files", RLIMIT_NOFILE, offsetof(LaunchPlan, open_files) },
         { "file_size", RLIMIT_FSIZE, offsetof(LaunchPlan, file_size) },
+        { "open_files", RLIMIT_NOFILE, offsetof(LaunchPlan, open_files) },
 };
+enum { OPEN_FILES = ELEMENTSOF(limits) - 1 }; /* The row that limits_files() sets. */
 
 /* Lowers a limit to the caller's own. If the policy sets none, the caller's soft limit stays. A
  * soft limit of 0 becomes 1, the closest value, because 0 means no limit here. If the hard limit is
@@ -155,6 +156,12 @@ static int limit_stack(const LaunchPlan *plan, Error *error) {
                        : 0;
 }
 
+static int limits_set(const LaunchPlan *plan, size_t i, Error *error) {
+        const uint64_t *value = (const void *)((const char *)plan + limits[i].offset);
+
+        return set_limit(limits[i].resource, *value, limits[i].name, error);
+}
+
 int limits_confine(Launch *launch, Error *error) {
         int r;
 
@@ -167,11 +174,25 @@ int limits_confine(Launch *launch, Error *error) {
                 r = confine_cpus(launch->plan, error);
         if (r == 0)
                 r = limit_stack(launch->plan, error);
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(limits); i++) {
-                const uint64_t *value = (const void *)((const char *)launch->plan +
-                                                       limits[i].offset);
-
-                r = set_limit(limits[i].resource, *value, limits[i].name, error);
-        }
+        for (size_t i = 0; r == 0 && i < OPEN_FILES; i++)
+                r = limits_set(launch->plan, i, error);
         return r;
+}
+
+/* Closes the child's descriptors of mounts. The launcher keeps its own. */
+static void close_mounts(const LaunchPlan *plan) {
+        for (size_t i = 0; i < child_state.writable_count; i++)
+                if (child_state.writable_fds[i] != child_state.root_fd)
+                        fd_close(child_state.writable_fds[i]);
+        child_state.writable_count = 0;
+        for (size_t i = 0; i < plan->mounts_count; i++)
+                fd_close(plan->mounts[i].fd);
+}
+
+/* Loading the filter takes a descriptor, so those of the mounts must not fill the limit. */
+int limits_files(Launch *launch, Error *error) {
+        close_mounts(launch->plan);
+        return launch->layers.missing & LAYER_BIT(LAYER_LIMITS)
+                       ? 0
+                       : limits_set(launch->plan, OPEN_FILES, error);
 }

@@ -9,5 +9,8 @@
  * possible. */
 void limits_bound(LaunchPlan *plan);
 
-/* Sets the limits in the child. Returns 0 or a negative errno with *error set. */
+/* Sets the limits in the child, except for that of open files: the child itself has one for each
+ * mount. limits_files() sets that one, when they are no longer needed. Each returns 0 or a negative
+ * errno with *error set. */
 int limits_confine(Launch *launch, Error *error);
+int limits_files(Launch *launch, Error *error);

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.sandbox import Holt
+from lib.sandbox import Arg, Holt
 from lib.sessions import RpcError, Sessions
 
 FULL = "dd if=/dev/zero of=/dev/shm/x bs=64k"
@@ -219,3 +219,12 @@ def test_a_session_with_too_many_processes_names_the_limit(sessions: Sessions) -
     assert "limits.pids" in error.value.data["hint"] and "process.list" in error.value.data["hint"]
     session("kill", "p1").ok()
     session.exec("id").ok()
+
+
+@pytest.mark.parametrize("flags", ((), ("--allow-syscall", "unshare"), ("--policy", "strict")), ids=("default", "own", "strict"))
+def test_mounts_do_not_count_as_open_files(flags: "tuple[str, ...]", holt: Holt, place: Path) -> None:
+    mounts: list[Arg] = []
+    for name in map(str, range(80)):
+        (place / name).mkdir()
+        mounts += ["--ro", place / name]
+    assert holt(["run", *flags, "--open-files", "64", *mounts, "--", "sh", "-c", "ulimit -n"]).ok().out == "64\n"

@@ -69,6 +69,7 @@ static void test_the_last_steps_of_a_child_are_allowed(void **state) {
                 "newfstatat",
                 "open",
                 "openat",
+                "prlimit64",
                 "sendmsg",
                 "statx",
                 "umask",
