@@ -67,7 +67,8 @@ def test_a_lost_shell_is_reported(rpc: Bound, code: str, cause: str, exit_code: 
 
 
 def test_a_shell_that_ends_between_calls(rpc: Bound) -> None:
-    run(rpc, "(sleep 0.2; kill -9 $$) &")
+    run(rpc, "(until [ -e /tmp/go ]; do sleep 0.02; done; kill -9 $$) &")
+    rpc.call("exec", shell="touch /tmp/go")
     until(lambda: not any(p["state"] == "running" for p in rpc.call("process.list")["processes"]), "the end of the shell")
 
     assert run(rpc, "true")["lost"] == "signaled"
@@ -155,6 +156,7 @@ def test_processor_time_of_a_call(rpc: Bound) -> None:
         assert 0 <= usage["user_us"] <= usage["wall_us"] + 30_000, usage
         return int(usage["user_us"])
 
+    until(lambda: run(rpc, "true")["usage"]["system_us"] is not None, "init has reported the shell's number")
     assert user("true") <= 20_000
     assert user(BURN) >= 50_000
     assert user("sleep 0.2") <= 20_000

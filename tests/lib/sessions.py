@@ -463,8 +463,11 @@ class Session:
 
     def init(self) -> int:
         """The host's PID of the sandbox's PID 1."""
-        keeper = self.keeper()
-        return until(lambda: next((p.pid for p in self.processes() if p.parent == keeper), 0), "the keeper has its init")
+        def find() -> int:
+            keeper = self.keeper()  # another one, if the last is about to end
+            return next((p.pid for p in self.processes() if p.parent == keeper), 0)
+
+        return int(until(find, "the keeper has its init"))
 
     def kill_keeper(self) -> None:
         """Kills the keeper like a crash, and waits until its sandbox is gone too."""
