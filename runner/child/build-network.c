@@ -195,11 +195,13 @@ static const struct {
         { "net/ipv4/ip_unprivileged_port_start", "0" },
 };
 
-/* A host may refuse the settings. The thread that makes the namespace may be too early for them:
- * the kernel accepts only ids that are mapped already. */
+/* Writes the settings once. A host may refuse them. The ids must be mapped already, and the caller
+ * must be in the namespace. */
 void build_network_set(void) {
         static_assert(PLAN_AGENT_ID == 1000, "the range of pings is the agent's group");
-        for (size_t i = 0; i < ELEMENTSOF(network_settings) && !network.set; i++) {
+        if (network.set)
+                return;
+        for (size_t i = 0; i < ELEMENTSOF(network_settings); i++) {
                 const char *value = network_settings[i].value;
                 const long fd = sys4(SYS_openat, network.sys_fd, (long)network_settings[i].path,
                                      O_WRONLY | O_CLOEXEC, 0);

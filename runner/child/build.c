@@ -198,8 +198,8 @@ static int build_hostname(Launch *launch, Error *error) {
         return 0;
 }
 
-/* The filter must not be loaded yet, since it refuses new limits. So this comes early, too, if the
- * filter does (confine.c). */
+/* If the child loads the filter early (confine.c), it can no longer set the limit of core files.
+ * This thread has no filter. */
 static int build_early_limits(Launch *launch, Error *error) {
         return confine_is_early(launch) ? limits_confine(launch, error) : 0;
 }
@@ -257,7 +257,7 @@ static void build_begin(Launch *launch) {
         build_network_prepare(launch);
 }
 
-/* What the child does while the thread builds the tree. No libc is used. */
+/* The child's own part, while the thread builds the tree. It does not use the libc. */
 static void build_meanwhile(Launch *launch) {
         if (!build_network_here() || !confine_is_early(launch))
                 return;

@@ -180,10 +180,10 @@ static const Step confine_steps[] = {
 
 /* --- in two parts --- */
 
-/* Loading a filter takes as long as a fifth of the tree, because the kernel compiles it. Most
- * launches do that on another processor, while a thread builds the tree (build.c). Then the filter
- * also applies to the steps that follow. Both presets allow what these call, but a policy's own
- * filter may not. */
+/* The kernel compiles a filter when it is loaded, which takes a fifth of the time that the tree
+ * takes. So the child of most launches loads it on another processor, while a thread builds the
+ * tree (build.c). The filter then applies to the child's later steps, too. Both presets allow the
+ * calls of these steps, but a policy's own filter may not. */
 
 static struct {
         Error error;

@@ -59,7 +59,7 @@ static bool program_may_show(const char *directory) {
 }
 
 static bool program_has(const char *directory, const char *name) {
-        _cleanup_free_ char *path = str_format("%s/%s", directory, name);
+        _cleanup_free_ char *path = path_child(directory, name);
 
         return path && access(path, F_OK) == 0;
 }

@@ -67,7 +67,8 @@ typedef struct Refusal {
         char *target;
         char *typed; /* The host path in the words of the command, for people. Owned, or NULL. */
         char *why;   /* Why no option allows it, if that differs from the kind's text; owned. */
-        /* Of a program: the directories to mount, and the value of PATH; each owned, or NULL. */
+        /* For a program that PATH inside lacks: the directories to mount, and the value of PATH.
+         * Each is owned, or NULL. */
         char *mounts[2], *search;
 } Refusal;
 
